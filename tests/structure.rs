@@ -39,6 +39,7 @@ const ROOTS: [Root; 10] = [
         ..root("crates/cpu/src")
     },
     root("crates/image/src"),
+    root("crates/lint/src"),
     Root {
         unchecked: &["parse/fast_path"],
         ..root("crates/ptx/src")

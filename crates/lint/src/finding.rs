@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
-use super::Rule;
+use super::rule::Rule;
 use ptx::ast::Span;
 use ptx::diagnostic::{self, Diagnostic, Severity};
 
@@ -185,6 +185,10 @@ pub struct Findings {
     told: HashSet<(Code, u32)>,
     /// How often a rule had something to say, whether or not that was added.
     said: usize,
+    /// The findings that hold unless something refutes them, each with what would.
+    pending: Vec<(Vec<u32>, Finding)>,
+    /// What was refuted, of each rule.
+    refuted: HashSet<(Code, u32)>,
     code: Code,
     /// A placeholder for findings beyond the limit.
     dropped: Finding,
@@ -200,6 +204,8 @@ impl Findings {
             counts: BTreeMap::new(),
             told: HashSet::new(),
             said: 0,
+            pending: Vec::new(),
+            refuted: HashSet::new(),
             code,
             dropped: Finding::new(code, Span::default(), ""),
         }
@@ -234,6 +240,44 @@ impl Findings {
                 &mut self.dropped
             }
         }
+    }
+
+    /// Adds a finding of the current rule that is none where the rule [refutes](Self::refute)
+    /// one of these, before or after: it depends on other functions.
+    pub(super) fn add_unless(
+        &mut self,
+        refutations: &[u32],
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Finding {
+        self.said += 1;
+        let finding = Finding::new(self.code, span, message);
+        self.pending.push((refutations.to_vec(), finding));
+        match self.pending.last_mut() {
+            Some((_, finding)) => finding,
+            None => &mut self.dropped,
+        }
+    }
+
+    /// Refutes findings of the current rule, by a number that the rule chooses.
+    pub(super) fn refute(&mut self, refutation: u32) {
+        self.said += 1;
+        self.refuted.insert((self.code, refutation));
+    }
+
+    /// Adds the findings that nothing has refuted, if all functions were looked at: one of the
+    /// others might.
+    pub(super) fn settle(&mut self, all: bool) {
+        for (refutations, finding) in std::mem::take(&mut self.pending) {
+            let code = finding.code;
+            let mut known = refutations.iter().map(|one| (code, *one));
+            if all && !known.any(|one| self.refuted.contains(&one)) {
+                let span = finding.span;
+                self.code = code;
+                *self.add(span, "") = finding;
+            }
+        }
+        self.refuted.clear();
     }
 
     /// How often a rule had something to say.

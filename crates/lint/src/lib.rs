@@ -9,103 +9,24 @@
 
 #![forbid(unsafe_code)]
 
-mod assembly;
-mod context;
 mod d;
 mod finding;
 pub mod flow;
-pub mod memory;
 pub mod multiprocessor;
 mod p;
-mod placement;
+mod rule;
 mod unchanged;
 mod w;
 
-pub use context::{Flow, FunctionContext, ModuleContext};
 pub use finding::{Code, Edit, Finding, Findings, Fix, ParseCodeError};
+pub use flow::context::{Flow, FunctionContext, ModuleContext};
+pub use rule::{Check, Rule};
 pub use unchanged::CleanFunctions;
 
-use ptx::ast::{Module, Version};
+use flow::Effect;
+use ptx::ast::{Body, Function, FunctionKind, Item, Mnemonic, Module, Version};
 use ptx::diagnostic::MAX_DIAGNOSTICS;
 use ptx::isa::target::Target;
-
-/// A lint rule: its check and its documentation.
-#[derive(Debug)]
-pub struct Rule {
-    /// `W0103`: the letter is the category, the hundreds are the topic.
-    pub code: Code,
-    /// Its name: `shift-beyond-width`.
-    pub name: &'static str,
-    /// What it reports, one line.
-    pub summary: &'static str,
-    /// Why that is bad: a paragraph or two of Markdown.
-    pub why: &'static str,
-    /// What to do instead: a sentence or two of Markdown.
-    pub instead: &'static str,
-    /// PTX, without the head of a module, in which only this rule has a finding.
-    pub bad: &'static str,
-    /// The same after the fix: no rule has a finding.
-    pub good: &'static str,
-    /// Whether it is enabled by default.
-    pub default: bool,
-    /// The check.
-    pub check: Check,
-}
-
-/// The scope of a rule.
-#[derive(Clone, Copy, Debug)]
-pub enum Check {
-    /// A whole module.
-    Module(fn(&ModuleContext<'_, '_>, &mut Findings)),
-    /// A function with a body. All rules share its analyses.
-    Function(fn(&FunctionContext<'_, '_>, &mut Findings)),
-}
-
-/// The head of [`Rule::bad`] and [`Rule::good`].
-const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n\n";
-
-impl Rule {
-    /// The rule of this code or name.
-    ///
-    /// ```
-    /// let rule = ptxkit_lint::Rule::find("shift-beyond-width").unwrap();
-    /// assert_eq!(rule.code.to_string(), "W0103");
-    /// ```
-    pub fn find(code_or_name: &str) -> Option<&'static Rule> {
-        RULES
-            .iter()
-            .copied()
-            .find(|rule| rule.name == code_or_name || rule.code.to_string() == code_or_name)
-    }
-
-    /// Whether it is new, and may still change: it runs only where the user asks for such rules.
-    pub fn is_preview(&self) -> bool {
-        PREVIEW.contains(&self.code)
-    }
-
-    /// An example of this rule as a whole module.
-    pub fn module(example: &str) -> String {
-        match example.starts_with(".version") {
-            true => example.to_owned(),
-            false => format!("{HEAD}{example}"),
-        }
-    }
-
-    /// All of the documentation, as Markdown.
-    pub fn explanation(&self) -> String {
-        format!(
-            "# {} {}\n\n{}\n\n## Why it is bad\n\n{}\n\n```ptx\n{}\n```\n\n\
-             ## Use instead\n\n{}\n\n```ptx\n{}\n```\n",
-            self.code,
-            self.name,
-            self.summary,
-            self.why,
-            self.bad.trim_end(),
-            self.instead,
-            self.good.trim_end(),
-        )
-    }
-}
 
 /// The rules to run, and what to check for.
 #[derive(Clone, Debug)]
@@ -154,10 +75,111 @@ pub fn run_into<'a>(
     options: &Options,
     findings: &mut Findings,
 ) {
-    let context = ModuleContext::new(module, source, options);
+    let context = ModuleContext::new(module, source, options.target, options.version);
     run_in(&context, options, findings, |function, look| {
         look(function);
     });
+}
+
+/// Lints the functions of a module one after the other, each as soon as it is read: for who
+/// needs no tree of the whole text.
+///
+/// ```
+/// use ptxkit_lint::{Findings, InTurn, Options};
+///
+/// let source = ".version 7.8\n.target sm_90\n.address_size 64\n\
+///     .entry k() { .reg .b32 a; mov.b32 a, 1; shl.b32 a, a, 32; st.global.b32 [0], a; ret; }";
+/// let (module, mut bodies) = ptx::read_outline(source).unwrap();
+/// let mut lint = InTurn::new(&module, source, &Options::default()).unwrap();
+/// let mut found = Findings::with_limit(100);
+/// let check = ptx::CheckOptions::default();
+/// ptx::check_bodies(&module, &mut bodies, source, &check, &mut |function, body, mnemonics| {
+///     assert!(lint.look(function, body, mnemonics, &mut found));
+/// });
+/// lint.end(&mut found);
+/// assert_eq!(found.into_vec()[0].code.to_string(), "W0103");
+/// ```
+#[derive(Debug)]
+pub struct InTurn<'m, 'a> {
+    context: ModuleContext<'m, 'a>,
+    rules: Vec<FunctionRule>,
+    effects: Vec<Effect>,
+}
+
+impl<'m, 'a> InTurn<'m, 'a> {
+    /// For the functions of an outline, as [`ptx::read_outline`] gives it. `None` where rules
+    /// need the whole module: some look at all of it, and what a function calls counts.
+    pub fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Option<Self> {
+        let calls = module.items.iter().any(|item| match item {
+            Item::Function(function) => {
+                function.kind == FunctionKind::Func && function.body.is_some()
+            }
+            _ => false,
+        });
+        let (of_modules, rules) = split(options);
+        if calls || !of_modules.is_empty() {
+            return None;
+        }
+        Some(InTurn {
+            context: ModuleContext::new(module, source, options.target, options.version),
+            rules,
+            effects: Vec::new(),
+        })
+    }
+
+    /// Runs the rules over a function with this body, whose instructions have the numbers of
+    /// these mnemonics; whether they have something to say. The mnemonics are those of the
+    /// function before and more.
+    pub fn look(
+        &mut self,
+        function: &'m Function<'a>,
+        body: &Body<'a>,
+        mnemonics: &[Mnemonic<'a>],
+        findings: &mut Findings,
+    ) -> bool {
+        let known = self.effects.len().min(mnemonics.len());
+        self.effects
+            .extend(mnemonics[known..].iter().map(Effect::of));
+        let (context, effects) = (&self.context, &self.effects);
+        let function = FunctionContext::new(context, function, body, mnemonics, effects);
+        !look(&function, &self.rules, findings)
+    }
+
+    /// Adds what depends on all functions.
+    pub fn end(self, findings: &mut Findings) {
+        findings.settle(true);
+    }
+}
+
+/// A rule with its check of a function.
+type FunctionRule = (&'static Rule, fn(&FunctionContext<'_, '_>, &mut Findings));
+
+/// A rule with its check of a module.
+type ModuleRule = (&'static Rule, fn(&ModuleContext<'_, '_>, &mut Findings));
+
+/// The rules that check modules, and those that check functions.
+fn split(options: &Options) -> (Vec<ModuleRule>, Vec<FunctionRule>) {
+    let (mut of_modules, mut of_functions) = (Vec::new(), Vec::new());
+    for rule in &options.rules {
+        match rule.check {
+            Check::Module(check) => of_modules.push((*rule, check)),
+            Check::Function(check) => of_functions.push((*rule, check)),
+        }
+    }
+    (of_modules, of_functions)
+}
+
+/// Runs rules over a function; whether they have nothing to say of it.
+fn look(
+    function: &FunctionContext<'_, '_>,
+    rules: &[FunctionRule],
+    findings: &mut Findings,
+) -> bool {
+    let said = findings.said();
+    for (rule, check) in rules {
+        check(function, findings.of(rule));
+    }
+    findings.said() == said
 }
 
 /// Calls back for each function: `look` runs the rules over it, and tells whether they have
@@ -168,30 +190,42 @@ fn run_in<'m, 'a>(
     findings: &mut Findings,
     mut each: impl FnMut(&FunctionContext<'m, 'a>, &mut dyn FnMut(&FunctionContext<'m, 'a>) -> bool),
 ) {
-    for rule in &options.rules {
-        if let Check::Module(check) = rule.check {
-            check(context, findings.of(rule));
-        }
+    let (of_modules, of_functions) = split(options);
+    for (rule, check) in of_modules {
+        check(context, findings.of(rule));
     }
-    let of_functions: Vec<_> = options
-        .rules
-        .iter()
-        .filter_map(|rule| match rule.check {
-            Check::Function(check) => Some((rule, check)),
-            Check::Module(_) => None,
-        })
-        .collect();
     if of_functions.is_empty() {
         return;
     }
     for function in context.functions() {
         each(&function, &mut |function| {
-            let said = findings.said();
-            for (rule, check) in &of_functions {
-                check(function, findings.of(rule));
-            }
-            findings.said() == said
+            look(function, &of_functions, findings)
         });
+    }
+    let mut bodies = context.module.items.iter().filter_map(|item| match item {
+        Item::Function(function) => function.body.as_ref(),
+        _ => None,
+    });
+    findings.settle(bodies.all(|body| !body.broken));
+}
+
+impl Rule {
+    /// The rule of this code or name.
+    ///
+    /// ```
+    /// let rule = ptxkit_lint::Rule::find("shift-beyond-width").unwrap();
+    /// assert_eq!(rule.code.to_string(), "W0103");
+    /// ```
+    pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+        RULES
+            .iter()
+            .copied()
+            .find(|rule| rule.name == code_or_name || rule.code.to_string() == code_or_name)
+    }
+
+    /// Whether it is new, and may still change: it runs only where the user asks for such rules.
+    pub fn is_preview(&self) -> bool {
+        PREVIEW.contains(&self.code)
     }
 }
 

@@ -53,7 +53,7 @@ impl CleanFunctions {
             false => HashSet::default(),
         };
         let mut clean = HashSet::default();
-        let context = ModuleContext::new(module, source, options);
+        let context = ModuleContext::new(module, source, options.target, options.version);
         super::run_in(&context, options, findings, |function, look| {
             let text = self.seed.hash_one(text(source, function.function.span));
             if known.contains(&text) || look(function) {

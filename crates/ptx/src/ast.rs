@@ -81,7 +81,8 @@ pub struct Mnemonic<'a> {
 }
 
 impl Mnemonic<'_> {
-    const UNKNOWN: Mnemonic<'static> = Mnemonic {
+    /// That of an instruction which the module has no mnemonic of.
+    pub const UNKNOWN: Mnemonic<'static> = Mnemonic {
         text: Cow::Borrowed(""),
         opcode: Opcode::Unknown,
         modifiers: Modifiers::NONE,

@@ -24,14 +24,16 @@ mod token;
 pub mod version;
 
 pub use check::{
-    CheckOptions, Level, Reference, check, check_into, check_parallel, check_with, is_surely_valid,
-    references,
+    CheckOptions, Level, Reference, check, check_bodies, check_into, check_parallel, check_with,
+    is_surely_valid, references,
 };
 pub use diagnostic::{Diagnostic, Diagnostics};
 #[cfg(feature = "digest")]
 pub use digest::Digest;
 pub use name_map::{NameMap, Seed};
-pub use parse::{Reading, read, read_head, read_into, read_parallel, skip_comments};
+pub use parse::{
+    Bodies, Reading, read, read_head, read_into, read_outline, read_parallel, skip_comments,
+};
 pub use text::{NotPtx, Ptx, text_of};
 
 /// A hash of this crate's sources, for the keys of what a cache keeps of reading PTX.

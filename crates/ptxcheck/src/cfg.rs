@@ -8,7 +8,7 @@ use layout::gv::{DotParser, GraphBuilder};
 
 use super::{no_kernel, texts_without_errors};
 use lint::flow::{BlockId, Graph, InstructionId, Instructions};
-use lint::{Flow, FunctionContext, ModuleContext, Options};
+use lint::{Flow, FunctionContext, ModuleContext};
 use ptx::ast::{Function, Item, Module, Span, Statement};
 use ptx::read;
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
@@ -131,8 +131,7 @@ struct Dot {
 /// `None` if the module has no such function, or its analysis takes too many steps.
 fn dot(source: &str, name: &str, lines: usize) -> Option<Dot> {
     let reading = read(source);
-    let options = Options::default();
-    let context = ModuleContext::new(&reading.module, source, &options);
+    let context = ModuleContext::new(&reading.module, source, None, None);
     let mut functions = context.functions();
     let function = functions.find(|function| function.function.name.text == name)?;
     let Flow {

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::config::Settings;
 use super::origin::Origins;
 use super::suppression::{self, Suppressions};
-use lint::{self, CleanFunctions, Code, Finding, Findings};
+use lint::{self, CleanFunctions, Code, Finding, Findings, InTurn};
 use ptx::ast::Module;
 use ptx::diagnostic::{Report, Severity};
-use ptx::{check_into, is_surely_valid, read_into};
+use ptx::{check_bodies, check_into, read_into, read_outline};
 
 /// The findings of a text.
 #[derive(Debug, Default)]
@@ -40,7 +40,10 @@ impl TextFindings {
 ///
 /// `path` is that of its file, for the settings of single files.
 pub fn lint(source: &str, path: &Path, settings: &Settings) -> TextFindings {
-    lint_with(source, path, settings, lint::run_into)
+    let options = options(settings);
+    let looked = in_turn(source, settings, &options)
+        .unwrap_or_else(|| whole(source, settings, &options, lint::run_into));
+    selected(looked, path, settings)
 }
 
 /// The same for a text that was linted before: functions that had no findings then, and have not
@@ -51,29 +54,75 @@ pub fn lint_again(
     settings: &Settings,
     clean: &mut CleanFunctions,
 ) -> TextFindings {
-    lint_with(source, path, settings, |module, source, options, found| {
-        clean.run_into(module, source, options, found);
-    })
+    let options = options(settings);
+    let looked = whole(
+        source,
+        settings,
+        &options,
+        |module, source, options, found| {
+            clean.run_into(module, source, options, found);
+        },
+    );
+    selected(looked, path, settings)
 }
 
-fn lint_with<'a>(
-    source: &'a str,
-    path: &Path,
-    settings: &Settings,
-    run: impl FnOnce(&Module<'a>, &'a str, &lint::Options, &mut Findings),
-) -> TextFindings {
-    let options = lint::Options {
+fn options(settings: &Settings) -> lint::Options {
+    lint::Options {
         rules: settings.selection.rules(),
         target: settings.check.target,
         version: settings.check.version,
-    };
-    // Errors alone need no tree of the whole text, and most texts have none.
-    if options.rules.is_empty()
-        && !suppression::is_mentioned(source)
-        && is_surely_valid(source, &settings.check)
-    {
-        return TextFindings::default();
     }
+}
+
+/// What was found in a text, before comments and settings of single files are asked.
+struct Looked {
+    findings: Vec<Finding>,
+    omitted: Vec<(Code, usize)>,
+    suppressions: Suppressions,
+    origins: Origins,
+}
+
+/// Looks at one function after the other, each as soon as it is read. `None` where that does not
+/// do: for a text that may have errors, has comments that suppress findings, or has functions
+/// that others call, and for rules that need the whole module.
+fn in_turn(source: &str, settings: &Settings, options: &lint::Options) -> Option<Looked> {
+    if suppression::is_mentioned(source) {
+        return None;
+    }
+    let (module, mut bodies) = read_outline(source)?;
+    let mut rules = InTurn::new(&module, source, options)?;
+    let mut found = Findings::with_limit(settings.max_findings);
+    let mut origins = Origins::of_files(&module);
+    let valid = check_bodies(
+        &module,
+        &mut bodies,
+        source,
+        &settings.check,
+        &mut |function, body, mnemonics| {
+            if rules.look(function, body, mnemonics, &mut found) {
+                origins.add(function, Some(body));
+            }
+        },
+    );
+    if !valid {
+        return None;
+    }
+    rules.end(&mut found);
+    Some(Looked {
+        omitted: found.omitted().collect(),
+        findings: found.into_vec(),
+        suppressions: Suppressions::default(),
+        origins,
+    })
+}
+
+/// Reads all of a text, checks it, and runs rules over it.
+fn whole<'a>(
+    source: &'a str,
+    settings: &Settings,
+    options: &lint::Options,
+    run: impl FnOnce(&Module<'a>, &'a str, &lint::Options, &mut Findings),
+) -> Looked {
     let mut report = Report::with_limit(settings.max_findings);
     let module = read_into(source, &mut report);
     check_into(&module, source, &settings.check, &mut report);
@@ -81,19 +130,37 @@ fn lint_with<'a>(
         .omitted()
         .map(|(code, count)| (code.into(), count))
         .collect();
-    let mut found: Vec<Finding> = report.into_vec().into_iter().map(Finding::from).collect();
+    let mut findings: Vec<Finding> = report.into_vec().into_iter().map(Finding::from).collect();
 
     let mut of_rules = Findings::with_limit(settings.max_findings);
-    run(&module, source, &options, &mut of_rules);
+    run(&module, source, options, &mut of_rules);
     omitted.extend(of_rules.omitted());
-    found.extend(of_rules.into_vec());
+    findings.extend(of_rules.into_vec());
+    Looked {
+        suppressions: Suppressions::read(&module, source),
+        origins: match suppression::is_mentioned(source) {
+            // A comment may be a finding in any function.
+            true => Origins::of_module(&module),
+            false => Origins::new(&module, &findings),
+        },
+        findings,
+        omitted,
+    }
+}
 
+/// The findings that are wanted in a file.
+fn selected(looked: Looked, path: &Path, settings: &Settings) -> TextFindings {
+    let Looked {
+        findings: mut found,
+        omitted,
+        mut suppressions,
+        origins,
+    } = looked;
     let ignored = settings.ignored_in(path);
     let severity = |code| match ignored.iter().any(|prefix| prefix.takes(code)) {
         true => None,
         false => settings.selection.severity(code),
     };
-    let mut suppressions = Suppressions::read(&module, source);
     found.retain(|finding| severity(finding.code).is_some());
     suppressions.suppress(&mut found);
     if severity(suppression::UNUSED.code).is_some() {
@@ -107,7 +174,7 @@ fn lint_with<'a>(
         .into_iter()
         .filter_map(|(code, count)| Some((code, severity(code)?, count)));
     TextFindings {
-        origins: Origins::new(&module, &found),
+        origins,
         findings: found,
         omitted: omitted.collect(),
     }

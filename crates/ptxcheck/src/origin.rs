@@ -6,7 +6,9 @@ use std::fmt;
 
 use super::demangle::demangled;
 use lint::Finding;
-use ptx::ast::{Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement};
+use ptx::ast::{
+    Body, Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement,
+};
 use terminal::output::Escaped;
 
 /// Functions of a text, and what they were compiled from.
@@ -67,6 +69,16 @@ impl Origins {
         })
     }
 
+    /// Those of no function yet.
+    pub fn of_files(module: &Module<'_>) -> Origins {
+        Origins::chosen(module, |_| false)
+    }
+
+    /// Adds those of a function, behind those before it in the text.
+    pub fn add(&mut self, function: &Function<'_>, body: Option<&Body<'_>>) {
+        self.functions.push(FunctionLines::new(function, body));
+    }
+
     fn chosen(module: &Module<'_>, wanted: impl Fn(&Function<'_>) -> bool) -> Origins {
         let mut origins = Origins::default();
         for item in &module.items {
@@ -80,7 +92,7 @@ impl Origins {
                     origins.files.insert(*index, name.to_owned());
                 }
                 Item::Function(function) if wanted(function) => {
-                    origins.functions.push(FunctionLines::new(function));
+                    origins.add(function, function.body.as_ref());
                 }
                 _ => {}
             }
@@ -137,9 +149,9 @@ impl Origins {
 }
 
 impl FunctionLines {
-    fn new(function: &Function<'_>) -> FunctionLines {
+    fn new(function: &Function<'_>, body: Option<&Body<'_>>) -> FunctionLines {
         let (mut lines, mut calls) = (Vec::new(), HashMap::new());
-        let statements = function.body.iter().flat_map(|body| &body.statements);
+        let statements = body.into_iter().flat_map(|body| &body.statements);
         for statement in statements {
             if let Statement::Location(location) = statement {
                 let call = location.inlined.as_ref().map(|inlined| inlined.at);

@@ -2,13 +2,13 @@
 
 use super::HashMap;
 use super::affine::{Linear, Term};
+use super::context::{Flow, FunctionContext};
 use super::instructions::InstructionId;
 use super::intervals::Fact;
+use super::memory::{Access, AccessKind, MemoryAccess};
 use super::names::{Reference, VariableId};
 use super::origin::Origin;
 use super::values::{Definition, ValueId};
-use crate::memory::{Access, AccessKind, MemoryAccess};
-use crate::{Flow, FunctionContext};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
@@ -100,9 +100,7 @@ fn base(
 ) -> Option<Term> {
     let of_space = |id: &VariableId| flow.instructions.variable(*id).space == space;
     if space == Space::Shared {
-        let origins = function.origins()?;
-        let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
-        return match origin {
+        return match function.origin(access.address)? {
             Origin::Variable(id) | Origin::Generic(_, Some(id)) => {
                 Some(id).filter(of_space).map(Term::Address)
             }

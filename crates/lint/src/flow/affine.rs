@@ -1,10 +1,9 @@
 //! Affine values: `4 * %tid.x + param + 16`.
 
-use super::effect::Effect;
-use super::graph::Graph;
-use super::instructions::Instructions;
+use super::context::{Flow, FunctionContext};
+use super::instructions::Step;
 use super::names::{Reference, VariableId};
-use super::values::{ValueId, Values};
+use super::values::{Definition, ValueId};
 use ptx::ast::{AddressBase, Instruction, Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
@@ -143,87 +142,109 @@ impl Linear {
     }
 }
 
-/// The sum that each value is.
+/// The sums that values are, each worked out when somebody asks for it: few but those that
+/// make addresses are asked for.
 #[derive(Debug)]
-pub struct Affine {
-    /// For each value its index in `sums`, from 1; 0 where no more is known than the value
-    /// itself. Those are most, and a sum is large.
+pub(super) struct Affine {
+    /// For each value what is known, or its index in `sums` and `KNOWN`.
     index: Vec<u32>,
     sums: Vec<Linear>,
 }
 
+/// Nobody has asked for the value.
+const OPEN: u32 = 0;
+
+/// No more is known than the value itself. Those are most, and a sum is large.
+const OPAQUE: u32 = 1;
+
+/// What the first of the sums has as index.
+const KNOWN: u32 = 2;
+
 impl Affine {
-    pub(crate) fn new(
-        instructions: &Instructions<'_, '_>,
-        graph: &Graph,
-        values: &Values,
-        mnemonics: &[Mnemonic<'_>],
-        effects: &[Effect],
-    ) -> Affine {
-        let mut affine = Affine {
-            index: vec![0; values.definitions.len()],
+    pub fn new(flow: &Flow<'_, '_>) -> Affine {
+        Affine {
+            index: vec![OPEN; flow.values.definitions.len()],
             sums: Vec::new(),
-        };
-        for block in &graph.order {
-            for id in graph.blocks[block.index()].steps() {
-                let step = &instructions.steps[id.index()];
-                let whole = effects.get(step.mnemonic as usize).is_some_and(|e| e.whole);
-                if step.partial || !whole {
-                    continue;
-                }
-                let mut writes = values.writes(instructions, step);
-                let (Some((_, written)), None) = (writes.next(), writes.next()) else {
-                    continue;
-                };
-                let Some(instruction) = instructions.get(id) else {
-                    continue;
-                };
-                let Some(mnemonic) = mnemonics.get(step.mnemonic as usize) else {
-                    continue;
-                };
-                let reader = Reader {
-                    instructions,
-                    values,
-                    affine: &affine,
-                    written,
-                    instruction,
-                    mnemonic,
-                };
-                if let Some(sum) = reader.result() {
-                    affine.sums.push(sum);
-                    affine.index[written.index()] = affine.sums.len() as u32;
-                }
-            }
         }
-        affine
     }
 
     /// The sum of a value; the value itself as a term where no more is known.
-    pub fn of(&self, value: ValueId) -> Linear {
-        let index = self.index.get(value.index()).copied().unwrap_or(0);
-        match index.checked_sub(1) {
-            Some(index) => self.sums[index as usize],
-            None => Linear::term(Term::Value(value)),
-        }
+    pub fn of_value(&mut self, function: &FunctionContext<'_, '_>, value: ValueId) -> Linear {
+        self.ask(function, value);
+        self.of(value)
     }
 
     /// The sum of the operand with this index in the pool; `None` for a list, or for
     /// what is no integer.
     pub fn of_operand(
-        &self,
-        instructions: &Instructions<'_, '_>,
-        values: &Values,
+        &mut self,
+        function: &FunctionContext<'_, '_>,
+        flow: &Flow<'_, '_>,
         place: usize,
     ) -> Option<Linear> {
+        self.ask(function, flow.values.of_operand(place));
+        self.read(flow, place)
+    }
+
+    fn of(&self, value: ValueId) -> Linear {
+        let index = self.index.get(value.index()).copied().unwrap_or(OPAQUE);
+        match index.checked_sub(KNOWN) {
+            Some(index) => self.sums[index as usize],
+            None => Linear::term(Term::Value(value)),
+        }
+    }
+
+    fn is_open(&self, value: ValueId) -> bool {
+        self.index.get(value.index()) == Some(&OPEN)
+    }
+
+    /// Works out a value, after those that it is made of.
+    fn ask(&mut self, function: &FunctionContext<'_, '_>, value: ValueId) {
+        if !self.is_open(value) {
+            return;
+        }
+        let Some(flow) = function.flow() else {
+            return;
+        };
+        let mut open = vec![value];
+        while let Some(&top) = open.last() {
+            if !self.is_open(top) {
+                open.pop();
+                continue;
+            }
+            let sum = match Reader::new(function, flow, top) {
+                None => None,
+                Some(reader) => {
+                    let before = open.len();
+                    let parts = reader.parts().filter(|part| self.is_open(*part));
+                    open.extend(parts);
+                    if open.len() > before {
+                        continue;
+                    }
+                    reader.result(self)
+                }
+            };
+            self.index[top.index()] = match sum {
+                Some(sum) => {
+                    self.sums.push(sum);
+                    self.sums.len() as u32 - 1 + KNOWN
+                }
+                None => OPAQUE,
+            };
+        }
+    }
+
+    fn read(&self, flow: &Flow<'_, '_>, place: usize) -> Option<Linear> {
         let named = |offset: i64| {
-            let base = match instructions.reference(place) {
-                Reference::Register(_) => self.of(values.of_operand(place)),
+            let mut base = match flow.instructions.reference(place) {
+                Reference::Register(_) => self.of(flow.values.of_operand(place)),
                 Reference::Variable(id) => Linear::term(Term::Address(id)),
                 Reference::Nothing => return None,
             };
-            base.plus(&Linear::number(offset))
+            base.constant = base.constant.checked_add(offset)?;
+            Some(base)
         };
-        match *instructions.body.operands.get(place)? {
+        match *flow.instructions.body.operands.get(place)? {
             Operand::Integer(integer) => Some(Linear::number(integer.value as i64)),
             Operand::Special(register, _) => Some(Linear::term(Term::Special(register))),
             Operand::Name(_) => named(0),
@@ -244,35 +265,86 @@ impl Affine {
     }
 }
 
-struct Reader<'c, 'm, 'a> {
-    instructions: &'c Instructions<'m, 'a>,
-    values: &'c Values,
-    affine: &'c Affine,
-    written: ValueId,
-    instruction: &'c Instruction,
-    mnemonic: &'c Mnemonic<'a>,
+/// Whether the result of an instruction may be a sum of its operands, or is a parameter.
+pub(super) const fn is_sum(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Mov
+            | Opcode::Cvta
+            | Opcode::Cvt
+            | Opcode::Add
+            | Opcode::Sub
+            | Opcode::Neg
+            | Opcode::Mul
+            | Opcode::Mul24
+            | Opcode::Mad
+            | Opcode::Mad24
+            | Opcode::Shl
+            | Opcode::Or
+            | Opcode::Ld
+    )
 }
 
-impl Reader<'_, '_, '_> {
-    fn operand(&self, number: u32) -> Option<Linear> {
-        if number >= self.instruction.operands.len {
+/// The instruction that makes a value which may be a sum.
+struct Reader<'c, 'm, 'a> {
+    flow: &'c Flow<'m, 'a>,
+    step: &'c Step,
+    written: ValueId,
+    instruction: &'m Instruction,
+    mnemonic: &'m Mnemonic<'a>,
+}
+
+impl<'c, 'm, 'a> Reader<'c, 'm, 'a> {
+    fn new(
+        function: &FunctionContext<'m, 'a>,
+        flow: &'c Flow<'m, 'a>,
+        value: ValueId,
+    ) -> Option<Self> {
+        let Definition::Written(id) = flow.values.definition(value)? else {
+            return None;
+        };
+        let step = &flow.instructions.steps[id.index()];
+        let one = flow.instructions.writes(step).len() == 1;
+        if step.partial || !one || !function.effect(step).sums {
             return None;
         }
-        let place = (self.instruction.operands.start + number) as usize;
-        self.affine
-            .of_operand(self.instructions, self.values, place)
+        let instruction = flow.instructions.get(id)?;
+        Some(Reader {
+            flow,
+            step,
+            written: value,
+            instruction,
+            mnemonic: function.mnemonic(instruction),
+        })
     }
 
-    fn result(&self) -> Option<Linear> {
+    /// The values that the sum may be made of.
+    fn parts(&self) -> impl Iterator<Item = ValueId> + use<'c, 'm, 'a> {
+        let is_loaded = self.instruction.opcode == Opcode::Ld;
+        let (flow, step) = (self.flow, self.step);
+        let reads = (!is_loaded).then(|| flow.values.reads(&flow.instructions, step));
+        reads.into_iter().flatten().map(|(_, value)| value)
+    }
+
+    fn result(&self, affine: &Affine) -> Option<Linear> {
+        let operand = |number: u32| {
+            if number >= self.instruction.operands.len {
+                return None;
+            }
+            affine.read(
+                self.flow,
+                (self.instruction.operands.start + number) as usize,
+            )
+        };
         let modifiers = &self.mnemonic.modifiers;
         let ty = modifiers.types().last()?;
         // `0xFFFFFFFF` is -1 to 32 bits.
         let bits = ty.bits().clamp(8, 64);
         let signed = |number: i64| number << (64 - bits) >> (64 - bits);
-        let number = |operand: u32| self.operand(operand)?.as_number();
-        let constant = |operand: u32| number(operand).map(signed);
-        let value = |operand: u32| {
-            let linear = self.operand(operand)?;
+        let number = |at: u32| operand(at)?.as_number();
+        let constant = |at: u32| number(at).map(signed);
+        let value = |at: u32| {
+            let linear = operand(at)?;
             Some(match linear.as_number() {
                 Some(number) => Linear::number(signed(number)),
                 None => linear,
@@ -288,14 +360,14 @@ impl Reader<'_, '_, '_> {
             Opcode::Mov | Opcode::Cvta => value(1),
             // Only what is a whole number before and after; a narrower result
             // is the same as long as it fits.
-            Opcode::Cvt => self.operand(1),
+            Opcode::Cvt => operand(1),
             Opcode::Add if !modifiers.has(Modifier::Sat) => value(1)?.plus(&value(2)?),
             Opcode::Sub if !modifiers.has(Modifier::Sat) => value(1)?.plus(&value(2)?.times(-1)?),
             Opcode::Neg => value(1)?.times(-1),
             Opcode::Mul | Opcode::Mul24 if !high => product(1, 2),
             Opcode::Mad | Opcode::Mad24 if !high => {
                 let wide = modifiers.has(Modifier::Wide);
-                let added = if wide { self.operand(3) } else { value(3) };
+                let added = if wide { operand(3) } else { value(3) };
                 match product(1, 2) {
                     Some(product) => product.plus(&added?),
                     // The product is some number, and what is added is known.
@@ -326,17 +398,17 @@ impl Reader<'_, '_, '_> {
             Opcode::Ld if modifiers.has(Modifier::Param) => {
                 let place = self.instruction.operands.start as usize + 1;
                 let Operand::Address { offset, .. } =
-                    *self.instructions.body.operands.get(place)?
+                    *self.flow.instructions.body.operands.get(place)?
                 else {
                     return None;
                 };
-                let Reference::Variable(id) = self.instructions.reference(place) else {
+                let Reference::Variable(id) = self.flow.instructions.reference(place) else {
                     return None;
                 };
                 // Of a function's own parameter, not of what a call gave back.
-                let is_param = self.instructions.variable(id).space == Space::Param;
+                let is_param = self.flow.instructions.variable(id).space == Space::Param;
                 let offset = i32::try_from(offset).ok()?;
-                (is_param && self.instructions.is_parameter(id))
+                (is_param && self.flow.instructions.is_parameter(id))
                     .then(|| Linear::term(Term::Parameter(id, offset)))
             }
             _ => None,

@@ -2,11 +2,11 @@
 
 use super::affine::Term;
 use super::conditions::Conditions;
+use super::context::FunctionContext;
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::launch::Block;
-use crate::FunctionContext;
-use crate::memory::{Access, MemoryAccess};
+use super::memory::{Access, MemoryAccess};
 use ptx::names::SpecialRegister;
 
 /// An access that two threads make at a distance that is no multiple of its size.

@@ -320,10 +320,7 @@ fn disjoint(sum: &Sum, low: &Sum) -> Option<Sum> {
     let factors = sum.symbols.all().iter().map(|(_, times)| *times);
     let zeros = factors.fold(0, |bits, times| bits | times).trailing_zeros();
     let limit = 1_i64 << zeros.min(31);
-    let fits = |lanes: &Lanes| match lanes {
-        Lanes::Same(number) => (0..limit).contains(number),
-        Lanes::Each(each, _) => (0..each.len()).all(|at| (0..limit).contains(&lanes.at(at))),
-    };
+    let fits = |lanes: &Lanes| lanes.lies_in(0, limit - 1);
     if !fits(&low.lanes) || !fits(&sum.lanes) {
         return None;
     }

@@ -5,12 +5,12 @@
 //! lies ahead of it. (Sharma, Bauer and Aiken, "Verification of Producer-Consumer
 //! Synchronization in GPU Programs", PLDI 2015, check such programs in the same way.)
 
+use super::context::FunctionContext;
 use super::instructions::InstructionId;
 use super::lanes::{Shape, WARP};
 use super::launch::Block;
 use super::warp::{BarrierSet, Comes, Course, Event, Warp, count_of, is_barrier};
-use crate::FunctionContext;
-use ptx::ast::FunctionKind;
+use ptx::ast::{FunctionKind, Mnemonic};
 use ptx::names::Opcode;
 
 /// What goes wrong at a barrier of some threads.
@@ -62,15 +62,16 @@ pub(crate) fn mistakes(function: &FunctionContext<'_, '_>) -> Vec<BarrierMistake
 }
 
 fn found(function: &FunctionContext<'_, '_>) -> Option<Vec<BarrierMistake>> {
-    if function.function.kind != FunctionKind::Entry
-        || !function.has_mnemonic(is_barrier)
-        || !function.instructions().any(|instruction| {
-            matches!(instruction.opcode, Opcode::Bar | Opcode::Barrier) && {
-                let mnemonic = function.mnemonic(instruction);
-                is_barrier(mnemonic) && count_of(instruction, mnemonic).is_some()
-            }
-        })
-    {
+    if function.function.kind != FunctionKind::Entry {
+        return None;
+    }
+    let of_counts = |mnemonic: &Mnemonic<'_>| {
+        matches!(mnemonic.opcode, Opcode::Bar | Opcode::Barrier) && is_barrier(mnemonic)
+    };
+    let mut barriers = function
+        .instructions_with(|mnemonic, _| of_counts(mnemonic))
+        .into_iter();
+    if !barriers.any(|(_, one)| count_of(one, function.mnemonic(one)).is_some()) {
         return None;
     }
     let flow = function.flow()?;

@@ -2,12 +2,12 @@
 
 use super::affine::Term;
 use super::conditions::Conditions;
+use super::context::FunctionContext;
 use super::evaluate::Evaluator;
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::{Shape, Sum};
-use crate::FunctionContext;
-use crate::memory::Place;
+use super::memory::Place;
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
+use super::context::{Flow, FunctionContext};
 use super::instructions::InstructionId;
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
 use ptx::ast::{Operand, Span};
 use ptx::names::{Opcode, SpecialRegister};
 

@@ -2,13 +2,13 @@
 //! come to theirs together.
 
 use super::arithmetic::Relation;
+use super::context::FunctionContext;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
 use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
-use crate::FunctionContext;
 use analysis::control_flow::BlockId;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 
@@ -89,13 +89,7 @@ impl Conditions {
         if let Known::Sum(sum) = &known
             && sum.is_exact()
         {
-            let all = match &sum.lanes {
-                Lanes::Same(truth) => (*truth != 0) == holds,
-                Lanes::Each(each, added) => each
-                    .iter()
-                    .all(|truth| (truth.wrapping_add(*added) != 0) == holds),
-            };
-            if !all {
+            if !sum.lanes.all(|truth| (truth != 0) == holds) {
                 self.masks.push((sum.lanes.clone(), holds));
             }
             return Some(());

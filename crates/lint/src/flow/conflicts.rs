@@ -7,9 +7,9 @@ use super::effect::Terminator;
 use super::evaluate::{Known, Turns};
 use super::instructions::InstructionId;
 use super::lanes::WARP;
+use super::memory::AccessKind;
 use super::races::{Instance, Search};
 use super::values::{Definition, ValueId};
-use crate::memory::AccessKind;
 use ptx::ast::{Operand, Space};
 use ptx::names::Opcode;
 
@@ -131,13 +131,13 @@ impl Search<'_, '_, '_> {
             return false;
         }
         if b.access.kind == AccessKind::Store && a.access.kind == AccessKind::Store {
-            let of_data = write.value == Known::Data || access.value == Known::Data;
+            let of_data = *write.value() == Known::Data || *access.value() == Known::Data;
             let line = self.evaluator.shape.0[1..] == [1, 1];
             if !differ(write, writer, access, thread) || of_data && !line {
                 return false;
             }
             // Where all threads make both, each with one value, the last one stays.
-            let one_value = |one: &Instance| match &one.value {
+            let one_value = |one: &Instance| match one.value() {
                 Known::Sum(sum) => sum.is_uniform() && one.offset.same().is_some(),
                 _ => false,
             };
@@ -278,7 +278,7 @@ impl Search<'_, '_, '_> {
 /// Whether two threads surely store different values.
 fn differ(a: &Instance, thread: usize, b: &Instance, other: usize) -> bool {
     let of_shared = |one: &Instance| one.of.space == Space::Shared;
-    match (&a.value, &b.value) {
+    match (a.value(), b.value()) {
         (Known::Sum(left), Known::Sum(right)) => {
             left.symbols == right.symbols && left.lanes.at(thread) != right.lanes.at(other)
         }

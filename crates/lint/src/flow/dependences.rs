@@ -4,12 +4,12 @@
 //! A value is worked out when somebody asks for it, with those that it is computed
 //! from. Nothing depends on itself in the first pass.
 
+use super::context::{Flow, FunctionContext};
 use super::divergence::Variance;
 use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
 use analysis::dependence::{Dependence, Shape, Sources};
 use ptx::ast::Instruction;
 

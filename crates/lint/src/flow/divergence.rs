@@ -6,13 +6,12 @@
 //! as uniform.
 
 use super::STEPS_FOR_EACH;
-use super::affine::Affine;
+use super::context::{Flow, FunctionContext};
 use super::effect::Terminator;
 use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::operands::Operands;
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
 use analysis::dependence::{Dependence, Shape, Sources};
 use ptx::ast::Function;
 use ptx::isa::Effect;
@@ -85,14 +84,12 @@ impl Divergence {
     pub(crate) fn new<'m, 'a>(
         function: &FunctionContext<'m, 'a>,
         flow: &Flow<'m, 'a>,
-        affine: &Affine,
     ) -> Option<Divergence> {
         let blocks = flow.graph.blocks.len();
         let shape = required(function.function);
         let mut solver = Solver {
             function,
             flow,
-            affine,
             meets: flow.graph.post_dominators(),
             joins: vec![Variance::Block; blocks],
             loops: vec![Variance::Block; blocks],
@@ -145,7 +142,6 @@ fn required(function: &Function<'_>) -> Shape {
 struct Solver<'c, 'm, 'a> {
     function: &'c FunctionContext<'m, 'a>,
     flow: &'c Flow<'m, 'a>,
-    affine: &'c Affine,
     meets: Vec<Option<BlockId>>,
     /// Joins of divergent paths.
     joins: Vec<Variance>,
@@ -222,7 +218,7 @@ impl Solver<'_, '_, '_> {
         });
         // Different numbers are different. Of other values nothing is shown:
         // both sides may well have loaded the same.
-        let number = |part: &ValueId| self.affine.of(*part).as_number();
+        let number = |part: &ValueId| self.function.linear_of(*part)?.as_number();
         let mut numbers = parts.iter().map(number);
         let first = numbers.next().flatten();
         let all = first.is_some() && parts.iter().all(|part| number(part).is_some());

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::conditions::Conditions;
+use super::context::callee;
+use super::context::{Flow, FunctionContext};
 use super::evaluate::Evaluator;
 use super::graph::Graph;
 use super::instructions::InstructionId;
 use super::intervals::Orders;
 use super::lanes::Sum;
 use super::launch::Block;
-use crate::context::callee;
-use crate::memory::{Access, AccessKind};
-use crate::{Flow, FunctionContext};
+use super::memory::{Access, AccessKind};
 use analysis::control_flow::{BlockId, Loops};
 use ptx::ast::{FunctionKind, Instruction, Mnemonic, Space};
 use ptx::names::{Modifier, Opcode};

@@ -1,9 +1,10 @@
 //! The effects of an instruction: its results, control transfer, memory access.
 
-use crate::memory::AccessShape;
+use super::affine;
+use super::memory::AccessShape;
 use ptx::ast::Mnemonic;
 use ptx::isa::{self, Meaning, Outcome, Scale, TypeBase};
-use ptx::names::{Modifier, Type};
+use ptx::names::{Modifier, Opcode, Type};
 
 /// How an instruction transfers control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +49,21 @@ pub struct Effect {
     pub pure: bool,
     /// The type of each operand where the mnemonic has it.
     pub types: Vec<Option<Type>>,
-    /// Its result may be affine: integer arithmetic.
-    pub whole: bool,
+    /// Its result may be a sum of its operands, times constants.
+    pub sums: bool,
+    /// It may do something with an mbarrier.
+    pub at_mbarriers: bool,
     /// Its memory access, if it is one.
     pub access: Option<AccessShape>,
 }
+
+/// The modifiers of other instructions that concern mbarriers.
+const OF_MBARRIERS: [Modifier; 4] = [
+    Modifier::Mbarrier,
+    Modifier::MbarrierArriveOne,
+    Modifier::MbarrierCompleteTxBytes,
+    Modifier::MbarrierCompleteTx16B,
+];
 
 impl Effect {
     /// Read from the instruction table.
@@ -81,8 +92,11 @@ impl Effect {
             terminator: Terminator::of(meaning.effect),
             pure: writes > 0 && meaning.is_pure(),
             types,
-            whole: (meaning.result == Outcome::Linear || param)
+            sums: (meaning.result == Outcome::Linear || param)
+                && affine::is_sum(mnemonic.opcode)
                 && modifiers.types().all(is_integer),
+            at_mbarriers: mnemonic.opcode == Opcode::Mbarrier
+                || modifiers.first_of(&OF_MBARRIERS).is_some(),
             access: AccessShape::of(meaning.effect, writes, modifiers),
         }
     }

@@ -6,6 +6,7 @@
 //! threads may go either way.
 
 use super::HashMap;
+use super::context::{Flow, FunctionContext};
 use super::divergence::Variance;
 use super::effect::Terminator;
 use super::graph::BlockId;
@@ -14,8 +15,8 @@ use super::parting::{Parting, partings};
 use super::threads::{Block, ThreadSet};
 use super::truth::{Truth, Truths};
 use super::values::ValueId;
-use crate::{Flow, FunctionContext};
 use ptx::isa::Effect;
+use ptx::names::SpecialRegister;
 
 /// The threads that come to a block of the graph.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +49,8 @@ impl FirstPass {
         flow: &Flow<'m, 'a>,
     ) -> Option<FirstPass> {
         let (graph, instructions) = (&flow.graph, &flow.instructions);
-        let block = Block::of(function.function, function.body);
+        let names = |register: SpecialRegister| function.names_special(|named| named == register);
+        let block = Block::of(function.function, names);
         let exits = exits(function, flow);
         let meets = graph.post_dominators_past(&exits);
         let together = Together::new(function, flow);
@@ -125,14 +127,13 @@ impl Together {
     fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Together {
         let mut blocks = vec![false; flow.graph.blocks.len()];
         let mut instructions = Vec::new();
-        for id in flow.instructions.ids() {
-            let step = &flow.instructions.steps[id.index()];
-            let meaning = &function.effect(step).meaning;
-            // A function that is called may have such.
-            if meaning.is_collective() || meaning.effect == Effect::Call {
-                instructions.push(id);
-                blocks[flow.graph.block_of(id).index()] = true;
-            }
+        // A function that is called may have such.
+        let found = function.instructions_with(|_, effect| {
+            effect.meaning.is_collective() || effect.meaning.effect == Effect::Call
+        });
+        for (id, _) in found {
+            instructions.push(id);
+            blocks[flow.graph.block_of(id).index()] = true;
         }
         Together {
             instructions,

@@ -3,11 +3,10 @@
 
 use std::ops::Deref;
 
-use super::STEPS_FOR_EACH;
 use super::effect::Terminator;
 use super::instructions::{InstructionId, Instructions};
+use analysis::control_flow;
 pub use analysis::control_flow::BlockId;
-use analysis::control_flow::{self, Lists};
 
 /// A basic block: instructions that are executed in sequence.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +33,6 @@ impl BasicBlock {
 pub struct Graph {
     /// In the order of the text.
     pub blocks: Vec<BasicBlock>,
-    frontiers: Lists,
     block_of: Vec<u32>,
     graph: control_flow::Graph,
 }
@@ -49,27 +47,18 @@ impl Deref for Graph {
 }
 
 impl Graph {
-    /// `None` for a function whose graph takes too many steps.
-    pub(crate) fn new(instructions: &Instructions<'_, '_>) -> Option<Graph> {
+    pub(crate) fn new(instructions: &Instructions<'_, '_>) -> Graph {
         let (blocks, edges, block_of) = blocks(instructions);
-        let graph = control_flow::Graph::new(blocks.len(), &edges);
-        let budget = (instructions.steps.len() + blocks.len()) * STEPS_FOR_EACH + 10_000;
-        Some(Graph {
-            frontiers: graph.dominance_frontiers(budget)?,
+        Graph {
+            graph: control_flow::Graph::new(blocks.len(), &edges),
             blocks,
             block_of,
-            graph,
-        })
+        }
     }
 
     /// The block of an instruction.
     pub fn block_of(&self, instruction: InstructionId) -> BlockId {
         BlockId(self.block_of[instruction.index()])
-    }
-
-    /// The dominance frontier of a block.
-    pub(super) fn frontier(&self, block: BlockId) -> impl Iterator<Item = BlockId> + '_ {
-        self.frontiers.get(block.0).iter().copied().map(BlockId)
     }
 
     /// The immediate post-dominator of each block, with paths into a trap or an endless

@@ -4,15 +4,15 @@
 use super::HashMap;
 use super::accesses::SharedAccess;
 use super::affine::Term;
+use super::context::{Flow, FunctionContext};
 use super::evaluate::{Evaluator, Known};
 use super::instructions::InstructionId;
 use super::intervals::{Order, Orders};
 use super::lanes::{Lanes, Shape, Sum, Symbols};
 use super::launch::Block;
+use super::memory::AccessKind;
 use super::races::{Instance, Search};
 use super::values::Definition;
-use crate::memory::AccessKind;
-use crate::{Flow, FunctionContext};
 use ptx::ast::FunctionKind;
 use ptx::names::{Opcode, SpecialRegister};
 
@@ -198,13 +198,14 @@ fn in_block(
     let mut of = of.clone();
     of.offset = of.offset.plus(&Lanes::Same(shift));
     of.range = (of.range.0 + shift, of.range.1 + shift);
-    if let Known::Sum(value) = &of.value {
-        let value = evaluator
+    if let Known::Sum(value) = of.value() {
+        let value: Known = evaluator
             .in_block(&value.symbols, register, number)
             .map(|(symbols, shift)| Sum {
                 symbols,
                 lanes: value.lanes.plus(&Lanes::Same(shift)),
-            });
+            })
+            .into();
         of.value = value.into();
     }
     Some(InBlock { symbols, of })
@@ -223,7 +224,7 @@ fn meet(
         return None;
     }
     let is_store = access.of.access.kind == AccessKind::Store;
-    if is_store && (write.value == Known::Unknown || access.value == Known::Unknown) {
+    if is_store && (*write.value() == Known::Unknown || *access.value() == Known::Unknown) {
         return None;
     }
     let threads = 0..search.evaluator.shape.threads() as usize;

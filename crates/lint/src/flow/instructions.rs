@@ -299,8 +299,8 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             // The last is a label or a table of labels.
             operands = operands.saturating_sub(1);
         }
-        for place in 0..operands {
-            self.operand(first + place, place < written, &mut step);
+        for place in first..first + operands {
+            self.operand(place, place < first + written, &mut step);
         }
         if instruction.opcode == Opcode::Ret {
             let operand = RegisterOperand::RETURNED;
@@ -318,7 +318,15 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             step.partial = true;
         }
         step.written = self.instructions.slots.len() as u32;
-        self.instructions.slots.append(&mut self.written);
+        // Nearly all write one register or none.
+        match self.written.as_slice() {
+            [] => {}
+            [one] => {
+                self.instructions.slots.push(*one);
+                self.written.clear();
+            }
+            _ => self.instructions.slots.append(&mut self.written),
+        }
         step.end = self.instructions.slots.len() as u32;
         self.instructions.steps.push(step);
     }
@@ -387,15 +395,27 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         u32::from(returns)
     }
 
+    #[inline]
     fn lookup(&mut self, name: Name<'a>) -> Reference {
-        self.names.get(name, self.around.variables)
+        // Nearly all names are registers.
+        match self.names.register(name) {
+            Some(register) => Reference::Register(register),
+            None => self.names.get(name, self.around.variables),
+        }
     }
 
+    #[inline]
     fn operand(&mut self, place: u32, written: bool, step: &mut Step) {
-        let Some(&operand) = self.instructions.body.operands.get(place as usize) else {
-            return;
-        };
-        match operand {
+        let body = self.instructions.body;
+        match body.operands.get(place as usize) {
+            Some(Operand::Name(name)) => self.name(place, *name, written),
+            Some(Operand::Integer(_)) | None => {}
+            Some(other) => self.other_operand(place, other, written, step),
+        }
+    }
+
+    fn other_operand(&mut self, place: u32, operand: &Operand<'a>, written: bool, step: &mut Step) {
+        match *operand {
             Operand::Name(name) => self.name(place, name, written),
             Operand::Component { name, .. } | Operand::Select { name, .. } => {
                 step.partial |= written;
@@ -426,6 +446,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         }
     }
 
+    #[inline]
     fn name(&mut self, operand: u32, name: Name<'a>, written: bool) {
         let reference = self.lookup(name);
         if let Some(known) = self.instructions.references.get_mut(operand as usize) {

@@ -4,13 +4,13 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use super::context::callee;
+use super::context::{Flow, FunctionContext};
 use super::effect::{Effect, Terminator};
 use super::evaluate::Turns;
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::values::ValueId;
-use crate::context::callee;
-use crate::{Flow, FunctionContext};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::Instruction;
 use ptx::isa::{self, Class, Convergence, Meaning};
@@ -103,26 +103,21 @@ impl Synchronization {
     ) -> Self {
         let tested = OnceCell::new();
         let tested = || tested.get_or_init(|| Tested::new(function, flow));
-        let of: Vec<Order> = function
-            .steps()
-            .map(|(_, step, instruction)| {
-                // Most instructions bear on no order, and that their mnemonic says.
-                match may_bear(function.effect(step)) {
-                    false => Order::None,
-                    true => order(function, flow, tested, step, instruction),
-                }
-            })
-            .collect();
+        let mut of = vec![Order::None; flow.instructions.steps.len()];
         let mut ordered = vec![false; loops.ids().count()];
-        for block in &flow.graph.order {
-            let mut steps = flow.graph.blocks[block.index()].steps();
-            if steps.any(|id| of.get(id.index()) != Some(&Order::None)) {
-                for id in loops.around(loops.innermost(*block)) {
-                    if std::mem::replace(&mut ordered[id.index()], true) {
+        // Most instructions bear on no order, and that their mnemonic says.
+        for (id, instruction) in function.instructions_with(|_, effect| may_bear(effect)) {
+            let step = &flow.instructions.steps[id.index()];
+            let order = order(function, flow, tested, step, instruction);
+            let block = flow.graph.block_of(id);
+            if order != Order::None && flow.graph.is_reached(block) {
+                for around in loops.around(loops.innermost(block)) {
+                    if std::mem::replace(&mut ordered[around.index()], true) {
                         break;
                     }
                 }
             }
+            of[id.index()] = order;
         }
         let waits = |effect: &Effect| {
             let Meaning {
@@ -472,12 +467,11 @@ struct Tested(Vec<bool>);
 impl Tested {
     fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Tested {
         let mut tested = vec![false; flow.values.definitions.len()];
-        for (_, step, instruction) in function.steps() {
-            if instruction.opcode == Opcode::Setp {
-                for (_, value) in flow.values.reads(&flow.instructions, step) {
-                    if let Some(tested) = tested.get_mut(value.index()) {
-                        *tested = true;
-                    }
+        for (id, _) in function.instructions_with(|mnemonic, _| mnemonic.opcode == Opcode::Setp) {
+            let step = &flow.instructions.steps[id.index()];
+            for (_, value) in flow.values.reads(&flow.instructions, step) {
+                if let Some(tested) = tested.get_mut(value.index()) {
+                    *tested = true;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! What the threads of one block have in a register: for each thread a number,
 //! added to quantities that are unknown and the same for all.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use ptx::names::Type;
@@ -45,7 +46,17 @@ pub enum Lanes {
     /// The same for all.
     Same(i64),
     /// One for each, and what is added to all of them.
-    Each(Rc<[i64]>, i64),
+    Each(Rc<Numbers>, i64),
+}
+
+/// Numbers that are not all the same.
+#[derive(Debug)]
+pub struct Numbers {
+    of: Vec<i64>,
+    least: i64,
+    most: i64,
+    /// The least and the most of each warp, where somebody has asked.
+    of_warps: OnceCell<Vec<(i64, i64)>>,
 }
 
 impl Lanes {
@@ -53,7 +64,15 @@ impl Lanes {
     pub fn at(&self, thread: usize) -> i64 {
         match self {
             Lanes::Same(number) => *number,
-            Lanes::Each(each, added) => each[thread].wrapping_add(*added),
+            Lanes::Each(each, added) => each.of[thread].wrapping_add(*added),
+        }
+    }
+
+    /// Whether this is so of all numbers.
+    pub(super) fn all(&self, is: impl Fn(i64) -> bool) -> bool {
+        match self {
+            Lanes::Same(number) => is(*number),
+            Lanes::Each(each, added) => each.of.iter().all(|n| is(n.wrapping_add(*added))),
         }
     }
 
@@ -66,7 +85,7 @@ impl Lanes {
         match self {
             Lanes::Same(number) => threads.for_each(|thread| found(thread, *number)),
             Lanes::Each(each, added) => {
-                let of_threads = each.get(threads.clone()).unwrap_or_default();
+                let of_threads = each.of.get(threads.clone()).unwrap_or_default();
                 for (thread, number) in threads.zip(of_threads) {
                     found(thread, number.wrapping_add(*added));
                 }
@@ -87,9 +106,27 @@ impl Lanes {
         match self {
             Lanes::Same(number) => (*number, *number),
             Lanes::Each(each, added) => {
-                let ends = |(least, most): (i64, i64), n: &i64| (least.min(*n), most.max(*n));
-                let (least, most) = each.iter().fold((i64::MAX, i64::MIN), ends);
+                let (least, most) = (each.least, each.most);
                 (least.wrapping_add(*added), most.wrapping_add(*added))
+            }
+        }
+    }
+
+    /// The least and the greatest number of each warp, of so many threads.
+    pub(super) fn of_warps(&self, threads: usize) -> Vec<(i64, i64)> {
+        match self {
+            Lanes::Same(number) => vec![(*number, *number); threads.div_ceil(WARP as usize)],
+            Lanes::Each(each, added) => {
+                let ends = |lanes: &[i64]| {
+                    let (least, most) = (lanes.iter().min(), lanes.iter().max());
+                    (least.copied().unwrap_or(0), most.copied().unwrap_or(0))
+                };
+                let all = || each.of.chunks(WARP as usize).map(ends).collect();
+                let all = each.of_warps.get_or_init(all).iter();
+                let moved = |(least, most): &(i64, i64)| {
+                    (least.wrapping_add(*added), most.wrapping_add(*added))
+                };
+                all.map(moved).collect()
             }
         }
     }
@@ -98,10 +135,8 @@ impl Lanes {
         match self {
             Lanes::Same(number) => Lanes::Same(change(*number)),
             Lanes::Each(each, added) => {
-                let changed = each
-                    .iter()
-                    .map(|number| change(number.wrapping_add(*added)));
-                Lanes::each(changed)
+                let numbers = each.of.iter();
+                Lanes::each(numbers.map(|number| change(number.wrapping_add(*added))))
             }
         }
     }
@@ -110,25 +145,43 @@ impl Lanes {
         match (self, other) {
             (_, Lanes::Same(b)) => self.map(|a| join(a, *b)),
             (Lanes::Same(a), _) => other.map(|b| join(*a, b)),
-            (Lanes::Each(each, _), _) => {
-                let joined = (0..each.len()).map(|at| join(self.at(at), other.at(at)));
-                Lanes::each(joined)
+            (Lanes::Each(left, a), Lanes::Each(right, b)) => {
+                let numbers = left.of.iter().zip(&right.of);
+                Lanes::each(numbers.map(|(x, y)| join(x.wrapping_add(*a), y.wrapping_add(*b))))
             }
         }
     }
 
     /// Where all are the same, that is one number.
     pub(super) fn each(numbers: impl Iterator<Item = i64>) -> Lanes {
-        let numbers: Rc<[i64]> = numbers.collect();
-        match numbers.first() {
-            Some(first) if numbers.iter().all(|number| number == first) => Lanes::Same(*first),
-            _ => Lanes::Each(numbers, 0),
+        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        let noted = numbers.inspect(|number| {
+            least = least.min(*number);
+            most = most.max(*number);
+        });
+        let of: Vec<i64> = noted.collect();
+        match least == most {
+            true => Lanes::Same(least),
+            false => Lanes::Each(
+                Numbers {
+                    of,
+                    least,
+                    most,
+                    of_warps: OnceCell::new(),
+                }
+                .into(),
+                0,
+            ),
         }
     }
 
     /// As a register of this width holds them, read as signed. Most are in range.
     pub(super) fn signed(&self, bits: u32) -> Lanes {
-        self.wrapped(|number| signed(number, bits))
+        let most = i64::MAX >> (64 - bits.clamp(1, 64));
+        match self.lies_in(-most - 1, most) {
+            true => self.clone(),
+            false => self.map(|number| signed(number, bits)),
+        }
     }
 
     /// The same, read as the type says. Of 64 bits, no number is as large that it
@@ -138,22 +191,25 @@ impl Lanes {
         match ty {
             Type::S8 | Type::S16 | Type::S32 | Type::S64 => self.signed(bits),
             _ if bits >= 64 => self.signed(bits),
-            _ => self.wrapped(|number| number & ((1 << bits) - 1)),
+            _ => {
+                let mask = (1 << bits) - 1;
+                match self.lies_in(0, mask) {
+                    true => self.clone(),
+                    false => self.map(|number| number & mask),
+                }
+            }
         }
     }
 
-    fn wrapped(&self, wrap: impl Fn(i64) -> i64) -> Lanes {
-        let in_range = match self {
-            Lanes::Same(_) => false,
-            Lanes::Each(each, added) => each.iter().all(|number| {
-                let number = number.wrapping_add(*added);
-                wrap(number) == number
-            }),
-        };
-        if in_range {
-            self.clone()
-        } else {
-            self.map(wrap)
+    /// Whether all numbers are from `least` to `most`.
+    pub(super) fn lies_in(&self, least: i64, most: i64) -> bool {
+        let within = |number: i64| (least..=most).contains(&number);
+        match self {
+            Lanes::Same(number) => within(*number),
+            Lanes::Each(each, added) => {
+                let end = |number: i64| number.checked_add(*added).is_some_and(within);
+                end(each.least) && end(each.most)
+            }
         }
     }
 
@@ -173,7 +229,8 @@ impl PartialEq for Lanes {
             (Lanes::Same(a), Lanes::Same(b)) => a == b,
             (Lanes::Each(a, plus), Lanes::Each(b, also)) => {
                 plus == also && Rc::ptr_eq(a, b)
-                    || a.len() == b.len() && (0..a.len()).all(|at| self.at(at) == other.at(at))
+                    || a.of.len() == b.of.len()
+                        && (0..a.of.len()).all(|at| self.at(at) == other.at(at))
             }
             _ => false,
         }

@@ -4,17 +4,17 @@
 use std::cell::OnceCell;
 
 use super::accesses::{SharedAccess, accesses, retain_meeting};
+use super::context::FunctionContext;
 use super::evaluate::Evaluator;
 use super::intervals::Orders;
 use super::lanes::Shape;
 use super::races::{Race, Search};
-use crate::FunctionContext;
 use ptx::ast::{FunctionKind, Space};
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.
-const STEPS_FOR_EACH: u64 = 60;
-const STEPS: u64 = 200_000;
+const STEPS_FOR_EACH: u64 = 30;
+const STEPS: u64 = 100_000;
 
 /// Races, and the shape of a block that has them where another may have none.
 #[derive(Debug, Default)]

@@ -1,7 +1,8 @@
 //! Operations of a warp whose member mask is wrong: a lane executes one and is not in its
 //! mask, or lanes that wait for each other give different masks.
 
-use super::divergence::{Divergence, Variance};
+use super::context::{Flow, FunctionContext};
+use super::divergence::Variance;
 use super::effect::Effect;
 use super::evaluate::Evaluator;
 use super::first_pass::FirstPass;
@@ -9,7 +10,6 @@ use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, WARP};
 use super::threads::ThreadSet;
 use super::values::Definition;
-use crate::{Flow, FunctionContext};
 use analysis::control_flow::Loops;
 use ptx::isa::Convergence;
 use ptx::names::{Modifier, Opcode};
@@ -64,8 +64,9 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<MaskMistake>> {
     }
     let flow = function.flow()?;
     let mut masked = Vec::new();
-    for (id, step, instruction) in function.steps() {
-        if !is_masked(function.effect(step)) || !flow.graph.is_reached(flow.graph.block_of(id)) {
+    for (id, instruction) in function.instructions_with(|_, effect| is_masked(effect)) {
+        let step = &flow.instructions.steps[id.index()];
+        if !flow.graph.is_reached(flow.graph.block_of(id)) {
             continue;
         }
         let list = instruction.operands;
@@ -84,7 +85,6 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<MaskMistake>> {
         function,
         flow,
         pass,
-        divergence: function.divergence()?,
         evaluator: evaluator(function, flow, function.loops()?, pass),
     };
     let found = masked.into_iter().take(OPERATIONS);
@@ -109,35 +109,41 @@ struct Masks<'c, 'm, 'a> {
     function: &'c FunctionContext<'m, 'a>,
     flow: &'c Flow<'m, 'a>,
     pass: &'c FirstPass,
-    divergence: &'c Divergence,
     evaluator: Evaluator<'c, 'm, 'a>,
 }
 
 impl Masks<'_, '_, '_> {
     fn mistake(&mut self, id: InstructionId, step: &Step, mask: usize) -> Option<MaskMistakeKind> {
-        let threads = self.comes(id, step)?;
         let block = self.flow.graph.block_of(id);
         let place = self.evaluator.place(block, Default::default());
+        // Who comes takes longer to find out, and few masks may be wrong at all.
         match self.evaluator.operand(mask, place).sum() {
-            Some(sum) if sum.is_exact() => self.of_numbers(&threads, &sum.lanes),
-            _ => self.of_ballot(id, step, mask),
+            Some(sum) if sum.is_exact() => {
+                self.of_numbers(&ThreadSet::all(&self.pass.block), &sum.lanes)?;
+                let threads = self.comes(id, step)?;
+                self.of_numbers(&threads, &sum.lanes)
+            }
+            _ => {
+                let found = self.of_ballot(id, step, mask)?;
+                self.comes(id, step).map(|_| found)
+            }
         }
     }
 
     /// The threads that execute an operation, if any of their warp do; `None` where that is
     /// not known.
     fn comes(&self, id: InstructionId, step: &Step) -> Option<ThreadSet> {
-        let (flow, pass) = (self.flow, self.pass);
+        let (flow, pass, divergence) = (self.flow, self.pass, self.function.divergence()?);
         let block = flow.graph.block_of(id);
         let (threads, together) = match pass.arrival(block) {
             Some(arrival) => (arrival.threads, arrival.together),
-            None => (ThreadSet::all(&pass.block), self.divergence.control(block)),
+            None => (ThreadSet::all(&pass.block), divergence.control(block)),
         };
         if together > Variance::Warp {
             return None;
         }
         let guard = flow.values.guard(&flow.instructions, step);
-        match guard.filter(|guard| self.divergence.of(*guard) > Variance::Warp) {
+        match guard.filter(|guard| divergence.of(*guard) > Variance::Warp) {
             None => Some(threads),
             Some(_) => {
                 let truth = pass.guard(flow, id)?;
@@ -197,7 +203,7 @@ impl Masks<'_, '_, '_> {
         }
         let predicate = flow.values.of_operand(vote.operands.start as usize + 1);
         let differs = flow.values.definition(predicate).is_some()
-            && self.divergence.of(predicate) == Variance::Thread;
+            && self.function.divergence()?.of(predicate) == Variance::Thread;
         differs.then_some(MaskMistakeKind::Ballot(ballot))
     }
 }

@@ -126,21 +126,21 @@ impl<'m, 'a> Names<'m, 'a> {
         VariableId(self.variables.len() as u32 - 1)
     }
 
+    /// The register that a name refers to, where that is found fast.
+    #[inline]
+    pub fn register(&self, name: Name<'a>) -> Option<Register> {
+        let word = scope::word(name, self.source)?;
+        let first = self.scopes.register(word)?;
+        Some(numbered(first, scope::number(word)))
+    }
+
     /// What a name refers to; a variable of the module gets its id on first use.
     pub fn get(&mut self, name: Name<'a>, module: &NameMap<'a, &'m Variable<'a>>) -> Reference {
-        let numbered = |first: Register, number: u32| {
-            let register = first.0.saturating_add(number).min(MAX_REGISTERS - 1);
-            Reference::Register(Register(register))
-        };
-        // Nearly all names are registers.
-        if let Some(word) = scope::word(name, self.source)
-            && let Some(first) = self.scopes.register(word)
-        {
-            return numbered(first, scope::number(word));
-        }
         if let Some(found) = self.scopes.find(name.text) {
             return match found.meaning {
-                Declared::Reference(Reference::Register(first)) => numbered(first, found.number),
+                Declared::Reference(Reference::Register(first)) => {
+                    Reference::Register(numbered(first, found.number))
+                }
                 Declared::Reference(reference) => reference,
                 Declared::Label(_) | Declared::Targets(_) => Reference::Nothing,
             };
@@ -172,4 +172,9 @@ impl<'m, 'a> Names<'m, 'a> {
             _ => {}
         }
     }
+}
+
+/// A register of a range.
+fn numbered(first: Register, number: u32) -> Register {
+    Register(first.0.saturating_add(number).min(MAX_REGISTERS - 1))
 }

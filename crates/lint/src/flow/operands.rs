@@ -1,9 +1,9 @@
 //! How an instruction of a function depends on the thread, from what its operands do.
 
+use super::context::{Flow, FunctionContext};
 use super::instructions::{InstructionId, RegisterOperand};
 use super::names::Reference;
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
 use analysis::dependence::{self, Dependence, Shape, Sources, Wrapping};
 use ptx::ast::{AddressBase, Operand};
 use ptx::names::{Modifier, Opcode};

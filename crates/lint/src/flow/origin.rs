@@ -1,11 +1,11 @@
 //! Provenance of addresses: the variable, parameter or conversion that a pointer
 //! is derived from, through arithmetic and loops.
 
-use super::graph::Graph;
-use super::instructions::Instructions;
+use super::context::{Flow, FunctionContext};
+use super::instructions::InstructionId;
 use super::names::{Reference, VariableId};
-use super::values::{ValueId, Values};
-use ptx::ast::{Mnemonic, Operand, Space};
+use super::values::{Definition, ValueId};
+use ptx::ast::{Instruction, Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode};
 
 /// The provenance of a pointer.
@@ -38,152 +38,205 @@ impl Origin {
     }
 }
 
-/// The origin of each value.
+/// The origins of values, each found when somebody asks for it: few but addresses are asked
+/// for.
 #[derive(Debug)]
-pub struct Origins {
-    of: Vec<Origin>,
+pub(super) struct Origins {
+    /// `None` where nobody has asked.
+    of: Vec<Option<Origin>>,
+    /// The values that are being worked out, in the order of the graph.
+    slice: Vec<Place>,
+    open: Vec<ValueId>,
 }
 
-/// Whether the result of an instruction may be an address.
-const fn carries(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Mov
-            | Opcode::Cvt
-            | Opcode::Add
-            | Opcode::Sub
-            | Opcode::Or
-            | Opcode::Min
-            | Opcode::Max
-            | Opcode::And
-            | Opcode::Selp
-            | Opcode::Mad
-            | Opcode::Cvta
-            | Opcode::Ld
-            | Opcode::Ldu
-            | Opcode::Atom
-            | Opcode::Call
-            | Opcode::Shfl
-    )
+/// Where a value is made: the place of its block, and there a phi before instructions.
+type Place = (u32, Option<InstructionId>, ValueId);
+
+/// The operands that an address may come from to the result: the first, and behind the last.
+const fn carried(opcode: Opcode) -> Option<(usize, usize)> {
+    match opcode {
+        Opcode::Mov | Opcode::Cvt | Opcode::Cvta => Some((1, 2)),
+        Opcode::Add
+        | Opcode::Sub
+        | Opcode::Or
+        | Opcode::Min
+        | Opcode::Max
+        | Opcode::And
+        | Opcode::Selp => Some((1, 3)),
+        Opcode::Mad => Some((3, 4)),
+        // The results of these may be pointers.
+        Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Call | Opcode::Shfl => Some((0, 0)),
+        _ => None,
+    }
 }
 
 /// The analysis converges after few rounds: origins only move up the lattice.
 const ROUNDS: usize = 8;
 
 impl Origins {
-    pub(crate) fn new(
-        instructions: &Instructions<'_, '_>,
-        graph: &Graph,
-        values: &Values,
-        mnemonics: &[Mnemonic<'_>],
-    ) -> Origins {
-        let mut origins = Origins {
-            of: vec![Origin::Number; values.definitions.len()],
-        };
-        let phis = values.phis(graph);
-        for _ in 0..ROUNDS {
-            let mut next = phis.iter().peekable();
-            for block in &graph.order {
-                while let Some((_, value)) = next.next_if(|(home, _)| home == block) {
-                    let origin = origins.met(values, graph, *value);
-                    origins.set(*value, origin);
-                }
-                for id in graph.blocks[block.index()].steps() {
-                    let step = &instructions.steps[id.index()];
-                    let Some(mnemonic) = mnemonics.get(step.mnemonic as usize) else {
-                        continue;
-                    };
-                    if !carries(mnemonic.opcode) {
-                        continue;
-                    }
-                    let Some(mut origin) = origins.result(instructions, values, mnemonic, id)
-                    else {
-                        continue;
-                    };
-                    for (_, written) in values.writes(instructions, step) {
-                        if let Some(prior) = values.prior(written) {
-                            origin = origin.join(origins.of(prior));
-                        }
-                        origins.set(written, origin);
-                    }
-                }
-            }
-            // All else follows from what meets, in the order of the graph.
-            let settled = |value| origins.met(values, graph, value) == origins.of(value);
-            if phis.iter().all(|(_, value)| settled(*value)) {
-                return origins;
-            }
+    pub fn new(flow: &Flow<'_, '_>) -> Origins {
+        Origins {
+            of: vec![None; flow.values.definitions.len()],
+            slice: Vec::new(),
+            open: Vec::new(),
         }
-        // Without convergence nothing is known.
-        origins.of.fill(Origin::Several);
-        origins
-    }
-
-    fn set(&mut self, value: ValueId, origin: Origin) {
-        if let Some(known) = self.of.get_mut(value.index()) {
-            *known = origin;
-        }
-    }
-
-    /// The origin of a joined value, by what meets in it.
-    fn met(&self, values: &Values, graph: &Graph, value: ValueId) -> Origin {
-        let parts = values.phi_operands(graph, value).iter();
-        parts.fold(Origin::Number, |sum, part| sum.join(self.of(*part)))
-    }
-
-    /// The origin of a value.
-    pub fn of(&self, value: ValueId) -> Origin {
-        self.of.get(value.index()).copied().unwrap_or_default()
     }
 
     /// The origin of the address or number in this operand.
     pub fn of_operand(
-        &self,
-        instructions: &Instructions<'_, '_>,
-        values: &Values,
+        &mut self,
+        function: &FunctionContext<'_, '_>,
+        flow: &Flow<'_, '_>,
         place: usize,
     ) -> Origin {
-        match instructions.reference(place) {
-            Reference::Register(_) => self.of(values.of_operand(place)),
+        self.ask(function, flow, flow.values.of_operand(place));
+        self.read(flow, place)
+    }
+
+    /// Works out a value, with those that it may come from.
+    fn ask(&mut self, function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) {
+        self.need(value);
+        while let Some(value) = self.open.pop() {
+            self.follow(flow, value);
+        }
+        let mut slice = std::mem::take(&mut self.slice);
+        slice.sort_unstable();
+        // All else follows from what meets, in the order of the graph.
+        let has_phis = slice.iter().any(|(_, id, _)| id.is_none());
+        let rounds = if has_phis { ROUNDS } else { 1 };
+        let mut settled = slice.is_empty();
+        for _ in 0..rounds {
+            if settled {
+                break;
+            }
+            for (_, id, value) in &slice {
+                let origin = match id {
+                    Some(id) => self.made(function, flow, *id, *value),
+                    None => Some(self.met(flow, *value)),
+                };
+                if let Some(origin) = origin {
+                    self.of[value.index()] = Some(origin);
+                }
+            }
+            let mut phis = slice.iter().filter(|(_, id, _)| id.is_none());
+            settled = phis.all(|(_, _, value)| self.met(flow, *value) == self.of(*value));
+        }
+        if !settled {
+            // Without convergence nothing is known.
+            for (_, _, value) in &slice {
+                self.of[value.index()] = Some(Origin::Several);
+            }
+        }
+        slice.clear();
+        self.slice = slice;
+    }
+
+    /// Notes a value that nobody has asked for.
+    fn need(&mut self, value: ValueId) {
+        if let Some(known @ None) = self.of.get_mut(value.index()) {
+            *known = Some(Origin::Number);
+            self.open.push(value);
+        }
+    }
+
+    /// Notes what a value may come from.
+    fn follow(&mut self, flow: &Flow<'_, '_>, value: ValueId) {
+        match flow.values.definition(value) {
+            Some(Definition::Written(id)) => {
+                let Some(instruction) = flow.instructions.get(id) else {
+                    return;
+                };
+                let Some((first, end)) = carried(instruction.opcode) else {
+                    return;
+                };
+                let block = flow.graph.block_of(id);
+                self.slice.push((flow.graph.place(block), Some(id), value));
+                let start = instruction.operands.start as usize;
+                for place in start + first..start + end {
+                    self.need(flow.values.of_operand(place));
+                }
+                if let Some(prior) = flow.values.prior(value) {
+                    self.need(prior);
+                }
+            }
+            Some(Definition::Phi(block)) => {
+                self.slice.push((flow.graph.place(block), None, value));
+                for part in flow.values.phi_operands(&flow.graph, value) {
+                    self.need(*part);
+                }
+            }
+            Some(Definition::Start) | None => {}
+        }
+    }
+
+    fn of(&self, value: ValueId) -> Origin {
+        let known = self.of.get(value.index()).copied().flatten();
+        known.unwrap_or_default()
+    }
+
+    fn read(&self, flow: &Flow<'_, '_>, place: usize) -> Origin {
+        match flow.instructions.reference(place) {
+            Reference::Register(_) => self.of(flow.values.of_operand(place)),
             Reference::Variable(id) => Origin::Variable(id),
             Reference::Nothing => Origin::Number,
         }
     }
 
+    /// The origin of a joined value, by what meets in it.
+    fn met(&self, flow: &Flow<'_, '_>, value: ValueId) -> Origin {
+        let parts = flow.values.phi_operands(&flow.graph, value).iter();
+        parts.fold(Origin::Number, |sum, part| sum.join(self.of(*part)))
+    }
+
+    /// The origin of what an instruction writes.
+    fn made(
+        &self,
+        function: &FunctionContext<'_, '_>,
+        flow: &Flow<'_, '_>,
+        id: InstructionId,
+        value: ValueId,
+    ) -> Option<Origin> {
+        let instruction = flow.instructions.get(id)?;
+        let made = self.result(flow, function.mnemonic(instruction), instruction)?;
+        Some(match flow.values.prior(value) {
+            Some(prior) => made.join(self.of(prior)),
+            None => made,
+        })
+    }
+
     fn result(
         &self,
-        instructions: &Instructions<'_, '_>,
-        values: &Values,
+        flow: &Flow<'_, '_>,
         mnemonic: &Mnemonic<'_>,
-        id: super::InstructionId,
+        instruction: &Instruction,
     ) -> Option<Origin> {
-        let instruction = instructions.get(id)?;
-        let first = instruction.operands.start as usize;
-        let of = |number: usize| self.of_operand(instructions, values, first + number);
+        let instructions = &flow.instructions;
+        let start = instruction.operands.start as usize;
+        let (first, end) = carried(mnemonic.opcode)?;
+        let sum = || {
+            let parts = start + first..start + end;
+            parts.fold(Origin::Number, |sum, place| {
+                sum.join(self.read(flow, place))
+            })
+        };
         let modifiers = &mnemonic.modifiers;
         Some(match mnemonic.opcode {
-            Opcode::Mov => match instructions.body.operands.get(first + 1) {
+            Opcode::Mov => match instructions.body.operands.get(start + 1) {
                 Some(Operand::Vector(..)) | None => return None,
-                Some(_) => of(1),
+                Some(_) => sum(),
             },
             // A widened offset is no address. The lower half of a generic address is one
             // in its space on every device that there is.
-            Opcode::Cvt => match of(1) {
+            Opcode::Cvt => match sum() {
                 Origin::Parameter(_) | Origin::Several | Origin::Generic(..) => Origin::Number,
                 known => known,
             },
-            Opcode::Add | Opcode::Sub | Opcode::Or | Opcode::Min | Opcode::Max => of(1).join(of(2)),
-            // A masked address is still an address.
-            Opcode::And => of(1).join(of(2)),
-            Opcode::Selp => of(1).join(of(2)),
-            Opcode::Mad => of(3),
             Opcode::Cvta => {
-                let space = crate::memory::space(modifiers)?;
-                let given = of(1);
+                let space = super::memory::space(modifiers)?;
                 if modifiers.has(Modifier::To) {
                     Origin::Converted(space)
                 } else {
-                    let variable = match given {
+                    let variable = match sum() {
                         Origin::Variable(id) => Some(id),
                         _ => None,
                     };
@@ -194,7 +247,7 @@ impl Origins {
                 if modifiers.has(Modifier::Param)
                     && modifiers.types().last().is_some_and(|ty| ty.bits() == 64) =>
             {
-                match instructions.reference(first + 1) {
+                match instructions.reference(start + 1) {
                     Reference::Variable(id)
                         if instructions.is_kernel() && instructions.is_parameter(id) =>
                     {
@@ -203,11 +256,11 @@ impl Origins {
                     _ => Origin::Several,
                 }
             }
-            // The results of these may be pointers.
             Opcode::Ld | Opcode::Ldu | Opcode::Atom | Opcode::Call | Opcode::Shfl => {
                 Origin::Several
             }
-            _ => return None,
+            // A masked address is still an address.
+            _ => sum(),
         })
     }
 }

@@ -1,12 +1,12 @@
 //! Branches that part threads which come back together: what one side executes and
 //! the other does not.
 
+use super::context::Flow;
 use super::divergence::Variance;
 use super::first_pass::{FirstPass, Together};
 use super::graph::BlockId;
 use super::instructions::InstructionId;
 use super::threads::ThreadSet;
-use crate::Flow;
 
 /// One side of a branch that some threads take and others do not.
 #[derive(Debug)]

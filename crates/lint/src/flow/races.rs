@@ -4,18 +4,20 @@
 //! As in GPUVerify and Faial, two threads stand for all. Here they are numbers: for a
 //! block of a given shape, each address is worked out for each thread.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 use super::HashMap;
 use super::accesses::SharedAccess;
 use super::affine::Term;
 use super::conditions::Conditions;
+use super::context::Flow;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
 use super::intervals::{Interval, Node, Orders};
-use super::lanes::{Lanes, Symbols, WARP};
-use crate::Flow;
-use crate::memory::AccessKind;
+use super::lanes::{Lanes, Sum, Symbols, WARP};
+use super::memory::AccessKind;
+use super::spans::{Spans, Touches};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::Operand;
 use ptx::signature::layout;
@@ -72,7 +74,15 @@ pub(super) struct Instance {
     /// From the first byte of any thread to behind the last.
     pub(super) range: (i64, i64),
     pub(super) conditions: Rc<Conditions>,
-    pub(super) value: Known,
+    /// What a store writes, where somebody has asked.
+    pub(super) value: OnceCell<Known>,
+}
+
+impl Instance {
+    /// What a store writes, as far as [`Search::know`] has found it out.
+    pub(super) fn value(&self) -> &Known {
+        self.value.get().unwrap_or(&Known::Unknown)
+    }
 }
 
 /// The search for races in a function, for one shape of its block.
@@ -120,7 +130,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 _ => 1,
             };
             for turn in 0..turns {
-                let groups = self.instances(&interval, &executed, turn);
+                let groups = match self.may_meet(&interval, &executed, turn) {
+                    true => self.instances(&interval, &executed, turn),
+                    false => Vec::new(),
+                };
                 let mut found = false;
                 for (_, instances) in &groups {
                     if let Some(race) = self.conflict(&interval, instances) {
@@ -237,6 +250,54 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         }
     }
 
+    /// Whether threads of two warps touch the same bytes, if all of them come to all of these
+    /// accesses: mostly, none do.
+    fn may_meet(
+        &mut self,
+        interval: &Interval,
+        executed: &[(usize, SharedAccess)],
+        turn: u64,
+    ) -> bool {
+        let mut groups: HashMap<Symbols, Touches> = HashMap::default();
+        let threads = self.evaluator.shape.threads() as usize;
+        for (at, of) in executed {
+            let node = &interval.nodes[*at];
+            let inner = self.inner(interval, node);
+            for &inner_turn in turns_of(inner, executed) {
+                let here = self.here(interval, node, turn, inner.map(|id| (id, inner_turn)));
+                let address = self.evaluator.operand(of.access.address, here).sum();
+                if let Some(Sum { symbols, lanes }) = address {
+                    let group = groups.entry(symbols).or_default();
+                    group.add(&lanes, threads, of.access.bytes, of.writes());
+                }
+            }
+        }
+        groups.into_values().any(Touches::meet)
+    }
+
+    /// The loop around a node, without the start of the interval and any barrier, which may be
+    /// in any turn.
+    fn inner(&self, interval: &Interval, node: &Node) -> Option<LoopId> {
+        self.loops.innermost(node.block).filter(|id| {
+            !self.loops.contains(*id, interval.home())
+                && self.orders.leaves_alone(*id)
+                && self.loops.get(*id).depth <= Turns::DEPTH
+        })
+    }
+
+    fn here(
+        &self,
+        interval: &Interval,
+        node: &Node,
+        turn: u64,
+        inner: Option<(LoopId, u64)>,
+    ) -> Place {
+        let turns = self
+            .orders
+            .turns(interval, node.block, node.layer, turn, inner);
+        self.evaluator.place(node.block, turns)
+    }
+
     /// The accesses in the turns of the loops, by what is unknown of the address.
     fn instances(
         &mut self,
@@ -252,20 +313,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         for of_node in executed.chunk_by(|a, b| a.0 == b.0) {
             let at = of_node[0].0;
             let node = &interval.nodes[at];
-            // A loop around it, without the start of the interval and any barrier, may
-            // be in any turn.
-            let inner = self.loops.innermost(node.block).filter(|id| {
-                !self.loops.contains(*id, interval.home())
-                    && self.orders.leaves_alone(*id)
-                    && self.loops.get(*id).depth <= Turns::DEPTH
-            });
-            let turns: &[u64] = match inner {
-                Some(_) if executed.len() <= FEW => &INNER_TURNS,
-                Some(_) if executed.len() <= MANY => &INNER_TURNS[..8],
-                Some(_) => &INNER_TURNS[..2],
-                None => &[0],
-            };
-            for &inner_turn in turns {
+            let inner = self.inner(interval, node);
+            for &inner_turn in turns_of(inner, executed) {
                 let inner = inner.map(|id| (id, inner_turn));
                 let place = |block, layer| {
                     let turns = self.orders.turns(interval, block, layer, turn, inner);
@@ -356,7 +405,9 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         let block = self.flow.graph.block_of(of.id);
         let place = self.evaluator.place(block, Turns::default());
         let conditions = Conditions::of(self.orders, &mut self.evaluator, of.id)?;
-        self.instance(of, 0, 0, place, &Rc::new(conditions))
+        let found = self.instance(of, 0, 0, place, &Rc::new(conditions))?;
+        self.know(&found.1);
+        Some(found)
     }
 
     fn instance(
@@ -381,16 +432,6 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 place,
             )?;
         }
-        let value = match of.access.kind {
-            AccessKind::Store => {
-                let operands = &self.flow.instructions.body.operands;
-                match operands.get(of.value) {
-                    Some(Operand::Vector(..)) | None => Known::Unknown,
-                    Some(_) => self.evaluator.operand(of.value, place),
-                }
-            }
-            _ => Known::Unknown,
-        };
         let instance = Instance {
             of,
             node: at,
@@ -399,9 +440,26 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             range: (range.0, range.1 + of.access.bytes as i64),
             offset: address.lanes,
             conditions,
-            value,
+            value: OnceCell::new(),
         };
         Some((address.symbols, instance))
+    }
+
+    /// Finds out what a store writes.
+    pub(super) fn know(&mut self, one: &Instance) {
+        if one.value.get().is_some() || one.of.access.kind != AccessKind::Store {
+            return;
+        }
+        let place = self
+            .evaluator
+            .place(self.flow.graph.block_of(one.of.id), one.turns);
+        let operands = &self.flow.instructions.body.operands;
+        let value = match operands.get(one.of.value) {
+            Some(Operand::Vector(..)) | None => Known::Unknown,
+            Some(_) => self.evaluator.operand(one.of.value, place),
+        };
+        // It was not known.
+        let _ = one.value.set(value);
     }
 
     /// Two of these that meet, in two threads of different warps.
@@ -433,12 +491,8 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         };
         // Most accesses lie where no other writes: none of their threads meets one.
         let span = |one: &Instance| (one.range.0 >> grain, (one.range.1 - 1) >> grain);
-        // Of a value that nothing is known of, no other store is different.
-        let looks = |one: &&Instance| {
-            one.of.access.kind != AccessKind::Store || one.value != Known::Unknown
-        };
         let of_writes = Spans::new(writes().map(span));
-        let of_looks = Spans::new(instances.iter().filter(looks).map(span));
+        let of_looks = Spans::new(instances.iter().map(span));
         // Which warps write each place.
         let mut written = vec![0_u32; (end - base) as usize + 1];
         for write in writes().filter(|write| of_looks.meet(span(write))) {
@@ -456,12 +510,12 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         let mut tried = 0;
         // The threads of an access that meet a write of another warp, and who writes there.
         let mut candidates: Vec<(usize, u32)> = Vec::new();
-        for second in instances.iter().filter(looks) {
-            if !self.evaluator.spend(1) {
-                return None;
-            }
+        for second in instances {
             if !of_writes.meet(span(second)) {
                 continue;
+            }
+            if !self.evaluator.spend(1) {
+                return None;
             }
             let mut tried_here = 0;
             candidates.clear();
@@ -472,6 +526,14 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     candidates.push((thread, met));
                 }
             });
+            if candidates.is_empty() {
+                continue;
+            }
+            self.know(second);
+            // Of a value that nothing is known of, no other store is different.
+            if second.of.access.kind == AccessKind::Store && *second.value() == Known::Unknown {
+                continue;
+            }
             for &(thread, met) in &candidates {
                 let own = 1_u32 << (thread / WARP as usize);
                 if !second.conditions.admits(thread) {
@@ -501,6 +563,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                     if !self.evaluator.spend(1) {
                         return None;
                     }
+                    self.know(first);
                     let others = (0..threads)
                         .filter(|other| (met & !own) >> (other / WARP as usize) & 1 != 0);
                     for other in others {
@@ -518,7 +581,7 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     fn race(&self, write: &Instance, access: &Instance, threads: (u32, u32)) -> Race {
         let same = write.offset.same().is_some() && access.offset.same().is_some();
         let loses = match access.of.access.kind {
-            AccessKind::Store => write.value != Known::Data && access.value != Known::Data,
+            AccessKind::Store => *write.value() != Known::Data && *access.value() != Known::Data,
             _ => self.is_made_of(&write.of, access.of.id),
         };
         let place = |one: &Instance| (one.node, one.of.id);
@@ -535,26 +598,12 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     }
 }
 
-/// Places, as the first and the last of each of some ranges that lie apart, in order.
-struct Spans(Vec<(i64, i64)>);
-
-impl Spans {
-    fn new(spans: impl Iterator<Item = (i64, i64)>) -> Spans {
-        let mut all: Vec<_> = spans.collect();
-        all.sort_unstable();
-        all.dedup_by(|next, before| {
-            let meet = next.0 <= before.1;
-            if meet {
-                before.1 = before.1.max(next.1);
-            }
-            meet
-        });
-        Spans(all)
-    }
-
-    /// Whether a range has a place of these.
-    fn meet(&self, (first, last): (i64, i64)) -> bool {
-        let at = self.0.partition_point(|span| span.1 < first);
-        self.0.get(at).is_some_and(|span| span.0 <= last)
+/// The turns of a loop that are looked at.
+fn turns_of(inner: Option<LoopId>, executed: &[(usize, SharedAccess)]) -> &'static [u64] {
+    match inner {
+        Some(_) if executed.len() <= FEW => &INNER_TURNS,
+        Some(_) if executed.len() <= MANY => &INNER_TURNS[..8],
+        Some(_) => &INNER_TURNS[..2],
+        None => &[0],
     }
 }

@@ -1,7 +1,7 @@
 //! A block of threads for which conditions are worked out, and sets of its threads.
 
 use analysis::dependence::{Shape, WARP};
-use ptx::ast::{Body, Function, FunctionKind, Operand};
+use ptx::ast::{Function, FunctionKind};
 use ptx::names::SpecialRegister;
 
 /// A block of the largest size that a kernel may be launched with.
@@ -19,7 +19,9 @@ const MOST: u32 = 1024;
 impl Block {
     /// The block that `.reqntid` says, or else one as large as `.maxntid` allows, in
     /// the directions that the function looks at: of others it is 1.
-    pub fn of(function: &Function<'_>, body: &Body<'_>) -> Block {
+    ///
+    /// `names` tells whether the function names a special register.
+    pub fn of(function: &Function<'_>, names: impl Fn(SpecialRegister) -> bool) -> Block {
         let bound = |name: &str| {
             let directives = &mut function.directives.iter();
             let directive = directives.find(|directive| directive.name == name)?;
@@ -37,12 +39,7 @@ impl Block {
         }
         let most = bound("maxntid").filter(|_| kernel).and_then(product);
         let most = most.map_or(MOST, |most| most.min(MOST));
-        let looks = |at: [SpecialRegister; 2]| {
-            let mut operands = body.operands.iter();
-            operands.any(
-                |operand| matches!(operand, Operand::Special(register, _) if at.contains(register)),
-            )
-        };
+        let looks = |at: [SpecialRegister; 2]| at.into_iter().any(&names);
         let rows = looks([SpecialRegister::TidY, SpecialRegister::NtidY]);
         let planes = looks([SpecialRegister::TidZ, SpecialRegister::NtidZ]);
         let deep = if planes && most >= 4 * WARP { 4 } else { 1 };
@@ -94,7 +91,13 @@ impl ThreadSet {
 
     /// All threads of a block.
     pub fn all(block: &Block) -> ThreadSet {
-        ThreadSet::split(block, |_| true)[0]
+        let mut all = ThreadSet::EMPTY;
+        let count = block.count();
+        for (warp, lanes) in (0..).zip(&mut all.0) {
+            let here = count.saturating_sub(warp * WARP).min(WARP);
+            *lanes = u32::MAX.checked_shr(WARP - here).unwrap_or(0);
+        }
+        all
     }
 
     /// The first lane of each warp.
@@ -164,7 +167,7 @@ impl ThreadSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ptx::ast::Item;
+    use ptx::ast::{Item, Operand};
 
     fn block(text: &str) -> Block {
         let source = format!(".version 9.0\n.target sm_90\n.address_size 64\n{text}");
@@ -174,7 +177,11 @@ mod tests {
             _ => None,
         });
         let function = function.expect("a function");
-        Block::of(function, function.body.as_ref().expect("its body"))
+        let operands = &function.body.as_ref().expect("its body").operands;
+        Block::of(function, |named| {
+            let mut operands = operands.iter();
+            operands.any(|one| matches!(one, Operand::Special(register, _) if *register == named))
+        })
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! For which threads of a block a predicate holds, the first time that they come by.
 
 use super::HashMap;
+use super::context::{Flow, FunctionContext};
 use super::dependences::Dependences;
 use super::divergence::Variance;
 use super::instructions::InstructionId;
 use super::numbers::Numbers;
 use super::threads::{Block, ThreadSet};
 use super::values::{Definition, ValueId};
-use crate::{Flow, FunctionContext};
 use analysis::dependence::{self, Dependence, Linear, Wrapping};
 use ptx::ast::{Instruction, Modifiers, Operand};
 use ptx::names::{Modifier, Opcode, Type};

@@ -1,10 +1,10 @@
 //! The users of each value, and whether a use is observable outside of the function.
 
+use super::context::{Flow, FunctionContext};
 use super::instructions::{InstructionId, RegisterOperand, Step};
+use super::memory::{Access, AccessKind};
 use super::uninitialized::Uninitialized;
 use super::values::{Definition, ValueId};
-use crate::memory::{Access, AccessKind};
-use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Operand, Space};
 use ptx::names::{Opcode, Type};
 
@@ -294,10 +294,9 @@ impl Trace<'_, '_, '_> {
     /// Whether a generic address is one of local memory.
     fn is_local(&self, address: usize) -> bool {
         use super::origin::Origin;
-        let origin = self
-            .function
-            .origins()
-            .map(|origins| origins.of_operand(&self.flow.instructions, &self.flow.values, address));
-        matches!(origin, Some(Origin::Generic(Space::Local, _)))
+        matches!(
+            self.function.origin(address),
+            Some(Origin::Generic(Space::Local, _))
+        )
     }
 }

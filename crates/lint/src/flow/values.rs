@@ -2,9 +2,10 @@
 //! phi merges different values at the start of a block.
 
 use super::STEPS_FOR_EACH;
-use super::graph::{BlockId, Graph};
+use super::graph::{BasicBlock, BlockId, Graph};
 use super::instructions::{InstructionId, Instructions, RegisterOperand, Step};
 use super::names::Register;
+use analysis::control_flow::Lists;
 
 /// An SSA value: what a register holds from one write to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,8 +56,9 @@ impl Values {
     /// `None` where it takes too many steps.
     pub(crate) fn new(instructions: &Instructions<'_, '_>, graph: &Graph) -> Option<Values> {
         let mut builder = Builder::new(instructions, graph);
-        builder.single();
-        builder.several()?;
+        if builder.single() {
+            builder.several()?;
+        }
         Some(builder.finish())
     }
 
@@ -132,11 +134,22 @@ impl Values {
         self.reads.get(value.index()).copied().unwrap_or(0)
     }
 
+    /// The values that nothing uses, and the instruction that writes each, in source order.
+    pub fn unread(&self) -> impl Iterator<Item = (ValueId, InstructionId)> + '_ {
+        let counts = (0..).map(ValueId).zip(&self.reads);
+        let unread = counts.filter(|(_, count)| **count == 0);
+        unread.filter_map(|(value, _)| match self.definition(value)? {
+            Definition::Written(id) => Some((value, id)),
+            Definition::Start | Definition::Phi(_) => None,
+        })
+    }
+
     fn add(&mut self, definition: Definition, register: Register) -> ValueId {
         self.definitions.push(definition);
         self.registers.push(register);
         self.priors.push(ValueId::NONE);
         self.first_parts.push(u32::MAX);
+        self.reads.push(0);
         ValueId(self.definitions.len() as u32 - 1)
     }
 }
@@ -191,16 +204,6 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         }
     }
 
-    /// The reachable instructions.
-    fn reached(&self) -> impl Iterator<Item = (InstructionId, &'c Step)> + use<'c, 'm, 'a> {
-        let (instructions, graph) = (self.instructions, self.graph);
-        let blocks = (0..graph.blocks.len() as u32).map(BlockId);
-        blocks
-            .filter(|block| graph.is_reached(*block))
-            .flat_map(|block| graph.blocks[block.index()].steps())
-            .map(|id| (id, &instructions.steps[id.index()]))
-    }
-
     fn start(&mut self, register: Register) -> ValueId {
         let known = self.start[register.0 as usize];
         if known != ValueId::NONE {
@@ -211,66 +214,114 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         new
     }
 
-    fn set(&mut self, place: usize, value: ValueId) {
+    /// Notes the value of a register operand.
+    #[inline]
+    fn set(&mut self, place: usize, slot: RegisterOperand, value: ValueId) {
         self.values.slots[place] = value;
-        let operand = self.instructions.slot(place).operand as usize;
-        if let Some(known) = self.values.operands.get_mut(operand) {
+        if let Some(known) = self.values.operands.get_mut(slot.operand as usize) {
             *known = value;
         }
     }
 
-    /// Registers with a single write that dominates all reads, which are nearly all.
-    fn single(&mut self) {
-        for (id, step) in self.reached() {
-            let (_, written, end) = self.instructions.places(step);
-            for place in written..end {
-                let register = self.instructions.slot(place).register;
-                let value = self.values.add(Definition::Written(id), register);
-                self.set(place, value);
-                let of = &mut self.written[register.0 as usize];
-                of.several |= step.partial || of.value != ValueId::NONE;
-                (of.value, of.by) = (value, id.0);
+    /// The same of one that is read.
+    #[inline]
+    fn read(&mut self, place: usize, slot: RegisterOperand, value: ValueId) {
+        self.set(place, slot, value);
+        if let Some(count) = self.values.reads.get_mut(value.index()) {
+            *count += 1;
+        }
+    }
+
+    /// The blocks that are reached, in the order of the text.
+    fn reached(&self) -> impl Iterator<Item = (BlockId, BasicBlock)> + use<'c, 'm, 'a> {
+        let graph = self.graph;
+        let blocks = (0..).map(BlockId).zip(&graph.blocks);
+        let reached = blocks.filter(|(block, _)| graph.is_reached(*block));
+        reached.map(|(block, range)| (block, *range))
+    }
+
+    /// Registers with a single write that dominates all reads, which are nearly all; whether
+    /// there are others.
+    fn single(&mut self) -> bool {
+        let instructions = self.instructions;
+        let mut others = false;
+        for (_, block) in self.reached() {
+            for id in block.steps() {
+                let step = &instructions.steps[id.index()];
+                let (_, written, end) = instructions.places(step);
+                for place in written..end {
+                    let slot = instructions.slot(place);
+                    let value = ValueId(self.values.definitions.len() as u32);
+                    self.values.definitions.push(Definition::Written(id));
+                    self.values.registers.push(slot.register);
+                    self.set(place, slot, value);
+                    let of = &mut self.written[slot.register.0 as usize];
+                    of.several |= step.partial || of.value != ValueId::NONE;
+                    others |= of.several;
+                    (of.value, of.by) = (value, id.0);
+                }
             }
         }
-        for (id, step) in self.reached() {
-            let (first, written, _) = self.instructions.places(step);
-            for place in first..written {
-                let register = self.instructions.slot(place).register;
-                let of = self.written[register.0 as usize];
-                if of.several {
-                    continue;
+        let count = self.values.definitions.len();
+        self.values.priors.resize(count, ValueId::NONE);
+        self.values.first_parts.resize(count, u32::MAX);
+        self.values.reads.resize(count, 0);
+        for (block, range) in self.reached() {
+            for id in range.steps() {
+                let (first, written, _) = instructions.places(&instructions.steps[id.index()]);
+                for place in first..written {
+                    let slot = instructions.slot(place);
+                    let of = self.written[slot.register.0 as usize];
+                    if of.several {
+                        continue;
+                    }
+                    if of.value == ValueId::NONE {
+                        let value = self.start(slot.register);
+                        self.read(place, slot, value);
+                        continue;
+                    }
+                    let writer = InstructionId(of.by);
+                    let above = self.graph.block_of(writer);
+                    let before = match above == block {
+                        true => writer < id,
+                        false => self.graph.dominates(above, block),
+                    };
+                    match before {
+                        true => self.read(place, slot, of.value),
+                        // What an earlier read has got is replaced.
+                        false => {
+                            self.written[slot.register.0 as usize].several = true;
+                            others = true;
+                        }
+                    }
                 }
-                if of.value == ValueId::NONE {
-                    let value = self.start(register);
-                    self.set(place, value);
-                    continue;
-                }
-                let writer = InstructionId(of.by);
-                let (above, below) = (self.graph.block_of(writer), self.graph.block_of(id));
-                let before = match above == below {
-                    true => writer < id,
-                    false => self.graph.dominates(above, below),
-                };
-                // What an earlier read has got is replaced if a later one shows this.
-                self.written[register.0 as usize].several = !before;
-                self.set(place, of.value);
             }
         }
+        others
     }
 
     /// The others, a register at a time.
     fn several(&mut self) -> Option<()> {
         let mut mentions = Vec::new();
-        for (id, step) in self.reached() {
-            let (first, written, end) = self.instructions.places(step);
-            for place in first..end {
-                let register = self.instructions.slot(place).register.0;
-                if self.written[register as usize].several {
+        for (block, range) in self.reached() {
+            for id in range.steps() {
+                let step = &self.instructions.steps[id.index()];
+                let (first, written, end) = self.instructions.places(step);
+                for place in first..end {
+                    let register = self.instructions.slot(place).register.0;
+                    if !self.written[register as usize].several {
+                        continue;
+                    }
+                    let is_written = place >= written;
+                    let known = self.values.slots[place];
+                    if !is_written && let Some(count) = self.values.reads.get_mut(known.index()) {
+                        *count -= 1;
+                    }
                     mentions.push(Mention {
                         register,
                         place,
-                        block: self.graph.block_of(id),
-                        written: place >= written,
+                        block,
+                        written: is_written,
                         partial: step.partial,
                     });
                 }
@@ -278,12 +329,14 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         }
         let mentions = by_register(&mentions, self.written.len());
         let blocks = self.graph.blocks.len();
+        let budget = (self.instructions.steps.len() + blocks) * STEPS_FOR_EACH + 10_000;
         let mut walk = Walk {
+            frontiers: self.graph.dominance_frontiers(budget)?,
             epoch: 0,
             out: vec![(0, ValueId::NONE); blocks],
             into: vec![(0, ValueId::NONE); blocks],
             joins: vec![0; blocks],
-            budget: (self.instructions.steps.len() + blocks) * STEPS_FOR_EACH + 10_000,
+            budget,
             open: Vec::new(),
         };
         for of_register in mentions.chunk_by(|a, b| a.register == b.register) {
@@ -304,7 +357,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             walk.out[block.index()] = (epoch, self.values.slots[mention.place]);
         }
         while let Some(block) = todo.pop() {
-            for join in self.graph.frontier(block) {
+            for join in walk.frontiers.get(block.0).iter().copied().map(BlockId) {
                 walk.budget = walk.budget.checked_sub(1)?;
                 if walk.joins[join.index()] != epoch {
                     walk.joins[join.index()] = epoch;
@@ -326,7 +379,8 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     Some(value) => value,
                     None => self.value_into(register, mention.block, walk)?,
                 };
-                self.set(mention.place, value);
+                let slot = self.instructions.slot(mention.place);
+                self.read(mention.place, slot, value);
                 here = Some((mention.block, value));
                 continue;
             }
@@ -410,20 +464,12 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
 
     fn finish(self) -> Values {
         let mut values = self.values;
-        values.reads = vec![0; values.definitions.len()];
-        let mut count = |value: ValueId| {
+        // What phis and guarded writes take on counts, too.
+        for value in values.parts.iter().chain(&values.priors) {
             if let Some(count) = values.reads.get_mut(value.index()) {
                 *count += 1;
             }
-        };
-        for step in &self.instructions.steps {
-            let (first, written, _) = self.instructions.places(step);
-            values.slots[first..written]
-                .iter()
-                .for_each(|value| count(*value));
         }
-        values.parts.iter().for_each(|value| count(*value));
-        values.priors.iter().for_each(|value| count(*value));
         values
     }
 }
@@ -460,6 +506,8 @@ struct Mention {
 /// The values of one register at each block; an entry of another epoch belongs to
 /// another register.
 struct Walk {
+    /// The dominance frontier of each block.
+    frontiers: Lists,
     epoch: u32,
     out: Vec<(u32, ValueId)>,
     into: Vec<(u32, ValueId)>,

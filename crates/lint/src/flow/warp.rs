@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
+use super::context::callee;
+use super::context::{Flow, FunctionContext};
 use super::effect::Terminator;
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, WARP};
 use super::names::Reference;
 use super::values::{Definition, ValueId};
-use crate::context::callee;
-use crate::{Flow, FunctionContext};
 use ptx::ast::{Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 

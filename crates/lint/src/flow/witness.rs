@@ -1,10 +1,10 @@
 //! Witness paths: paths that control surely takes and on which a register is uninitialized.
 
+use super::context::Flow;
 use super::graph::{BlockId, Graph};
 use super::instructions::{InstructionId, Instructions};
 use super::uninitialized::{Uninitialized, UninitializedValues, condition_of, copied, edge, plain};
 use super::values::{Definition, ValueId, Values};
-use crate::Flow;
 use ptx::ast::Operand;
 
 /// The paths of a function that bypass the writes of its registers.

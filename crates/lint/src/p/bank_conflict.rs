@@ -1,7 +1,7 @@
 //! `ld.shared.f32 a, [tile + 128 * %tid.x]`
 
 use super::warp_addresses::WarpAddresses;
-use crate::memory::Access;
+use crate::flow::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 

@@ -1,8 +1,8 @@
 //! `red.global.add.f32 [sum], a` of every thread
 
 use super::warp_addresses::WarpAddresses;
+use crate::flow::memory::{Access, AccessKind};
 use crate::flow::{BlockId, Definition, Linear, Variance};
-use crate::memory::{Access, AccessKind};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, Type};

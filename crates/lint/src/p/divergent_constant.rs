@@ -1,7 +1,7 @@
 //! `ld.const.f32 a, [table + 4 * %tid.x]`
 
 use super::warp_addresses::{WarpAddresses, differs};
-use crate::memory::Access;
+use crate::flow::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 

@@ -60,7 +60,7 @@ enum Origin {
 }
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let mnemonics = &function.context.module.mnemonics;
+    let mnemonics = function.mnemonics;
     let has_double = |ty: Type| ty == Type::F64;
     if !mnemonics
         .iter()

@@ -1,7 +1,7 @@
 //! `ld.u32` of what `cvta.global` conversion
 
+use crate::flow::memory::{Access, AccessKind};
 use crate::flow::{Definition, Origin, Reference};
-use crate::memory::{Access, AccessKind};
 use crate::{Check, Code, Edit, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Operand, Space, Span};
 use ptx::names::Opcode;
@@ -63,13 +63,13 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if access.space.is_some() {
             continue;
         }
-        let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
+        let Some(flow) = function.flow() else {
             return;
         };
-        let space = match origins.of_operand(&flow.instructions, &flow.values, access.address) {
-            Origin::Generic(space, _) => space,
+        let space = match function.origin(access.address) {
+            Some(Origin::Generic(space, _)) => space,
             // The host only has addresses of global memory.
-            Origin::Parameter(_) => Space::Global,
+            Some(Origin::Parameter(_)) => Space::Global,
             _ => continue,
         };
         if !matches!(

@@ -1,6 +1,6 @@
 //! `div.u32 a, a, 10` and `div.u32 a, a, 8`: the shared part of the two rules.
 
-use crate::context::FunctionContext;
+use crate::FunctionContext;
 use ptx::ast::{Instruction, Operand};
 use ptx::names::{Opcode, Type};
 

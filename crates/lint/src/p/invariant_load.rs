@@ -1,7 +1,7 @@
 //! A loop-invariant load
 
+use crate::flow::memory::{Access, AccessKind};
 use crate::flow::{BlockId, Definition, Loops, Term};
-use crate::memory::{Access, AccessKind};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::Opcode;

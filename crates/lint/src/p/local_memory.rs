@@ -1,6 +1,6 @@
 //! `.local .align 4 .b8 array[256];`
 
-use crate::memory::space;
+use crate::flow::memory::space;
 use crate::multiprocessor::WARP;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Space, Statement};

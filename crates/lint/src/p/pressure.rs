@@ -1,6 +1,6 @@
 //! Register pressure.
 
-use crate::context::FunctionContext;
+use crate::FunctionContext;
 use crate::flow::{BlockId, Definition, InstructionId, ValueId};
 use ptx::ast::Span;
 

@@ -57,7 +57,7 @@ const BLOCK: u8 = 0;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let fences = [Opcode::Fence, Opcode::Membar];
-    let mut mnemonics = function.context.module.mnemonics.iter();
+    let mut mnemonics = function.mnemonics.iter();
     if !mnemonics.any(|mnemonic| fences.contains(&mnemonic.opcode)) {
         return;
     }

@@ -54,7 +54,7 @@ pub static RULE: Rule = Rule {
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let barriers = [Opcode::Bar, Opcode::Barrier];
-    let mut mnemonics = function.context.module.mnemonics.iter();
+    let mut mnemonics = function.mnemonics.iter();
     if !mnemonics.any(|mnemonic| barriers.contains(&mnemonic.opcode)) {
         return;
     }

@@ -1,7 +1,7 @@
 //! Four adjacent `ld.global.f32`
 
+use crate::flow::memory::{Access, AccessKind};
 use crate::flow::{Linear, Term};
-use crate::memory::{Access, AccessKind};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Modifiers, Space};
 use ptx::names::Modifier;

@@ -72,7 +72,7 @@ struct Steps {
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let target = function.context.target;
-    let mnemonics = &function.context.module.mnemonics;
+    let mnemonics = function.mnemonics;
     if target.is_none_or(|target| target.number < SINCE)
         || !mnemonics
             .iter()

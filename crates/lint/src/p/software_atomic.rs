@@ -1,6 +1,6 @@
 //! `red.shared.add.f32`
 
-use crate::memory::Access;
+use crate::flow::memory::Access;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, Type};

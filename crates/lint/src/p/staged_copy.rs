@@ -1,7 +1,7 @@
 //! `ld.global`, and `st.shared` of the loaded value
 
+use crate::flow::memory::{Access, AccessKind};
 use crate::flow::{Definition, Reference, ValueId};
-use crate::memory::{Access, AccessKind};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Operand, Space};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::warp_addresses::WarpAddresses;
+use crate::flow::memory::{Access, AccessKind};
 use crate::flow::{BlockId, Linear, Origin, Term};
-use crate::memory::{Access, AccessKind};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 
@@ -72,11 +72,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         let is_global = match access.space {
             Some(space) => space == Space::Global,
             None => matches!(
-                function.origins().map(|all| all.of_operand(
-                    &flow.instructions,
-                    &flow.values,
-                    access.address
-                )),
+                function.origin(access.address),
                 Some(Origin::Parameter(_) | Origin::Generic(Space::Global, _))
             ),
         };

@@ -1,6 +1,6 @@
 //! The addresses of the lanes of a warp.
 
-use crate::context::FunctionContext;
+use crate::FunctionContext;
 use crate::flow::{Definition, Linear, Reference, Term, ValueId, Variance};
 use crate::multiprocessor::WARP;
 use ptx::ast::FunctionKind;
@@ -111,7 +111,6 @@ fn sum_of(function: &FunctionContext<'_, '_>, linear: &Linear, depth: usize) -> 
 /// The strides of a pointer or index that a loop advances uniformly.
 fn moved(function: &FunctionContext<'_, '_>, value: ValueId, depth: usize) -> Option<[i64; 4]> {
     let flow = function.flow()?;
-    let affine = function.affine()?;
     let Definition::Phi(_) = flow.values.definition(value)? else {
         return None;
     };
@@ -121,7 +120,7 @@ fn moved(function: &FunctionContext<'_, '_>, value: ValueId, depth: usize) -> Op
     }
     let mut first = None;
     for part in parts {
-        let linear = affine.of(*part);
+        let linear = function.linear_of(*part)?;
         let rest = linear.without(Term::Value(value));
         if linear.coefficient(Term::Value(value)) == 1 {
             let mut terms = rest.terms().iter();

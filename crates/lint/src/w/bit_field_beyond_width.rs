@@ -1,7 +1,7 @@
 //! `bfe.u32 a, b, 28, 8`
 
 use crate::{Check, Code, Findings, FunctionContext, Rule};
-use ptx::ast::{Mnemonic, Operand};
+use ptx::ast::Operand;
 use ptx::names::Opcode;
 
 pub static RULE: Rule = Rule {
@@ -42,13 +42,10 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let works = |mnemonic: &Mnemonic<'_>| {
+    let fields = function.instructions_with(|mnemonic, _| {
         matches!(mnemonic.opcode, Opcode::Bfe | Opcode::Bfi | Opcode::Bmsk)
-    };
-    if !function.has_mnemonic(works) {
-        return;
-    }
-    for instruction in function.instructions() {
+    });
+    for (_, instruction) in fields {
         let first = match instruction.opcode {
             Opcode::Bfe => 2,
             Opcode::Bfi => 3,

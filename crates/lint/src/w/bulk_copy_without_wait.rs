@@ -64,6 +64,9 @@ fn event(mnemonic: &Mnemonic<'_>) -> AsyncEvent {
     }
 }
 
+/// Something in the module waits at an mbarrier.
+const WAITED: u32 = 0;
+
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     unwaited(function, in_group, event, |instruction| {
         findings
@@ -73,23 +76,22 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             )
             .help("write `cp.async.bulk.commit_group` and `cp.async.bulk.wait_group 0` behind it");
     });
-    // Other warps may be those that wait.
+    // Another kernel may be the one that waits.
     let asks = |mnemonic: &Mnemonic<'_>| {
         let has = |word| mnemonic.modifiers.has(word);
         mnemonic.opcode == Opcode::Mbarrier && (has(Modifier::TryWait) || has(Modifier::TestWait))
     };
-    if !function.has_mnemonic(at_mbarrier) || function.context.has_mnemonic(asks) {
-        return;
+    if function.has_mnemonic(asks) {
+        findings.refute(WAITED);
     }
-    for instruction in function.instructions() {
-        if at_mbarrier(function.mnemonic(instruction)) {
-            findings
-                .add(
-                    instruction.opcode_span,
-                    "nothing in the module waits at an mbarrier, so nobody knows when this copy \
-                     is done",
-                )
-                .help("wait with `mbarrier.try_wait` before what was copied is read");
-        }
+    for (_, instruction) in function.instructions_with(|mnemonic, _| at_mbarrier(mnemonic)) {
+        findings
+            .add_unless(
+                &[WAITED],
+                instruction.opcode_span,
+                "nothing in the module waits at an mbarrier, so nobody knows when this copy is \
+                 done",
+            )
+            .help("wait with `mbarrier.try_wait` before what was copied is read");
     }
 }

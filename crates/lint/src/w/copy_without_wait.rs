@@ -1,6 +1,6 @@
 //! `cp.async` that nothing waits for.
 
-use crate::context::callee;
+use crate::flow::callee;
 use crate::flow::{AsyncEvent, InstructionId, is_waited_for};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Mnemonic};
@@ -93,15 +93,15 @@ pub(super) fn unwaited<'m, 'a>(
     let Some(flow) = function.flow() else {
         return;
     };
-    let mnemonics = function.context.module.mnemonics.iter();
+    let mnemonics = function.mnemonics.iter();
     let events: Vec<AsyncEvent> = mnemonics.map(&event).collect();
     let of = |id| of_step(function, flow, id, &events, &event);
     let is_kernel = function.function.kind == FunctionKind::Entry;
-    let begun = function
-        .steps()
-        .filter(|(_, _, instruction)| begins(function.mnemonic(instruction)))
-        .filter(|(id, ..)| flow.graph.is_reached(flow.graph.block_of(*id)));
-    for (id, _, instruction) in begun.take(MANY) {
+    let begun = function.instructions_with(|mnemonic, _| begins(mnemonic));
+    let begun = begun
+        .into_iter()
+        .filter(|(id, _)| flow.graph.is_reached(flow.graph.block_of(*id)));
+    for (id, instruction) in begun.take(MANY) {
         // Who calls a function may wait for it.
         let elsewhere = || !is_kernel && events.iter().any(waits);
         if !is_waited_for(&flow.graph, id, of) && !elsewhere() {

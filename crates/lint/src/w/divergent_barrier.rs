@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::parted::{self, because, has_collective};
-use crate::context::callee;
+use crate::flow::callee;
 use crate::flow::{Effect, FirstPass, Parting, ThreadSet, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Instruction;
@@ -114,9 +114,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             report(function, instruction, message, findings);
         }
     }
-    for (id, step, instruction) in function.steps() {
-        if step.guarded
-            && is_barrier(function.effect(step))
+    for (id, instruction) in function.instructions_with(|_, effect| is_barrier(effect)) {
+        if flow.instructions.steps[id.index()].guarded
             && let Some([own, others]) = pass.parted(flow, id, Variance::Block)
             && misses(function, instruction, &own, &others, Variance::Block).contains(&true)
         {

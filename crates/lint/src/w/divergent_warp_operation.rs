@@ -154,7 +154,8 @@ fn guarded(
     pass: &FirstPass,
     findings: &mut Findings,
 ) {
-    for (id, step, instruction) in function.steps() {
+    for (id, instruction) in function.instructions_with(|_, effect| wants_sync(effect)) {
+        let step = &flow.instructions.steps[id.index()];
         let mnemonic = function.mnemonic(instruction);
         if step.guarded
             && let Some(lanes) = lanes(function, instruction, function.effect(step))

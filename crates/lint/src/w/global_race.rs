@@ -67,7 +67,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let writes = function.has_mnemonic(|mnemonic| {
         let modifiers = &mnemonic.modifiers;
         mnemonic.opcode == Opcode::St
-            && (modifiers.has(Modifier::Global) || crate::memory::space(modifiers).is_none())
+            && (modifiers.has(Modifier::Global) || crate::flow::memory::space(modifiers).is_none())
     });
     // Who never asks which thread it is may be the only one.
     let many = function.names_special(|register| {

@@ -2,6 +2,7 @@
 
 use super::mbarriers::{MbarrierOperation, has_operation, operation};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use ptx::ast::Mnemonic;
 
 pub static RULE: Rule = Rule {
     code: Code::new('W', 405),
@@ -50,11 +51,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(flow) = function.flow() else {
         return;
     };
-    for (id, step, instruction) in function.steps() {
-        let block = flow.graph.block_of(id);
-        if operation(function.mnemonic(instruction)) != Some(MbarrierOperation::Wait)
-            || !flow.graph.is_reached(block)
-        {
+    let is_wait = |mnemonic: &Mnemonic<'_>| operation(mnemonic) == Some(MbarrierOperation::Wait);
+    for (id, instruction) in function.instructions_with(|mnemonic, _| is_wait(mnemonic)) {
+        let step = &flow.instructions.steps[id.index()];
+        if !flow.graph.is_reached(flow.graph.block_of(id)) {
             continue;
         }
         let mut answers = flow.values.writes(&flow.instructions, step);

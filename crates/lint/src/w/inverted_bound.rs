@@ -1,7 +1,7 @@
 //! `if (i < n) return;` before the work at `i`.
 
+use crate::flow::memory::MemoryAccess;
 use crate::flow::{BlockId, Definition, FirstPass, InstructionId, Linear, Term};
-use crate::memory::MemoryAccess;
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Mnemonic, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};

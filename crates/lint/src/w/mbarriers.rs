@@ -1,7 +1,7 @@
 //! What a kernel does with its mbarriers.
 
 use crate::FunctionContext;
-use crate::context::callee;
+use crate::flow::callee;
 use crate::flow::{InstructionId, Term, ThreadSet, VariableId, coming};
 use ptx::ast::{FunctionKind, Instruction, Linkage, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode};
@@ -89,7 +89,8 @@ pub(super) fn expects(mnemonic: &Mnemonic<'_>) -> bool {
 
 /// Whether the function has an instruction that does this.
 pub(super) fn has_operation(function: &FunctionContext<'_, '_>, wanted: MbarrierOperation) -> bool {
-    function.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
+    function.has_effect(|effect| effect.at_mbarriers)
+        && function.has_mnemonic(|mnemonic| operation(mnemonic) == Some(wanted))
 }
 
 /// The uses of mbarriers in a kernel; none in one that calls what may use others.
@@ -101,14 +102,10 @@ pub(super) fn uses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MbarrierUse<'m
     let Some(flow) = function.flow() else {
         return found;
     };
-    // Most mnemonics have nothing to do with mbarriers.
-    let concerns = |m: &Mnemonic<'_>| m.opcode == Opcode::Call || operation(m).is_some();
-    let mnemonics = function.context.module.mnemonics.iter();
-    let concerns: Vec<bool> = mnemonics.map(concerns).collect();
-    for (id, step, instruction) in function.steps() {
-        if !concerns[step.mnemonic as usize] {
-            continue;
-        }
+    let concern = function.instructions_with(|mnemonic, effect| {
+        mnemonic.opcode == Opcode::Call || effect.at_mbarriers
+    });
+    for (id, instruction) in concern {
         if instruction.opcode == Opcode::Call {
             let name = callee(function.operands(instruction));
             let touches = |m: &Mnemonic<'_>| operation(m).is_some();

@@ -1,7 +1,7 @@
 //! `ld.global.u32 a, [p+2]`, where `p` is what the host passed.
 
 use crate::flow::Term;
-use crate::memory::MemoryAccess;
+use crate::flow::memory::MemoryAccess;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 

@@ -1,6 +1,6 @@
 //! `st.global` at address 0.
 
-use crate::memory::Access;
+use crate::flow::memory::MemoryAccess;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 
@@ -42,10 +42,7 @@ pub static RULE: Rule = Rule {
 const PAGE: i64 = 4096;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    for instruction in function.instructions() {
-        let Some(access) = Access::of(function, instruction) else {
-            continue;
-        };
+    for MemoryAccess { access, .. } in function.accesses() {
         if !matches!(access.space, None | Some(Space::Global)) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! `ld.shared` through what the host gave.
 
 use crate::flow::Term;
-use crate::memory::MemoryAccess;
+use crate::flow::memory::MemoryAccess;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 

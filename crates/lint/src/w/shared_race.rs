@@ -73,7 +73,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let writes = function.has_mnemonic(|mnemonic| {
         let modifiers = &mnemonic.modifiers;
         mnemonic.opcode == Opcode::St
-            && (modifiers.has(Modifier::Shared) || crate::memory::space(modifiers).is_none())
+            && (modifiers.has(Modifier::Shared) || crate::flow::memory::space(modifiers).is_none())
     });
     if writes {
         let help = "put `bar.sync 0` between the two";

@@ -43,10 +43,10 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    for instruction in function.instructions() {
-        if !matches!(instruction.opcode, Opcode::Shl | Opcode::Shr | Opcode::Shf) {
-            continue;
-        }
+    let shifts = function.instructions_with(|mnemonic, _| {
+        matches!(mnemonic.opcode, Opcode::Shl | Opcode::Shr | Opcode::Shf)
+    });
+    for (_, instruction) in shifts {
         let modifiers = &function.mnemonic(instruction).modifiers;
         let Some(bits) = modifiers.types().next().map(|ty| ty.bits()) else {
             continue;

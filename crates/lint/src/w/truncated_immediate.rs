@@ -40,24 +40,36 @@ pub static RULE: Rule = Rule {
 };
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    // Nearly all constants are small, and fit everything.
+    let numbered = (0_u32..).zip(&function.body.operands);
+    let large = numbered.filter_map(|(at, operand)| match operand {
+        Operand::Integer(integer) if integer.value >= LARGE => Some((at, integer)),
+        _ => None,
+    });
+    let mut large = large.peekable();
+    // The operands of instructions, and before those their elements, are in the same order.
     for instruction in function.instructions() {
-        for (place, operand) in function.operands(instruction).iter().enumerate() {
-            match operand {
-                Operand::Integer(integer) => {
-                    constant(function, instruction, place, integer, findings);
-                }
-                Operand::Vector(list, _) => {
-                    for element in function.body.list(*list) {
-                        if let Operand::Integer(integer) = element {
-                            constant(function, instruction, place, integer, findings);
-                        }
-                    }
-                }
-                _ => {}
+        if large.peek().is_none() {
+            break;
+        }
+        let list = instruction.operands;
+        while let Some((at, integer)) = large.next_if(|(at, _)| *at < list.start + list.len) {
+            let place = match at.checked_sub(list.start) {
+                Some(place) => Some(place as usize),
+                None => function.operands(instruction).iter().position(|operand| {
+                    matches!(operand, Operand::Vector(list, _)
+                        if (list.start..list.start + list.len).contains(&at))
+                }),
+            };
+            if let Some(place) = place {
+                constant(function, instruction, place, integer, findings);
             }
         }
     }
 }
+
+/// Less than this fits every type.
+const LARGE: u64 = 128;
 
 fn constant(
     function: &FunctionContext<'_, '_>,
@@ -66,10 +78,6 @@ fn constant(
     integer: &Integer,
     findings: &mut Findings,
 ) {
-    // Nearly all are small, and fit everything.
-    if integer.value < 128 {
-        return;
-    }
     let effect = function.effect_of(instruction);
     let Some(ty) = effect.and_then(|effect| *effect.types.get(place)?) else {
         return;

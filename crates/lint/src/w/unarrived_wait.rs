@@ -149,10 +149,8 @@ fn begins_at_zero(
         return parity == 0;
     }
     let value = flow.values.of_operand(place);
-    first_of(flow, value).is_some_and(|first| {
-        let affine = function.affine();
-        affine.and_then(|affine| affine.of(first).as_number()) == Some(0)
-    })
+    let first = first_of(flow, value).and_then(|first| function.linear_of(first));
+    first.and_then(|first| first.as_number()) == Some(0)
 }
 
 /// The value that the phi of a loop has in its first turn.

@@ -1,7 +1,7 @@
 //! `ld.global` through what the host gave, without `cvta.to.global`.
 
 use crate::flow::Origin;
-use crate::memory::MemoryAccess;
+use crate::flow::memory::MemoryAccess;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 
@@ -56,11 +56,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if access.space != Some(Space::Global) {
             continue;
         }
-        let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
-            return;
-        };
-        let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
-        let Origin::Parameter(id) = origin else {
+        let (Some(Origin::Parameter(id)), Some(flow)) =
+            (function.origin(access.address), function.flow())
+        else {
             continue;
         };
         let parameter = flow.instructions.variable(id);

@@ -1,7 +1,7 @@
 //! An mbarrier that is used and never initialised.
 
 use crate::flow::Origin;
-use crate::{Check, Code, Findings, FunctionContext, ModuleContext, Rule};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Instruction, Mnemonic, Operand, Variable};
 use ptx::names::{Modifier, Opcode};
 
@@ -32,7 +32,7 @@ pub static RULE: Rule = Rule {
 }
 ",
     default: true,
-    check: Check::Module(check),
+    check: Check::Function(check),
 };
 
 fn is_init(mnemonic: &Mnemonic<'_>) -> bool {
@@ -48,32 +48,24 @@ fn uses(mnemonic: &Mnemonic<'_>) -> bool {
     }
 }
 
-fn check(context: &ModuleContext<'_, '_>, findings: &mut Findings) {
-    if !context.has_mnemonic(uses) {
-        return;
-    }
-    let mut initialised: Vec<*const Variable<'_>> = Vec::new();
-    let mut used = Vec::new();
-    for function in context.functions() {
-        for (_, _, instruction) in function.steps() {
-            let mnemonic = function.mnemonic(instruction);
-            if is_init(mnemonic) {
-                match variable(&function, instruction) {
-                    Some(variable) => initialised.push(variable),
-                    // It may be any.
-                    None => return,
-                }
-            } else if uses(mnemonic)
-                && let Some(variable) = variable(&function, instruction)
-            {
-                used.push((std::ptr::from_ref(variable), variable, instruction));
-            }
-        }
-    }
-    for (at, variable, instruction) in used {
-        if !initialised.contains(&at) {
+/// Refutes all: what is initialised may be any.
+const ANY: u32 = u32::MAX;
+
+fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
+    // Where it is declared stands for the variable.
+    let source = function.context.source;
+    let place = |variable: &Variable<'_>| variable.name.span(source).start;
+    let concern = |mnemonic: &Mnemonic<'_>| is_init(mnemonic) || uses(mnemonic);
+    for (_, instruction) in function.instructions_with(|mnemonic, _| concern(mnemonic)) {
+        let mnemonic = function.mnemonic(instruction);
+        if is_init(mnemonic) {
+            findings.refute(variable(function, instruction).map_or(ANY, place));
+        } else if uses(mnemonic)
+            && let Some(variable) = variable(function, instruction)
+        {
             findings
-                .add(
+                .add_unless(
+                    &[ANY, place(variable)],
                     instruction.opcode_span,
                     format!("nothing initialises the mbarrier `{}`", variable.name.text),
                 )
@@ -91,10 +83,11 @@ fn variable<'m, 'a>(
     let number = operands
         .iter()
         .position(|operand| matches!(operand, Operand::Address { .. }))?;
-    let (flow, origins) = (function.flow()?, function.origins()?);
     let place = instruction.operands.start as usize + number;
-    match origins.of_operand(&flow.instructions, &flow.values, place) {
-        Origin::Variable(id) | Origin::Generic(_, Some(id)) => Some(flow.instructions.variable(id)),
+    match function.origin(place)? {
+        Origin::Variable(id) | Origin::Generic(_, Some(id)) => {
+            Some(function.flow()?.instructions.variable(id))
+        }
         _ => None,
     }
 }

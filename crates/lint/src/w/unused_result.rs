@@ -76,14 +76,14 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     };
     let written = OnceCell::new();
-    for (id, step) in flow.instructions.ids().zip(&flow.instructions.steps) {
-        let mut writes = flow.values.writes(&flow.instructions, step).peekable();
-        let Some((slot, _)) = writes.peek().copied() else {
+    for (value, id) in flow.values.unread() {
+        let step = &flow.instructions.steps[id.index()];
+        let mut writes = flow.values.writes(&flow.instructions, step);
+        // Of several results, the first stands for all.
+        let Some((slot, _)) = writes.next().filter(|(_, first)| *first == value) else {
             continue;
         };
-        if writes.any(|(_, value)| flow.values.read_count(value) > 0)
-            || !function.effect(step).pure
-            || !flow.graph.is_reached(flow.graph.block_of(id))
+        if writes.any(|(_, value)| flow.values.read_count(value) > 0) || !function.effect(step).pure
         {
             continue;
         }

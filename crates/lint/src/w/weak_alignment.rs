@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::flow::Placement;
+use crate::flow::memory::{Access, Place};
 use crate::flow::{Reference, VariableId};
-use crate::memory::{Access, Place};
-use crate::placement::Placement;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{Function, Space, Variable};
 use ptx::signature::layout;

@@ -1,9 +1,9 @@
 //! `mul.lo.s32` of what needs more bits, widened to 64 bits behind.
 
+use crate::flow::memory::Access;
 use crate::flow::{BlockId, Definition, InstructionId, Linear, Term, ValueId};
-use crate::memory::Access;
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
-use ptx::ast::{FunctionKind, Instruction, Operand};
+use ptx::ast::{FunctionKind, Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
 pub static RULE: Rule = Rule {
@@ -68,8 +68,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if function.function.kind != FunctionKind::Entry {
         return;
     }
-    for instruction in function.instructions() {
-        let Some(ty) = widened(function, instruction) else {
+    for (_, instruction) in function.instructions_with(|mnemonic, _| widened(mnemonic).is_some()) {
+        let Some(ty) = widened(function.mnemonic(instruction)) else {
             continue;
         };
         let Some(flow) = function.flow() else {
@@ -100,12 +100,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
 }
 
 /// The type of 32 bits that an instruction widens to 64.
-fn widened(function: &FunctionContext<'_, '_>, instruction: &Instruction) -> Option<Type> {
-    let is_mul = matches!(instruction.opcode, Opcode::Mul | Opcode::Mad);
-    if !is_mul && instruction.opcode != Opcode::Cvt {
+fn widened(mnemonic: &Mnemonic<'_>) -> Option<Type> {
+    let is_mul = matches!(mnemonic.opcode, Opcode::Mul | Opcode::Mad);
+    if !is_mul && mnemonic.opcode != Opcode::Cvt {
         return None;
     }
-    let modifiers = &function.mnemonic(instruction).modifiers;
+    let modifiers = &mnemonic.modifiers;
     let from = modifiers.types().last()?;
     let widens = match is_mul {
         true => modifiers.has(Modifier::Wide),

@@ -1,7 +1,7 @@
 //! `ld` with the address of shared memory, `ld.shared` with a generic one.
 
 use crate::flow::Origin;
-use crate::memory::{self, MemoryAccess};
+use crate::flow::memory::{self, MemoryAccess};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::{AddressBase, Instruction, Operand, Space};
 use ptx::names::{Modifier, Opcode};
@@ -60,15 +60,15 @@ fn conversion(
     if !modifiers.has(Modifier::To) || instruction.operands.len < 2 {
         return;
     }
-    let (Some(flow), Some(origins), Some(to)) = (
+    let place = instruction.operands.start as usize + 1;
+    let (Some(flow), Some(origin), Some(to)) = (
         function.flow(),
-        function.origins(),
+        function.origin(place),
         memory::space(modifiers),
     ) else {
         return;
     };
-    let place = instruction.operands.start as usize + 1;
-    let (what, help) = match origins.of_operand(&flow.instructions, &flow.values, place) {
+    let (what, help) = match origin {
         Origin::Generic(space, _) if space != to => {
             let (space, to) = (space.text(), to.text());
             (
@@ -111,20 +111,19 @@ const fn is_window(space: Space) -> bool {
 }
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let (Some(flow), Some(origins)) = (function.flow(), function.origins()) else {
+    let Some(flow) = function.flow() else {
         return;
     };
-    if function.has_mnemonic(|mnemonic| mnemonic.opcode == Opcode::Cvta) {
-        let instructions = function.instructions();
-        for instruction in instructions.filter(|one| one.opcode == Opcode::Cvta) {
-            conversion(function, instruction, findings);
-        }
+    for (_, instruction) in function.instructions_with(|one, _| one.opcode == Opcode::Cvta) {
+        conversion(function, instruction, findings);
     }
     for MemoryAccess { access, .. } in function.accesses() {
         if access.space == Some(Space::Param) {
             continue;
         }
-        let origin = origins.of_operand(&flow.instructions, &flow.values, access.address);
+        let Some(origin) = function.origin(access.address) else {
+            return;
+        };
         // Of a variable that the address names itself, ptxas takes the state space,
         // and refuses another: the front end has judged that.
         let direct = match function.body.operands.get(access.address) {

@@ -216,3 +216,68 @@ fn what_is_linted_again_has_the_same_findings() {
         }
     }
 }
+
+/// What the functions of a text have, looked at one after the other; `None` where that does not
+/// do.
+fn found_in_turn(source: &str, options: &lint::Options) -> Option<Vec<Finding>> {
+    let (module, mut bodies) = ptx::read_outline(source)?;
+    let mut rules = lint::InTurn::new(&module, source, options)?;
+    let mut found = lint::Findings::with_limit(usize::MAX);
+    let valid = ptx::check_bodies(
+        &module,
+        &mut bodies,
+        source,
+        &ptx::CheckOptions::default(),
+        &mut |function, body, mnemonics| {
+            rules.look(function, body, mnemonics, &mut found);
+        },
+    );
+    rules.end(&mut found);
+    valid.then(|| found.into_vec())
+}
+
+#[test]
+fn functions_in_turn_have_the_findings_of_the_whole_text() {
+    let rules = lint::RULES.iter().copied();
+    let options = lint::Options {
+        rules: rules
+            .filter(|rule| matches!(rule.check, lint::Check::Function(_)))
+            .collect(),
+        ..lint::Options::default()
+    };
+    let compiled = archive::entries(&archive::read("corpus"));
+    // Some of them will do.
+    let compiled = compiled
+        .into_iter()
+        .step_by(4)
+        .map(|entry| (entry.name.to_string(), entry.text.to_string()));
+    let mut compared = 0;
+    for (name, text) in planted().into_iter().chain(compiled) {
+        let Some(found) = found_in_turn(&text, &options) else {
+            continue;
+        };
+        compared += 1;
+        let whole = lint::run(&ptx::read(&text).module, &text, &options);
+        assert_eq!(found, whole, "{name}");
+    }
+    assert!(compared > 25, "{compared}");
+}
+
+/// One kernel uses an mbarrier, another may be the one that initialises it, before or after.
+#[test]
+fn what_another_kernel_does_refutes_a_finding() {
+    let head = ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 8 .b64 bar;\n";
+    let uses = ".entry k() { .reg .b64 s; mbarrier.arrive.shared.b64 s, [bar]; ret; }\n";
+    let initialises = ".entry l() { mbarrier.init.shared.b64 [bar], 1; ret; }\n";
+    let options = lint::Options::default();
+    let is_told = |text: &str| {
+        let found = lint::run(&ptx::read(text).module, text, &options);
+        let in_turn = found_in_turn(text, &options).expect("it is right");
+        assert_eq!(in_turn, found);
+        let mut codes = found.iter().map(|finding| finding.code.to_string());
+        codes.any(|code| code == "W0404")
+    };
+    assert!(is_told(&format!("{head}{uses}")));
+    assert!(!is_told(&format!("{head}{uses}{initialises}")));
+    assert!(!is_told(&format!("{head}{initialises}{uses}")));
+}

@@ -34,7 +34,7 @@ use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::special;
 use super::isa::target::{Availability, Target};
 use super::names::SpecialRegister;
-use super::parse::read_outline;
+use super::parse::{Bodies, read_outline};
 use super::requirements::{Requirement, Requirements};
 use super::threads::{on_threads, parts, shares};
 use super::version::Floor;
@@ -305,21 +305,39 @@ pub(crate) fn floor<'a>(
 /// assert!(is_surely_valid(source, &CheckOptions::default()));
 /// assert!(!is_surely_valid(&source.replace("ret", "rte"), &CheckOptions::default()));
 /// ```
-pub fn is_surely_valid<'a>(source: &'a str, options: &CheckOptions) -> bool {
-    let mut report = Report::with_limit(1);
-    let Some((module, mut bodies)) = read_outline(source) else {
-        return false;
-    };
+pub fn is_surely_valid(source: &str, options: &CheckOptions) -> bool {
+    let outline = read_outline(source);
+    outline.is_some_and(|(module, mut bodies)| {
+        check_bodies(&module, &mut bodies, source, options, &mut |_, _, _| {})
+    })
+}
+
+/// Like [`is_surely_valid`] of a text that [`read_outline`] has read, and calls back with each
+/// function, its body, and the mnemonics of all bodies so far.
+///
+/// What was called back with says nothing where the result is `false`.
+pub fn check_bodies<'m, 'a>(
+    module: &'m Module<'a>,
+    bodies: &mut Bodies<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+    found: &mut dyn FnMut(&'m Function<'a>, &Body<'a>, &[Mnemonic<'a>]),
+) -> bool {
     if options.level != Level::Language {
         return false;
     }
+    let mut report = Report::with_limit(1);
     let mut read = true;
-    let each = |function: &Function<'a>, check: &mut CheckBody<'_, 'a>| {
-        read = read && bodies.read(function, check);
+    let each = |function: &'m Function<'a>, check: &mut CheckBody<'_, 'a>| {
+        read = read
+            && bodies.read(function, &mut |body, mnemonics| {
+                check(body, mnemonics);
+                found(function, body, mnemonics);
+            });
     };
     let accepted = memo::AcceptedKeys::default();
     let all = 0..module.items.len();
-    check_items(&module, source, options, all, accepted, &mut report, each);
+    check_items(module, source, options, all, accepted, &mut report, each);
     read && report.into_vec().is_empty()
 }
 
@@ -349,14 +367,14 @@ pub(crate) type CheckBody<'c, 'a> = dyn FnMut(&Body<'a>, &[Mnemonic<'a>]) + 'c;
 
 /// Checks a share of the items one after the other; `each` has the body of a function
 /// checked.
-fn check_items<'a>(
-    module: &Module<'a>,
+fn check_items<'m, 'a>(
+    module: &'m Module<'a>,
     source: &'a str,
     options: &CheckOptions,
     share: Range<usize>,
     accepted: memo::AcceptedKeys,
     report: &mut Report,
-    mut each: impl FnMut(&Function<'a>, &mut CheckBody<'_, 'a>),
+    mut each: impl FnMut(&'m Function<'a>, &mut CheckBody<'_, 'a>),
 ) -> Version {
     let allowed = head::check(module, source, options, report);
     let mut requirements = Requirements::new(source);

@@ -24,7 +24,7 @@ use super::threads;
 use super::token::{LexicalErrors, TokenKind, token_at};
 pub(super) use mnemonic::BANKS;
 use nom::Input;
-pub(super) use outline::read_outline;
+pub use outline::{Bodies, read_outline};
 
 /// The result of [`read`].
 #[derive(Clone, Debug, PartialEq)]

@@ -59,10 +59,11 @@ fn digits(word: u64) -> u32 {
 /// The number at the end of a name, of its bytes; 0 without one.
 #[inline]
 pub fn number(word: u64) -> u32 {
-    let each = (0..digits(word))
-        .rev()
-        .map(|place| (word >> (8 * place)) as u32 & 15);
-    each.fold(0, |number, digit| number * 10 + digit)
+    // Eight digits with 0 before, then pairs of them, then fours.
+    let digits = word & ((1 << (8 * digits(word).min(7))) - 1) & 0x0F0F_0F0F_0F0F_0F0F;
+    let pairs = (digits >> 8 & 0x00FF_00FF_00FF_00FF) * 10 + (digits & 0x00FF_00FF_00FF_00FF);
+    let fours = (pairs >> 16 & 0xFFFF_0000_FFFF) * 100 + (pairs & 0xFFFF_0000_FFFF);
+    ((fours >> 32) * 10_000 + (fours & 0xFFFF_FFFF)) as u32
 }
 
 #[inline]

@@ -11,7 +11,7 @@ use super::registers::{Kind, Kinds};
 use crate::inputs::{Input, Text};
 use crate::linter::{self, TextFindings};
 use crate::origin::Origins;
-use lint::{ModuleContext, Options};
+use lint::ModuleContext;
 use ptx::diagnostic::LineIndex;
 use ptx::read;
 
@@ -46,12 +46,8 @@ pub fn data(text: &Text<'_>, input: &Input) -> (String, TextFindings) {
     }
     let reading = read(source);
     let module = &reading.module;
-    let options = Options {
-        rules: Vec::new(),
-        target: input.settings.check.target,
-        version: input.settings.check.version,
-    };
-    let context = ModuleContext::new(module, source, &options);
+    let check = &input.settings.check;
+    let context = ModuleContext::new(module, source, check.target, check.version);
     let places = Places::new(source);
     let origins = Origins::of_module(module);
     let (files, locations) = locations(&origins, &places);

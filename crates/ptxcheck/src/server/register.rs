@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::references::{Declared, Symbol};
 use super::tree::Tree;
 use lint::flow::{RegisterOperand, ValueId, Variance};
-use lint::{FunctionContext, ModuleContext, Options};
+use lint::{FunctionContext, ModuleContext};
 use ptx::ast::{Instruction, Operand, Space};
 
 /// More lines are counted.
@@ -19,12 +19,8 @@ pub fn describe(tree: &Tree<'_>, symbol: &Symbol<'_>) -> Option<String> {
         Declared::Variable(variable) if variable.space == Space::Reg => {}
         _ => return None,
     }
-    let options = Options {
-        rules: Vec::new(),
-        target: tree.document.settings.check.target,
-        version: tree.document.settings.check.version,
-    };
-    let module = ModuleContext::new(tree.module, tree.source, &options);
+    let check = &tree.document.settings.check;
+    let module = ModuleContext::new(tree.module, tree.source, check.target, check.version);
     let context = module
         .functions()
         .find(|context| context.function.span == function.span)?;

@@ -1,18 +1,27 @@
 //! The input of rules: a module or function, with its analyses.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 
-use super::Options;
+use super::accesses::{SharedAccess, accesses};
+use super::affine::{Affine, Linear};
 use super::assembly::InlineAssembly;
-use super::flow;
-use super::flow::{
-    Affine, BarrierMistake, Carrier, Divergence, Effect, FirstPass, Graph, InstructionId,
-    Instructions, Linear, Loops, ModuleInfo, Origins, SharedAccess, Step, Synchronization,
-    UninitializedValues, Users, ValueId, Values, Variance,
-};
+use super::barriers::{BarrierMistake, mistakes};
+use super::by_mnemonic::ByMnemonic;
+use super::carrier::Carrier;
+use super::divergence::{Divergence, Variance};
+use super::effect::Effect;
+use super::first_pass::FirstPass;
+use super::graph::Graph;
+use super::instructions::{InstructionId, Instructions, ModuleInfo, Step};
+use super::intervals::Synchronization;
 use super::memory::{self, MemoryAccess, Place};
+use super::origin::{Origin, Origins};
 use super::placement::Placement;
+use super::uninitialized::UninitializedValues;
+use super::users::Users;
+use super::values::{ValueId, Values};
+use analysis::control_flow::Loops;
 use ptx::NameMap;
 use ptx::ast::{
     AddressBase, Body, Function, Instruction, Item, Mnemonic, Module, Operand, Space, Span,
@@ -42,7 +51,14 @@ pub struct ModuleContext<'m, 'a> {
 }
 
 impl<'m, 'a> ModuleContext<'m, 'a> {
-    pub fn new(module: &'m Module<'a>, source: &'a str, options: &Options) -> Self {
+    /// Of a module that was parsed from `source`, to check for another target or version than
+    /// its own where one is given.
+    pub fn new(
+        module: &'m Module<'a>,
+        source: &'a str,
+        target: Option<Target>,
+        version: Option<Version>,
+    ) -> Self {
         let words = || module.target.iter();
         let own = || words().find_map(|name| Target::from_text(name.text));
         let mut variables = NameMap::default();
@@ -62,10 +78,8 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         ModuleContext {
             module,
             source,
-            target: options.target.or_else(own),
-            version: options
-                .version
-                .or(module.version.map(|(version, _)| version)),
+            target: target.or_else(own),
+            version: version.or(module.version.map(|(version, _)| version)),
             effects: module.mnemonics.iter().map(Effect::of).collect(),
             variables,
             functions,
@@ -79,27 +93,10 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         self.module.items.iter().filter_map(|item| match item {
             Item::Function(function) => {
                 let body = function.body.as_ref().filter(|body| !body.broken)?;
-                Some(FunctionContext {
-                    context: self,
-                    function,
-                    body,
-                    flow: OnceCell::new(),
-                    affine: OnceCell::new(),
-                    origins: OnceCell::new(),
-                    divergence: OnceCell::new(),
-                    first_pass: OnceCell::new(),
-                    uninitialized: OnceCell::new(),
-                    users: OnceCell::new(),
-                    specials: OnceCell::new(),
-                    loops: OnceCell::new(),
-                    synchronization: OnceCell::new(),
-                    assembly: OnceCell::new(),
-                    mnemonics: OnceCell::new(),
-                    accesses: OnceCell::new(),
-                    places: OnceCell::new(),
-                    barrier_mistakes: OnceCell::new(),
-                    global_accesses: OnceCell::new(),
-                })
+                let (mnemonics, effects) = (&self.module.mnemonics, &self.effects);
+                Some(FunctionContext::new(
+                    self, function, body, mnemonics, effects,
+                ))
             }
             _ => None,
         })
@@ -154,11 +151,6 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
         false
     }
 
-    /// Whether the module has a mnemonic of which `wanted` is true.
-    pub fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
-        self.module.mnemonics.iter().any(wanted)
-    }
-
     /// The layout of the module-level variables.
     pub(crate) fn placement(&self) -> &Placement<'a> {
         self.placement.get_or_init(|| {
@@ -185,9 +177,13 @@ pub struct FunctionContext<'m, 'a> {
     pub function: &'m Function<'a>,
     /// Its statements.
     pub body: &'m Body<'a>,
+    /// The mnemonics that its instructions have the numbers of, and maybe others.
+    pub mnemonics: &'m [Mnemonic<'a>],
+    /// Indexed by mnemonic.
+    effects: &'m [Effect],
     flow: OnceCell<Option<Flow<'m, 'a>>>,
-    affine: OnceCell<Affine>,
-    origins: OnceCell<Origins>,
+    affine: OnceCell<RefCell<Affine>>,
+    origins: OnceCell<RefCell<Origins>>,
     divergence: OnceCell<Option<Divergence>>,
     first_pass: OnceCell<Option<FirstPass>>,
     uninitialized: OnceCell<UninitializedValues>,
@@ -196,7 +192,7 @@ pub struct FunctionContext<'m, 'a> {
     loops: OnceCell<Option<Loops>>,
     synchronization: OnceCell<Synchronization>,
     assembly: OnceCell<InlineAssembly>,
-    mnemonics: OnceCell<Vec<u32>>,
+    by_mnemonic: OnceCell<ByMnemonic>,
     accesses: OnceCell<Vec<MemoryAccess<'m>>>,
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
@@ -215,6 +211,38 @@ pub struct Flow<'m, 'a> {
 }
 
 impl<'m, 'a> FunctionContext<'m, 'a> {
+    pub(crate) fn new(
+        context: &'m ModuleContext<'m, 'a>,
+        function: &'m Function<'a>,
+        body: &'m Body<'a>,
+        mnemonics: &'m [Mnemonic<'a>],
+        effects: &'m [Effect],
+    ) -> Self {
+        FunctionContext {
+            context,
+            function,
+            body,
+            mnemonics,
+            effects,
+            flow: OnceCell::new(),
+            affine: OnceCell::new(),
+            origins: OnceCell::new(),
+            divergence: OnceCell::new(),
+            first_pass: OnceCell::new(),
+            uninitialized: OnceCell::new(),
+            users: OnceCell::new(),
+            specials: OnceCell::new(),
+            loops: OnceCell::new(),
+            synchronization: OnceCell::new(),
+            assembly: OnceCell::new(),
+            by_mnemonic: OnceCell::new(),
+            accesses: OnceCell::new(),
+            places: OnceCell::new(),
+            barrier_mistakes: OnceCell::new(),
+            global_accesses: OnceCell::new(),
+        }
+    }
+
     /// The instructions in source order.
     pub fn instructions(&self) -> impl Iterator<Item = &'m Instruction> + use<'m, 'a> {
         let statements = self.body.statements.iter();
@@ -226,36 +254,44 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// The opcode with its modifiers.
     pub fn mnemonic(&self, instruction: &Instruction) -> &'m Mnemonic<'a> {
-        self.context.module.mnemonic(instruction)
+        let found = self.mnemonics.get(instruction.mnemonic.index());
+        found.unwrap_or(const { &Mnemonic::UNKNOWN })
     }
 
-    /// The numbers of its distinct mnemonics: few, whatever its length.
-    fn distinct_mnemonics(&self) -> &[u32] {
-        self.mnemonics.get_or_init(|| {
-            let mut seen = vec![false; self.context.module.mnemonics.len()];
-            for instruction in self.instructions() {
-                if let Some(seen) = seen.get_mut(instruction.mnemonic.index()) {
-                    *seen = true;
-                }
+    /// Its instructions by mnemonic.
+    fn by_mnemonic(&self) -> &ByMnemonic {
+        let new = || ByMnemonic::new(self.body, self.mnemonics.len());
+        self.by_mnemonic.get_or_init(new)
+    }
+
+    /// The instructions whose mnemonic or effect is wanted, in source order. A rule looks at
+    /// these alone: the others are many.
+    pub(crate) fn instructions_with(
+        &self,
+        wanted: impl Fn(&Mnemonic<'a>, &Effect) -> bool,
+    ) -> Vec<(InstructionId, &'m Instruction)> {
+        let wanted = |number: usize| wanted(&self.mnemonics[number], &self.effects[number]);
+        let found = self.by_mnemonic().chosen(wanted).into_iter();
+        let found = found.filter_map(|(id, statement)| {
+            match self.body.statements.get(statement as usize) {
+                Some(Statement::Instruction(instruction)) => Some((id, instruction)),
+                _ => None,
             }
-            let numbers = (0..).zip(seen).filter(|(_, seen)| *seen);
-            numbers.map(|(number, _)| number).collect()
-        })
+        });
+        found.collect()
     }
 
     /// Whether it has an instruction of which `wanted` is true. A rule asks this before it looks
     /// at each instruction.
     pub(crate) fn has_mnemonic(&self, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
-        let mnemonics = &self.context.module.mnemonics;
-        let mut numbers = self.distinct_mnemonics().iter();
-        numbers.any(|number| wanted(&mnemonics[*number as usize]))
+        let mut numbers = self.by_mnemonic().numbers();
+        numbers.any(|number| wanted(&self.mnemonics[number]))
     }
 
     /// The same by effect.
     pub(crate) fn has_effect(&self, wanted: impl Fn(&Effect) -> bool) -> bool {
-        let effects = &self.context.effects;
-        let mut numbers = self.distinct_mnemonics().iter();
-        numbers.any(|number| wanted(&effects[*number as usize]))
+        let mut numbers = self.by_mnemonic().numbers();
+        numbers.any(|number| wanted(&self.effects[number]))
     }
 
     /// The operands in source order.
@@ -282,12 +318,12 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The effect of an instruction besides its operands.
     pub fn effect(&self, step: &Step) -> &'m Effect {
         // A step has been made of an effect.
-        &self.context.effects[step.mnemonic as usize]
+        &self.effects[step.mnemonic as usize]
     }
 
     /// The same, by instruction.
     pub fn effect_of(&self, instruction: &Instruction) -> Option<&'m Effect> {
-        self.context.effects.get(instruction.mnemonic.index())
+        self.effects.get(instruction.mnemonic.index())
     }
 
     /// Instructions, graph and values; `None` for a function with errors, or one whose
@@ -295,19 +331,12 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     pub fn flow(&self) -> Option<&Flow<'m, 'a>> {
         let flow = self.flow.get_or_init(|| {
             // An unknown opcode may be any instruction: a jump, `ret` …
-            let unknown = |opcode| opcode == Opcode::Unknown;
-            if self
-                .context
-                .has_mnemonic(|mnemonic| unknown(mnemonic.opcode))
-                && self
-                    .instructions()
-                    .any(|instruction| unknown(instruction.opcode))
-            {
+            if self.has_mnemonic(|mnemonic| mnemonic.opcode == Opcode::Unknown) {
                 return None;
             }
             let around = ModuleInfo {
                 source: self.context.source,
-                effects: &self.context.effects,
+                effects: self.effects,
                 variables: &self.context.variables,
                 functions: &self.context.functions,
             };
@@ -315,7 +344,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             if instructions.unclear {
                 return None;
             }
-            let graph = Graph::new(&instructions)?;
+            let graph = Graph::new(&instructions);
             let values = Values::new(&instructions, &graph)?;
             Some(Flow {
                 instructions,
@@ -326,29 +355,11 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         flow.as_ref()
     }
 
-    /// Values as affine expressions of `%tid`, parameters and addresses.
-    pub fn affine(&self) -> Option<&Affine> {
+    /// The provenance of the address or number in an operand, by its index in the pool.
+    pub fn origin(&self, place: usize) -> Option<Origin> {
         let flow = self.flow()?;
-        let mnemonics = &self.context.module.mnemonics;
-        let effects = &self.context.effects;
-        let new = || {
-            Affine::new(
-                &flow.instructions,
-                &flow.graph,
-                &flow.values,
-                mnemonics,
-                effects,
-            )
-        };
-        Some(self.affine.get_or_init(new))
-    }
-
-    /// The provenance of addresses.
-    pub fn origins(&self) -> Option<&Origins> {
-        let flow = self.flow()?;
-        let mnemonics = &self.context.module.mnemonics;
-        let new = || Origins::new(&flow.instructions, &flow.graph, &flow.values, mnemonics);
-        Some(self.origins.get_or_init(new))
+        let origins = self.origins.get_or_init(|| Origins::new(flow).into());
+        Some(origins.borrow_mut().of_operand(self, flow, place))
     }
 
     /// The uninitialized values.
@@ -379,8 +390,8 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// The values and branches that differ between threads.
     pub fn divergence(&self) -> Option<&Divergence> {
-        let (flow, affine) = (self.flow()?, self.affine()?);
-        let new = || Divergence::new(self, flow, affine);
+        let flow = self.flow()?;
+        let new = || Divergence::new(self, flow);
         self.divergence.get_or_init(new).as_ref()
     }
 
@@ -402,8 +413,15 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     /// The affine expression of an operand, by its index in the pool.
     pub fn linear(&self, place: usize) -> Option<Linear> {
         let flow = self.flow()?;
-        self.affine()?
-            .of_operand(&flow.instructions, &flow.values, place)
+        let affine = self.affine.get_or_init(|| Affine::new(flow).into());
+        affine.borrow_mut().of_operand(self, flow, place)
+    }
+
+    /// That of a value; the value itself as a term where no more is known.
+    pub fn linear_of(&self, value: ValueId) -> Option<Linear> {
+        let flow = self.flow()?;
+        let affine = self.affine.get_or_init(|| Affine::new(flow).into());
+        Some(affine.borrow_mut().of_value(self, value))
     }
 
     /// Each instruction with its step.
@@ -462,14 +480,14 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
 
     /// The accesses to global memory whose base is known.
     pub(crate) fn global_accesses(&self) -> &[SharedAccess] {
-        let new = |flow| flow::accesses(self, flow, Space::Global);
+        let new = |flow| accesses(self, flow, Space::Global);
         let found = || self.flow().map(new).unwrap_or_default();
         self.global_accesses.get_or_init(found)
     }
 
     /// What goes wrong at its barriers of some threads.
     pub(crate) fn barrier_mistakes(&self) -> &[BarrierMistake] {
-        self.barrier_mistakes.get_or_init(|| flow::mistakes(self))
+        self.barrier_mistakes.get_or_init(|| mistakes(self))
     }
 
     /// Whether an instruction is inline assembly, which the compiler does not check.

@@ -1,7 +1,10 @@
 //! Instructions that read or write memory.
 
+use super::affine::{Linear, Term};
 use super::context::{Flow, FunctionContext};
-use super::flow::{InstructionId, Linear, Origin, Reference, Term, VariableId};
+use super::instructions::InstructionId;
+use super::names::{Reference, VariableId};
+use super::origin::Origin;
 use ptx::ast::{Instruction, Modifiers, Operand, Space, Span, Variable};
 use ptx::isa::Effect;
 use ptx::names::{Modifier, SpecialRegister};
@@ -66,13 +69,11 @@ pub(crate) struct MemoryAccess<'m> {
 
 /// Every access to memory, in source order.
 pub(crate) fn accesses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MemoryAccess<'m>> {
-    let Some(flow) = function.flow() else {
+    if function.flow().is_none() {
         return Vec::new();
-    };
-    let steps = flow.instructions.ids().zip(&flow.instructions.steps);
-    let accessing = steps.filter(|(_, step)| function.effect(step).access.is_some());
-    let found = accessing.filter_map(|(id, _)| {
-        let instruction = flow.instructions.get(id)?;
+    }
+    let accessing = function.instructions_with(|_, effect| effect.access.is_some());
+    let found = accessing.into_iter().filter_map(|(id, instruction)| {
         let access = Access::of(function, instruction)?;
         Some(MemoryAccess {
             id,
@@ -221,10 +222,8 @@ fn offset_in_variable(
         }
         // Sums are found for addresses alone that come from a variable.
         (Reference::Register(_), _) => {
-            let origin = function
-                .origins()?
-                .of_operand(&flow.instructions, &flow.values, address);
-            let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = origin else {
+            let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = function.origin(address)?
+            else {
                 return None;
             };
             let linear = function.linear(address)?;

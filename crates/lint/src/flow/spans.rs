@@ -1,0 +1,142 @@
+//! Where accesses lie, as ranges: a first look at whether any of them can meet.
+
+use super::lanes::Lanes;
+
+/// Places, as the first and the last of each of some ranges that lie apart, in order.
+pub(super) struct Spans(Vec<(i64, i64)>);
+
+impl Spans {
+    pub fn new(spans: impl Iterator<Item = (i64, i64)>) -> Spans {
+        let mut all: Vec<_> = spans.collect();
+        all.sort_unstable();
+        all.dedup_by(|next, before| {
+            let meet = next.0 <= before.1;
+            if meet {
+                before.1 = before.1.max(next.1);
+            }
+            meet
+        });
+        Spans(all)
+    }
+
+    /// Whether a range has a place of these.
+    pub fn meet(&self, (first, last): (i64, i64)) -> bool {
+        let at = self.0.partition_point(|span| span.1 < first);
+        self.0.get(at).is_some_and(|span| span.0 <= last)
+    }
+}
+
+/// The bytes that each warp touches, from the first to the last.
+#[derive(Default)]
+pub(super) struct Touches(Vec<Touch>);
+
+struct Touch {
+    start: i64,
+    /// Behind the last byte.
+    end: i64,
+    warp: u32,
+    writes: bool,
+}
+
+impl Touches {
+    /// Adds an access of so many bytes of each thread.
+    pub fn add(&mut self, addresses: &Lanes, threads: usize, bytes: u64, writes: bool) {
+        for (warp, (least, most)) in (0_u32..).zip(addresses.of_warps(threads)) {
+            self.0.push(Touch {
+                start: least,
+                end: most.saturating_add_unsigned(bytes),
+                warp,
+                writes,
+            });
+        }
+    }
+
+    /// Whether a warp may write what another touches.
+    pub fn meet(mut self) -> bool {
+        if !self.0.iter().any(|touch| touch.writes) {
+            return false;
+        }
+        self.0.sort_unstable_by_key(|touch| touch.start);
+        let (mut written, mut touched) = (Furthest::default(), Furthest::default());
+        self.0.iter().any(|touch| {
+            let before = if touch.writes { &touched } else { &written };
+            let meets = before
+                .of_others(touch.warp)
+                .is_some_and(|end| end > touch.start);
+            touched.add(touch);
+            if touch.writes {
+                written.add(touch);
+            }
+            meets
+        })
+    }
+}
+
+/// How far the warps so far reach: the one that reaches furthest, and the next.
+#[derive(Default)]
+struct Furthest {
+    first: Option<(i64, u32)>,
+    second: Option<(i64, u32)>,
+}
+
+impl Furthest {
+    fn add(&mut self, touch: &Touch) {
+        let new = Some((touch.end, touch.warp));
+        match self.first {
+            Some((end, warp)) if warp == touch.warp => {
+                if end < touch.end {
+                    self.first = new;
+                }
+            }
+            Some((end, _)) if end >= touch.end => {
+                if self.second.is_none_or(|(end, _)| end < touch.end) {
+                    self.second = new;
+                }
+            }
+            before => (self.first, self.second) = (new, before),
+        }
+    }
+
+    /// How far those reach that are not this warp.
+    fn of_others(&self, warp: u32) -> Option<i64> {
+        let furthest = self.first.filter(|(_, known)| *known != warp);
+        furthest.or(self.second).map(|(end, _)| end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meet(accesses: &[(&[i64], bool)]) -> bool {
+        let mut touches = Touches::default();
+        for (of_warps, writes) in accesses {
+            let threads = of_warps
+                .iter()
+                .flat_map(|start| (0..32).map(move |at| start + 4 * at));
+            let threads: Vec<i64> = threads.collect();
+            let lanes = Lanes::each(threads.iter().copied());
+            touches.add(&lanes, threads.len(), 4, *writes);
+        }
+        touches.meet()
+    }
+
+    #[test]
+    fn warps_that_touch_the_same_bytes_are_told() {
+        // Each warp its own.
+        assert!(!meet(&[(&[0, 128, 256], true), (&[0, 128, 256], false)]));
+        // One reads what the next writes, or writes it too.
+        assert!(meet(&[(&[0, 128, 256], true), (&[128, 256, 384], false)]));
+        assert!(meet(&[(&[0, 128, 256], true), (&[124, 512, 640], true)]));
+        // All read the same, and what they write lies elsewhere.
+        assert!(!meet(&[(&[0, 0, 0], false), (&[128, 256, 384], true)]));
+        assert!(meet(&[(&[0, 0, 0], true)]));
+        // The one that reaches furthest is the own.
+        assert!(meet(&[(&[0, 64], true), (&[1000, 100], false)]));
+        assert!(!meet(&[
+            (&[0, 512], true),
+            (&[8, 520], false),
+            (&[16, 600], true)
+        ]));
+    }
+}
