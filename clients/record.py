@@ -1,0 +1,49 @@
+"""A pytest plugin for `clients/run`: writes each outcome at once, so that those before a
+crash are known, and leaves out tests that have one."""
+
+import json
+import os
+
+import pytest
+
+PATH = os.environ["PTXKIT_CLIENT_OUTCOMES"]
+
+
+def name_of(item):
+    """The test's name, without the folder of the environment."""
+    return item.nodeid.rpartition("site-packages/")[2]
+
+
+def write(name, outcome, why=""):
+    with open(PATH, "a") as file:
+        file.write(json.dumps([name, outcome, why]) + "\n")
+
+
+def pytest_collection_modifyitems(config, items):
+    with open(PATH) as file:
+        done = {json.loads(line)[0] for line in file}
+    config.hook.pytest_deselected(items=[item for item in items if name_of(item) in done])
+    items[:] = [item for item in items if name_of(item) not in done]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    write(name_of(item), "crash")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    why = report.longrepr
+    if report.skipped:
+        why = why[2] if isinstance(why, tuple) else getattr(report, "wasxfail", "")
+    elif report.failed and hasattr(why, "reprcrash") and why.reprcrash:
+        why = why.reprcrash.message
+    if report.when == "call" or report.outcome != "passed":
+        write(name_of(item), report.outcome, " ".join(str(why or "").split())[:600])
+    return report
+
+
+def pytest_collectreport(report):
+    if report.failed:
+        write(name_of(report), "failed", " ".join(str(report.longrepr).split())[-600:])
