@@ -9,33 +9,14 @@
 pub mod earlier;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::LazyLock;
 
 use api::*;
+use cpu::table;
 
 const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
 const NOT_FOUND: c_int = 500;
 const NOT_SUPPORTED: c_int = 801;
-
-/// The CPU device's entries. The libraries beside this one are opened with the first of them:
-/// a program that looks whether NVRTC or nvJitLink is loaded, as `cuda.pathfinder` does before
-/// it searches, finds those that know the CPU device.
-fn table() -> &'static Api {
-    static TABLE: LazyLock<&'static Api> = LazyLock::new(|| {
-        let folder = libraries::folder_of(find as *const c_void);
-        for name in ["libnvrtc.so.13", "libnvJitLink.so.13"] {
-            let file = folder.iter().map(|folder| folder.join(name));
-            // SAFETY: these libraries of ours have no initialisers; a program that has others
-            // beside this one means them to be opened.
-            for library in file.flat_map(|file| unsafe { libloading::Library::new(file) }) {
-                std::mem::forget(library);
-            }
-        }
-        cpu::table()
-    });
-    &TABLE
-}
 
 /// An entry as `cuGetProcAddress` knows it.
 struct Export {
