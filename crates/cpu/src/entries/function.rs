@@ -220,7 +220,7 @@ entries! {
         if blocks == 0 || threads == 0 || max_active_blocks(&function, threads, 0) < blocks {
             return Err(Status::INVALID_VALUE.because("so many blocks do not fit a multiprocessor"));
         }
-        bytes
-            .put((device::MAX_SHARED_OPTIN / blocks).saturating_sub(function.image().shared_bytes) as usize)
+        let room = (device::MAX_SHARED_OPTIN / blocks).min(function.shared_limit());
+        bytes.put(room.saturating_sub(function.image().shared_bytes) as usize)
     }
 }

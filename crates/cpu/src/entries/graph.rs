@@ -4,20 +4,22 @@ use std::ffi::{c_char, c_uint};
 use std::sync::Arc;
 
 use super::entry::entries;
-use super::graph_node;
+use super::{graph_memory, graph_node};
+use crate::state::condition::Conditional;
 use crate::state::graph::{self, Graph};
 use crate::state::handle::pointer;
-use crate::state::node::{NodeKind, Nodes, Work};
+use crate::state::node::{Node, NodeKind, Params, Work};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{context, event};
+use crate::state::context;
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode, EdgeData,
+    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode, ConditionalParams,
+    EdgeData, GraphNodeParams,
 };
 
 /// The nodes that a caller names, which must be of the graph.
-fn named(graph: &Graph, list: UserPointer<CUgraphNode>, count: usize) -> Result<Vec<usize>> {
+pub(super) fn named(graph: &Graph, list: UserPointer<CUgraphNode>, count: usize) -> Result<Vec<usize>> {
     let nodes = graph.nodes();
     list.slice(count)?
         .iter()
@@ -68,7 +70,7 @@ fn write_edges(
 }
 
 /// Every edge of the CPU device is a full dependency.
-fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Result {
+pub(super) fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Result {
     if data.is_null() {
         return Ok(());
     }
@@ -87,14 +89,78 @@ pub(super) fn add(
     after: UserPointer<CUgraphNode>,
     count: usize,
     kind: NodeKind,
-    work: Work,
+    (params, work): (Params, Work),
 ) -> Result {
     let graph = graph::find(graph.addr())?;
     let after = named(&graph, after, count)?;
     if result.is_null() {
         return Err(Status::INVALID_VALUE.because("the pointer for the node is null"));
     }
-    result.put(pointer(graph.add(kind, after, work)))
+    result.put(pointer(graph.add(Node::new(kind, params, after, work))))
+}
+
+/// Adds a node of any kind.
+fn add_any(
+    result: UserPointer<CUgraphNode>,
+    graph: UserPointer<cudarc::driver::sys::CUgraph_st>,
+    after: UserPointer<CUgraphNode>,
+    count: usize,
+    params: UserPointer<GraphNodeParams>,
+) -> Result {
+    if let Some((kind, params, work)) = graph_node::of_any_kind(params)? {
+        return add(result, graph, after, count, kind, (params, work));
+    }
+    const ALLOCATE: c_uint = NodeKind::Allocate as c_uint;
+    const FREE: c_uint = NodeKind::Free as c_uint;
+    const CONDITIONAL: c_uint = NodeKind::Conditional as c_uint;
+    let read = params.get()?;
+    // SAFETY: the parameters of the kind are within the caller's structure.
+    let union = unsafe { UserPointer::new(params.as_ptr().cast::<u64>().wrapping_add(2)) };
+    match read.kind {
+        ALLOCATE => graph_memory::add_allocation(result, graph, after, count, union.cast()),
+        FREE => graph_memory::add_free(result, graph, after, count, read.of_kind[0]),
+        CONDITIONAL => add_conditional(result, graph, after, count, union.cast()),
+        kind => Err(Status::NOT_SUPPORTED
+            .because(format!("the CPU device has no graph nodes of kind {kind}"))),
+    }
+}
+
+/// Adds a conditional node, whose graphs are empty.
+fn add_conditional(
+    result: UserPointer<CUgraphNode>,
+    graph: UserPointer<cudarc::driver::sys::CUgraph_st>,
+    after: UserPointer<CUgraphNode>,
+    count: usize,
+    params: UserPointer<ConditionalParams>,
+) -> Result {
+    let mut read = params.get()?;
+    let condition = graph::condition(read.handle)?;
+    let conditional = Conditional::new(condition, read.kind, read.size, graph::create)?;
+    // An array of handles, which lives as long as the node.
+    read.graphs = conditional.graphs.as_ptr().cast_mut().cast();
+    let params_of_node = Params::Conditional(conditional);
+    let work: Work = Arc::new(|_: &_| ());
+    add(result, graph, after, count, NodeKind::Conditional, (params_of_node, work))?;
+    params.put(read)
+}
+
+/// Writes nodes as far as there is room, null in the rest of it, and their number.
+pub(super) fn write_nodes(
+    all: &[usize],
+    list: UserPointer<CUgraphNode>,
+    data: UserPointer<EdgeData>,
+    count: UserPointer<usize>,
+) -> Result {
+    if !list.is_null() {
+        for index in 0..count.get()? {
+            let node = all.get(index).copied().unwrap_or_default();
+            list.put_at(index, pointer(node))?;
+            if !data.is_null() {
+                data.put_at(index, EdgeData::default())?;
+            }
+        }
+    }
+    count.put(all.len())
 }
 
 entries! {
@@ -103,7 +169,7 @@ entries! {
         if flags != 0 || graph.is_null() {
             return Err(Status::INVALID_VALUE.because("the flags of cuGraphCreate must be 0"));
         }
-        graph.put(pointer(graph::create(Nodes::new())))
+        graph.put(pointer(graph::create()))
     }
 
     fn cuGraphDestroy(graph: CUgraph) {
@@ -244,7 +310,7 @@ entries! {
         after: *const CUgraphNode,
         count: usize,
     ) {
-        add(node, graph, after, count, NodeKind::Empty, Arc::new(|_: &_| ()))
+        add(node, graph, after, count, NodeKind::Empty, (Params::Unknown, Arc::new(|_: &_| ())))
     }
 
     fn cuGraphAddChildGraphNode(
@@ -254,10 +320,7 @@ entries! {
         count: usize,
         child: CUgraph,
     ) {
-        let child = graph::find(child.addr())?;
-        child.refuse_allocations()?;
-        let work = child.work();
-        add(node, graph, after, count, NodeKind::Graph, work)
+        add(node, graph, after, count, NodeKind::Graph, graph_node::child(child.as_ptr())?)
     }
 
     fn cuGraphAddEventRecordNode(
@@ -267,8 +330,7 @@ entries! {
         count: usize,
         event: CUevent,
     ) {
-        let work = event::recording(event.addr())?;
-        add(node, graph, after, count, NodeKind::RecordEvent, work)
+        add(node, graph, after, count, NodeKind::RecordEvent, graph_node::record(event.as_ptr())?)
     }
 
     fn cuGraphAddEventWaitNode(
@@ -278,24 +340,57 @@ entries! {
         count: usize,
         event: CUevent,
     ) {
-        let work = event::waiting(event.addr())?;
-        add(node, graph, after, count, NodeKind::WaitEvent, work)
+        add(node, graph, after, count, NodeKind::WaitEvent, graph_node::wait(event.as_ptr())?)
+    }
+
+    fn cuGraphAddNode(
+        node: *mut CUgraphNode,
+        graph: CUgraph,
+        after: *const CUgraphNode,
+        count: usize,
+        params: *mut GraphNodeParams,
+    ) {
+        add_any(node, graph, after, count, params)
+    }
+
+    fn cuGraphAddNode_v2(
+        node: *mut CUgraphNode,
+        graph: CUgraph,
+        after: *const CUgraphNode,
+        data: *const EdgeData,
+        count: usize,
+        params: *mut GraphNodeParams,
+    ) {
+        check_edge_data(data, count)?;
+        add_any(node, graph, after, count, params)
+    }
+
+    fn cuGraphDestroyNode(node: CUgraphNode) {
+        graph::of_node(node.addr())?.remove(node.addr())
+    }
+
+    fn cuGraphConditionalHandleCreate(
+        handle: *mut u64,
+        graph: CUgraph,
+        _context: CUcontext,
+        default: c_uint,
+        flags: c_uint,
+    ) {
+        // CU_GRAPH_COND_ASSIGN_DEFAULT
+        const ASSIGN_DEFAULT: c_uint = 1;
+        let graph = graph::find(graph.addr())?;
+        if flags > ASSIGN_DEFAULT || handle.is_null() {
+            return Err(Status::INVALID_VALUE.because("unknown flags of a conditional handle"));
+        }
+        let default = (flags == ASSIGN_DEFAULT).then_some(default);
+        let context = context::working()?;
+        handle.put(graph.condition(&context, default)?)
     }
 
     fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
         let graph = graph::find(graph.addr())?;
-        let all = graph.nodes();
-        if !nodes.is_null() {
-            let capacity = count.get()?;
-            for (index, handle) in all.keys().take(capacity).enumerate() {
-                nodes.put_at(index, pointer(*handle))?;
-            }
-            // The rest of the array is null.
-            for index in all.len()..capacity {
-                nodes.put_at(index, std::ptr::null_mut())?;
-            }
-        }
-        count.put(all.len())
+        let all: Vec<usize> = graph.nodes().keys().copied().collect();
+        write_nodes(&all, nodes, UserPointer::null(), count)
     }
 
     fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_uint) {

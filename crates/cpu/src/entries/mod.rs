@@ -16,6 +16,7 @@ mod graph;
 mod graph_exec;
 mod graph_memory;
 mod graph_node;
+mod graph_query;
 mod init;
 mod ipc;
 mod launch;
@@ -32,6 +33,7 @@ mod reference;
 mod region;
 mod stream;
 mod texture;
+mod user_object;
 mod value;
 mod virtual_memory;
 
@@ -83,6 +85,8 @@ fn fill() -> Api {
     graph::serve(&mut api);
     graph_exec::serve(&mut api);
     graph_memory::serve(&mut api);
+    graph_query::serve(&mut api);
+    user_object::serve(&mut api);
     value::serve(&mut api);
     virtual_memory::serve(&mut api);
     peer::serve(&mut api);

@@ -224,7 +224,7 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
         126 => 1,    // MEM_SYNC_DOMAIN_COUNT
         21..=29 | 42..=46 | 52..=74 | 77 => array_limit(number)?,
-        115 => 1, // MEMORY_POOLS_SUPPORTED
+        115 | 144 => 1, // MEMORY_POOLS_SUPPORTED, HOST_MEMORY_POOLS_SUPPORTED
         // Attributes of features that the device lacks: IPC, clusters …
         17
         | 20
@@ -246,7 +246,8 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         | 116..=121
         | 124
         | 125
-        | 127..=148 => 0,
+        | 127..=143
+        | 145..=148 => 0,
         _ => return None,
     };
     Some(value.cast_signed())

@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::condition::Conditional;
 use super::context::Context;
+use api::{
+    CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS_v1,
+    MemAllocNodeParams,
+};
 
 /// What a node does each time it runs. A fault is recorded in the context.
 pub(crate) type Work = Arc<dyn Fn(&Arc<Context>) + Send + Sync>;
@@ -22,11 +27,38 @@ pub(crate) enum NodeKind {
     Allocate = 10,
     Free = 11,
     Memory = 12,
+    Conditional = 13,
 }
+
+/// What a node was made of, as callers get it back.
+#[derive(Clone)]
+pub(crate) enum Params {
+    /// Nothing, or what a captured stream did.
+    Unknown,
+    Kernel(CUDA_KERNEL_NODE_PARAMS_v2),
+    Copy(CUDA_MEMCPY3D),
+    Fill(CUDA_MEMSET_NODE_PARAMS_v1),
+    Host(CUDA_HOST_NODE_PARAMS_v1),
+    /// The handle of an event.
+    Event(usize),
+    Allocate(MemAllocNodeParams),
+    /// The address that is freed.
+    Free(u64),
+    /// The handle of the graph that the node is, which is the node's own.
+    Graph(usize),
+    Conditional(Arc<Conditional>),
+}
+
+// SAFETY: the pointers in it are the caller's: handed back, and not followed.
+unsafe impl Send for Params {}
+// SAFETY: as above.
+unsafe impl Sync for Params {}
 
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
+    pub(crate) params: Params,
+    /// Of a node with graphs within it, the work is theirs when it is made ready to run.
     pub(crate) work: Work,
     /// Handles of the nodes that it depends on.
     pub(crate) after: Vec<usize>,
@@ -35,9 +67,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(kind: NodeKind, after: Vec<usize>, work: Work) -> Node {
+    pub(crate) fn new(kind: NodeKind, params: Params, after: Vec<usize>, work: Work) -> Node {
         Node {
             kind,
+            params,
             work,
             after,
             enabled: true,
@@ -87,11 +120,12 @@ pub(crate) fn all_of(nodes: &Nodes) -> Work {
     })
 }
 
-/// Whether every node is among `ends` or comes before one of them.
-pub(crate) fn all_lead_to(nodes: &Nodes, ends: &[usize]) -> bool {
+/// Whether every node of `some` is among `ends` or comes before one of them.
+pub(crate) fn all_lead_to(nodes: &Nodes, some: &[usize], ends: &[usize]) -> bool {
     let mut reached: Vec<usize> = ends.to_vec();
     // Backwards, a node comes after all that depend on it.
-    for (handle, node) in nodes.iter().rev() {
+    let some = nodes.iter().rev().filter(|(handle, _)| some.contains(handle));
+    for (handle, node) in some {
         if !reached.contains(handle) {
             return false;
         }
