@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+FAULTS = ["ILLEGAL_ADDRESS", "LAUNCH_FAILED", "MISALIGNED_ADDRESS", "ILLEGAL_INSTRUCTION", "CUDA_ERROR_ASSERT"]
 PATH = os.environ["PTXKIT_CLIENT_OUTCOMES"]
 
 
@@ -41,6 +42,9 @@ def pytest_runtest_makereport(item, call):
         why = why.reprcrash.message
     if report.when == "call" or report.outcome != "passed":
         write(name_of(item), report.outcome, " ".join(str(why or "").split())[:600])
+    if report.failed and any(fault in str(report.longrepr) for fault in FAULTS):
+        # The fault stays with the context: `clients/run` goes on in a new process.
+        os._exit(3)
     return report
 
 

@@ -97,7 +97,8 @@ fn session(driver: &Driver, inputs: &[&[u8]], verbose: bool) -> Result<(Vec<u8>,
     let count = OPTIONS.len() as c_uint;
     let mut state = null_mut();
     // SAFETY: options, values and both buffers outlive the session, as `cuLinkCreate` asks.
-    let code = unsafe { (driver.create)(count, options.as_mut_ptr(), values.as_mut_ptr(), &mut state) };
+    let code =
+        unsafe { (driver.create)(count, options.as_mut_ptr(), values.as_mut_ptr(), &mut state) };
     if code != 0 {
         return Err(format!("cuLinkCreate returns {code}"));
     }
@@ -105,7 +106,18 @@ fn session(driver: &Driver, inputs: &[&[u8]], verbose: bool) -> Result<(Vec<u8>,
     let add = |input: &&[u8]| {
         let data = input.as_ptr().cast_mut().cast();
         // SAFETY: the driver reads as many bytes, and has no options to read.
-        unsafe { (driver.add)(state, PTX, data, input.len(), null_mut(), 0, null_mut(), null_mut()) }
+        unsafe {
+            (driver.add)(
+                state,
+                PTX,
+                data,
+                input.len(),
+                null_mut(),
+                0,
+                null_mut(),
+                null_mut(),
+            )
+        }
     };
     let code = match inputs.iter().map(add).find(|code| *code != 0) {
         Some(code) => code,

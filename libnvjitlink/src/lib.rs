@@ -54,7 +54,10 @@ fn with(handle: Handle, act: impl FnOnce(&mut Session) -> Result<(), Refusal>) -
 /// The place is null or good for the write.
 unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Refusal> {
     if place.is_null() {
-        return Err(Refusal::new(NULL_INPUT, "the pointer for the result is null"));
+        return Err(Refusal::new(
+            NULL_INPUT,
+            "the pointer for the result is null",
+        ));
     }
     // SAFETY: not null, so good for the write.
     unsafe { place.write(value) };
@@ -67,7 +70,10 @@ unsafe fn put<T>(place: *mut T, value: T) -> Result<(), Refusal> {
 /// The buffer is null or as long as the bytes.
 unsafe fn copy(bytes: &[u8], buffer: *mut c_void) -> Result<(), Refusal> {
     if buffer.is_null() {
-        return Err(Refusal::new(NULL_INPUT, "the buffer for the result is null"));
+        return Err(Refusal::new(
+            NULL_INPUT,
+            "the buffer for the result is null",
+        ));
     }
     // SAFETY: not null, so as long as the bytes.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
@@ -80,7 +86,11 @@ unsafe fn copy(bytes: &[u8], buffer: *mut c_void) -> Result<(), Refusal> {
 /// It is null or a C string.
 unsafe fn text(string: *const c_char) -> Option<String> {
     // SAFETY: the caller's word, and not null.
-    (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned())
+    (!string.is_null()).then(|| {
+        unsafe { CStr::from_ptr(string) }
+            .to_string_lossy()
+            .into_owned()
+    })
 }
 
 /// Defines the entries under their own names and under those of each version: CUDA's header

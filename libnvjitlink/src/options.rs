@@ -111,9 +111,12 @@ fn unrecognized(option: &str) -> Refusal {
 
 /// `sm_90`, `sm_90a`, `sm_100f`, `compute_90`
 fn is_arch(arch: &str) -> bool {
-    let number = arch.strip_prefix("sm_").or_else(|| arch.strip_prefix("compute_"));
+    let number = arch
+        .strip_prefix("sm_")
+        .or_else(|| arch.strip_prefix("compute_"));
     let digits = number.map(|number| number.strip_suffix(['a', 'f']).unwrap_or(number));
-    digits.is_some_and(|digits| digits.len() > 1 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    digits
+        .is_some_and(|digits| digits.len() > 1 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -128,14 +131,20 @@ mod tests {
     #[test]
     fn options_are_nvidias() {
         let options = read(&["-arch=sm_90a", "-lto", "-ptx", "-O3", "-maxrregcount=32"]).unwrap();
-        assert_eq!((&*options.arch, options.lto, options.ptx), ("sm_90a", true, true));
+        assert_eq!(
+            (&*options.arch, options.lto, options.ptx),
+            ("sm_90a", true, true)
+        );
         assert_eq!(options.given.len(), 5);
     }
 
     #[test]
     fn what_is_unknown_or_missing_has_nvidias_code() {
         let code = |options| read(options).err();
-        assert_eq!(code(&["-arch=sm_90", "-fictitious"]), Some(UNRECOGNIZED_OPTION));
+        assert_eq!(
+            code(&["-arch=sm_90", "-fictitious"]),
+            Some(UNRECOGNIZED_OPTION)
+        );
         assert_eq!(code(&["-arch=sm_XX"]), Some(UNRECOGNIZED_OPTION));
         assert_eq!(code(&["-arch=99"]), Some(UNRECOGNIZED_OPTION));
         assert_eq!(code(&["-O9", "-arch=sm_90"]), Some(UNRECOGNIZED_OPTION));

@@ -92,13 +92,19 @@ pub(crate) fn link<'a>(
 ) -> Result<Linked, Refusal> {
     let linker = linker().map_err(|why| Refusal::new(INTERNAL, why))?;
     // Options came as C strings, so they have no NUL.
-    let options: Vec<CString> = options.iter().flat_map(|option| CString::new(&**option)).collect();
+    let options: Vec<CString> = options
+        .iter()
+        .flat_map(|option| CString::new(&**option))
+        .collect();
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     let mut handle = null_mut();
     // SAFETY: an array of as many C strings; the result goes to a variable of its type.
     let code = unsafe { (linker.create)(&mut handle, pointers.len() as c_uint, pointers.as_ptr()) };
     if code != 0 {
-        return Err(Refusal::new(code, format!("NVIDIA's nvJitLink refuses the options: {code}")));
+        return Err(Refusal::new(
+            code,
+            format!("NVIDIA's nvJitLink refuses the options: {code}"),
+        ));
     }
     let add = |input: &Input| {
         let name = CString::new(&*input.name).unwrap_or_default();

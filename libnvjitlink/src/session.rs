@@ -73,17 +73,31 @@ impl Session {
         })
     }
 
-    pub(crate) fn add(&mut self, kind: c_uint, bytes: Vec<u8>, name: String) -> Result<(), Refusal> {
+    pub(crate) fn add(
+        &mut self,
+        kind: c_uint,
+        bytes: Vec<u8>,
+        name: String,
+    ) -> Result<(), Refusal> {
         if !KINDS.contains(&kind) {
-            return Err(Refusal::new(INVALID_INPUT, format!("no input is of kind {kind}")));
+            return Err(Refusal::new(
+                INVALID_INPUT,
+                format!("no input is of kind {kind}"),
+            ));
         }
         let is_ltoir = bytes.starts_with(&LTOIR_MAGIC);
         match kind {
             LTOIR if !is_ltoir => {
-                return Err(Refusal::new(INCORRECT_INPUT_TYPE, format!("{name} is no LTO-IR")));
+                return Err(Refusal::new(
+                    INCORRECT_INPUT_TYPE,
+                    format!("{name} is no LTO-IR"),
+                ));
             }
             LTOIR | ANY if is_ltoir && !self.options.lto => {
-                return Err(Refusal::new(LTO_NOT_ENABLED, format!("{name} is LTO-IR, which needs -lto")));
+                return Err(Refusal::new(
+                    LTO_NOT_ENABLED,
+                    format!("{name} is LTO-IR, which needs -lto"),
+                ));
             }
             _ => {}
         }
@@ -113,7 +127,10 @@ impl Session {
                 }
                 let made = original::link(&options, self.inputs.iter().filter(is_ltoir));
                 let made = made.map_err(|refusal| {
-                    let why = format!("LTO-IR becomes PTX by NVIDIA's library alone: {}", refusal.why);
+                    let why = format!(
+                        "LTO-IR becomes PTX by NVIDIA's library alone: {}",
+                        refusal.why
+                    );
                     Refusal::new(NVVM_COMPILE, why)
                 })?;
                 made.ptx
@@ -121,7 +138,10 @@ impl Session {
             false => None,
         };
         if self.options.ptx {
-            return Ok(Linked { ptx: optimized, ..Linked::default() });
+            return Ok(Linked {
+                ptx: optimized,
+                ..Linked::default()
+            });
         }
         let others = self.inputs.iter().filter(|input| input.kind != LTOIR);
         let texts: Vec<&[u8]> = optimized
@@ -131,7 +151,11 @@ impl Session {
             .collect();
         let (cubin, info) = driver::link(&texts, self.options.verbose)
             .map_err(|why| Refusal::new(PTX_COMPILE, why))?;
-        Ok(Linked { cubin: Some(cubin), info, ..Linked::default() })
+        Ok(Linked {
+            cubin: Some(cubin),
+            info,
+            ..Linked::default()
+        })
     }
 
     /// Notes why a call is refused; returns the code.

@@ -44,7 +44,10 @@ const PTX: c_uint = 2;
 const LTOIR: c_uint = 3;
 
 fn create(options: &[&str]) -> (c_int, *mut c_void) {
-    let options: Vec<CString> = options.iter().map(|option| CString::new(*option).unwrap()).collect();
+    let options: Vec<CString> = options
+        .iter()
+        .map(|option| CString::new(*option).unwrap())
+        .collect();
     let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     let mut handle = null_mut();
     // SAFETY: an array of as many C strings; the result goes to a variable.
@@ -54,7 +57,15 @@ fn create(options: &[&str]) -> (c_int, *mut c_void) {
 
 fn add(handle: *mut c_void, kind: c_uint, bytes: &[u8]) -> c_int {
     // SAFETY: as many bytes, and a C string.
-    unsafe { nvJitLinkAddData(handle, kind, bytes.as_ptr().cast(), bytes.len(), c"input".as_ptr()) }
+    unsafe {
+        nvJitLinkAddData(
+            handle,
+            kind,
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            c"input".as_ptr(),
+        )
+    }
 }
 
 fn errors(handle: *mut c_void) -> String {
@@ -75,7 +86,10 @@ fn hostile_arguments_have_codes() {
     let mut handle = null_mut();
     // SAFETY: each pointer is null, a number that is never followed, or a variable.
     unsafe {
-        assert_eq!(nvJitLinkCreate(&mut handle, 1, std::ptr::null()), NULL_INPUT);
+        assert_eq!(
+            nvJitLinkCreate(&mut handle, 1, std::ptr::null()),
+            NULL_INPUT
+        );
         assert_eq!(nvJitLinkDestroy(null_mut()), NULL_INPUT);
         assert_eq!(nvJitLinkDestroy(&mut handle), NULL_INPUT);
         for foreign in [null_mut(), std::ptr::without_provenance_mut(0x1234)] {
@@ -89,7 +103,10 @@ fn hostile_arguments_have_codes() {
     // SAFETY: as above.
     unsafe {
         assert_eq!(nvJitLinkGetLinkedCubinSize(handle, null_mut()), NULL_INPUT);
-        assert_eq!(nvJitLinkAddData(handle, PTX, std::ptr::null(), 4, std::ptr::null()), NULL_INPUT);
+        assert_eq!(
+            nvJitLinkAddData(handle, PTX, std::ptr::null(), 4, std::ptr::null()),
+            NULL_INPUT
+        );
         assert_eq!(nvJitLinkAddFile(handle, PTX, std::ptr::null()), NULL_INPUT);
         assert_eq!(nvJitLinkAddFile(handle, PTX, c"/no/such/file".as_ptr()), 3);
         assert_eq!(nvJitLinkDestroy(&mut handle), 0);
@@ -105,7 +122,10 @@ fn ltoir_is_named_where_it_is_not_asked_for() {
     assert_eq!(add(handle, LTOIR, b"text"), 12);
     assert_eq!(add(handle, LTOIR, &ltoir), 18);
     let errors = errors(handle);
-    assert!(errors.contains("no LTO-IR") && errors.contains("needs -lto"), "{errors}");
+    assert!(
+        errors.contains("no LTO-IR") && errors.contains("needs -lto"),
+        "{errors}"
+    );
 }
 
 /// Cargo puts the library beside the test; `libcuda` is there if it was built too.
@@ -142,7 +162,10 @@ fn modules_are_linked_for_the_cpu_device() {
         let mut size = 0;
         assert_eq!(nvJitLinkGetLinkedCubinSize(handle, &mut size), 0);
         let mut cubin = vec![0u8; size];
-        assert_eq!(nvJitLinkGetLinkedCubin(handle, cubin.as_mut_ptr().cast()), 0);
+        assert_eq!(
+            nvJitLinkGetLinkedCubin(handle, cubin.as_mut_ptr().cast()),
+            0
+        );
         cubin
     };
     assert!(cubin.starts_with(b"PTXKCPU"), "{cubin:?}");

@@ -146,7 +146,9 @@ fn ptx_for_device(program: Program) -> Option<Vec<u8>> {
 /// The architecture that PTX names in its `.target`.
 fn target(ptx: &[u8]) -> Option<&str> {
     let lines = ptx.split(|byte| *byte == b'\n');
-    let named = lines.into_iter().find_map(|line| line.strip_prefix(b".target "))?;
+    let named = lines
+        .into_iter()
+        .find_map(|line| line.strip_prefix(b".target "))?;
     let named = std::str::from_utf8(named).ok()?;
     named.split(',').next().map(str::trim)
 }

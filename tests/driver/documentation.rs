@@ -235,7 +235,20 @@ So `Kernel::launch` is `unsafe`, and so is loading a binary (`Module::load_image
 /// Entries that have no Rust name, and why that is right.
 const ALONE: &[(&[&str], &str)] = &[
     (
-        &["cuGraphAddNode", "cuGraphAddNode_v2", "cuGraphNodeSetParams", "cuGraphExecNodeSetParams"],
+        &[
+            "cuMemPrefetchBatchAsync",
+            "cuMemDiscardBatchAsync",
+            "cuMemDiscardAndPrefetchBatchAsync",
+        ],
+        "`ManagedBuffer::prefetch` moves one range, which stays as it is",
+    ),
+    (
+        &[
+            "cuGraphAddNode",
+            "cuGraphAddNode_v2",
+            "cuGraphNodeSetParams",
+            "cuGraphExecNodeSetParams",
+        ],
         "the functions for each kind of node have its types",
     ),
     (
@@ -247,15 +260,37 @@ const ALONE: &[(&[&str], &str)] = &[
         "conditional nodes are not in the safe API",
     ),
     (
-        &["cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3", "cuStreamUpdateCaptureDependencies", "cuStreamUpdateCaptureDependencies_v2", "cuStreamBeginCaptureToGraph"],
+        &[
+            "cuStreamGetCaptureInfo_v2",
+            "cuStreamGetCaptureInfo_v3",
+            "cuStreamUpdateCaptureDependencies",
+            "cuStreamUpdateCaptureDependencies_v2",
+            "cuStreamBeginCaptureToGraph",
+        ],
         "`Graph::capture` lends the stream for a whole graph",
     ),
     (
-        &["cuGraphKernelNodeGetParams_v2", "cuGraphMemcpyNodeGetParams", "cuGraphMemsetNodeGetParams", "cuGraphHostNodeGetParams", "cuGraphChildGraphNodeGetGraph", "cuGraphEventRecordNodeGetEvent", "cuGraphEventWaitNodeGetEvent", "cuGraphMemAllocNodeGetParams", "cuGraphMemFreeNodeGetParams"],
+        &[
+            "cuGraphKernelNodeGetParams_v2",
+            "cuGraphMemcpyNodeGetParams",
+            "cuGraphMemsetNodeGetParams",
+            "cuGraphHostNodeGetParams",
+            "cuGraphChildGraphNodeGetGraph",
+            "cuGraphEventRecordNodeGetEvent",
+            "cuGraphEventWaitNodeGetEvent",
+            "cuGraphMemAllocNodeGetParams",
+            "cuGraphMemFreeNodeGetParams",
+        ],
         "what comes back are bare pointers",
     ),
     (
-        &["cuGraphGetRootNodes", "cuGraphNodeGetDependencies", "cuGraphNodeGetDependencies_v2", "cuGraphNodeGetDependentNodes", "cuGraphNodeGetDependentNodes_v2"],
+        &[
+            "cuGraphGetRootNodes",
+            "cuGraphNodeGetDependencies",
+            "cuGraphNodeGetDependencies_v2",
+            "cuGraphNodeGetDependentNodes",
+            "cuGraphNodeGetDependentNodes_v2",
+        ],
         "`Graph::edges` has them all",
     ),
     (
@@ -263,11 +298,21 @@ const ALONE: &[(&[&str], &str)] = &[
         "`Graph::instantiate` needs neither",
     ),
     (
-        &["cuUserObjectCreate", "cuUserObjectRetain", "cuUserObjectRelease", "cuGraphRetainUserObject", "cuGraphReleaseUserObject"],
+        &[
+            "cuUserObjectCreate",
+            "cuUserObjectRetain",
+            "cuUserObjectRelease",
+            "cuGraphRetainUserObject",
+            "cuGraphReleaseUserObject",
+        ],
         "a `Graph` keeps what it uses by itself",
     ),
     (
-        &["cuMemGetDefaultMemPool", "cuMemGetMemPool", "cuMemSetMemPool"],
+        &[
+            "cuMemGetDefaultMemPool",
+            "cuMemGetMemPool",
+            "cuMemSetMemPool",
+        ],
         "pools are those of devices, by `MemoryPool`",
     ),
     (

@@ -304,6 +304,12 @@ macro_rules! driver_entries {
         fn cuMemPrefetchAsync(dev_ptr: CUdeviceptr, count: usize, dst_device: CUdevice, h_stream: CUstream) = "cuMemPrefetchAsync" 8000;
         /// The same with a location.
         fn cuMemPrefetchAsync_v2(dev_ptr: CUdeviceptr, count: usize, location: MemLocation, flags: c_uint, h_stream: CUstream) = "cuMemPrefetchAsync" 12020;
+        /// Several ranges at once, each to its place.
+        fn cuMemPrefetchBatchAsync(dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, prefetch_locs: *mut MemLocation, prefetch_loc_idxs: *mut usize, num_prefetch_locs: usize, flags: u64, h_stream: CUstream) = "cuMemPrefetchBatchAsync" 13000;
+        /// Says that what ranges of managed memory have is needed no more.
+        fn cuMemDiscardBatchAsync(dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: u64, h_stream: CUstream) = "cuMemDiscardBatchAsync" 13000;
+        /// Both.
+        fn cuMemDiscardAndPrefetchBatchAsync(dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, prefetch_locs: *mut MemLocation, prefetch_loc_idxs: *mut usize, num_prefetch_locs: usize, flags: u64, h_stream: CUstream) = "cuMemDiscardAndPrefetchBatchAsync" 13000;
         /// What was advised for a range of managed memory, or where it was moved.
         fn cuMemRangeGetAttribute(data: *mut c_void, data_size: usize, attribute: c_uint, dev_ptr: CUdeviceptr, count: usize) = "cuMemRangeGetAttribute" 8000;
         /// Several of these.

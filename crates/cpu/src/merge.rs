@@ -60,7 +60,13 @@ pub(crate) fn needs_others(source: &str) -> bool {
 }
 
 /// The functions of CUDA's device runtime.
-const SYSTEM: &[&str] = &["vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional"];
+const SYSTEM: &[&str] = &[
+    "vprintf",
+    "malloc",
+    "free",
+    "__assertfail",
+    "cudaGraphSetConditional",
+];
 
 /// What a conditional node reads is at the address that is its handle.
 const DEVICE_RUNTIME: &str = "

@@ -25,7 +25,11 @@ pub fn driver() -> Result<&'static Library, &'static str> {
 /// Whether the CPU device is the driver and runs code for an architecture such as `sm_90a`:
 /// one of its own major version.
 pub fn is_of_cpu_device(arch: &str) -> bool {
-    let number = |text: &str| text.trim_end_matches(char::is_alphabetic).parse::<c_int>().ok();
+    let number = |text: &str| {
+        text.trim_end_matches(char::is_alphabetic)
+            .parse::<c_int>()
+            .ok()
+    };
     let named = arch.strip_prefix("sm_").and_then(number);
     named.is_some_and(|named| major() == Some(named / 10))
 }

@@ -54,7 +54,11 @@ impl Original {
         }
         let name = self.names.first().copied().unwrap_or_default();
         Err(match named {
-            Some(file) => format!("{} names {}, which cannot be opened as {name}", self.variable, file.display()),
+            Some(file) => format!(
+                "{} names {}, which cannot be opened as {name}",
+                self.variable,
+                file.display()
+            ),
             None => format!(
                 "NVIDIA's {name} is not found: install it from PyPI or with CUDA's toolkit, or name the file by {}",
                 self.variable
@@ -65,7 +69,8 @@ impl Original {
     /// Files of these names that exist.
     fn candidates(&self) -> Vec<PathBuf> {
         let packages = site_packages(&maps()).into_iter();
-        let within = packages.flat_map(|folder| self.packages.iter().map(move |place| folder.join(place)));
+        let within =
+            packages.flat_map(|folder| self.packages.iter().map(move |place| folder.join(place)));
         let searched = folders(env::var_os("LD_LIBRARY_PATH"));
         searched
             .into_iter()
@@ -92,7 +97,9 @@ const SYSTEM: [&str; 5] = [
 
 fn folders(list: Option<OsString>) -> Vec<PathBuf> {
     let list = list.unwrap_or_default();
-    env::split_paths(&list).filter(|folder| folder.is_absolute()).collect()
+    env::split_paths(&list)
+        .filter(|folder| folder.is_absolute())
+        .collect()
 }
 
 /// The folders with libraries of CUDA's toolkit.
@@ -128,9 +135,8 @@ fn site_packages(maps: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for (_, path) in mappings(maps) {
         let ancestors = Path::new(path).ancestors();
-        let is_root = |folder: &&Path| {
-            folder.ends_with("site-packages") || folder.ends_with("dist-packages")
-        };
+        let is_root =
+            |folder: &&Path| folder.ends_with("site-packages") || folder.ends_with("dist-packages");
         if let Some(folder) = ancestors.into_iter().find(is_root).map(Path::to_owned)
             && !found.contains(&folder)
         {
@@ -153,13 +159,19 @@ mod tests {
 
     #[test]
     fn packages_are_those_that_something_is_mapped_from() {
-        assert_eq!(site_packages(MAPS), [Path::new("/opt/a/lib/python3.11/site-packages")]);
+        assert_eq!(
+            site_packages(MAPS),
+            [Path::new("/opt/a/lib/python3.11/site-packages")]
+        );
     }
 
     #[test]
     fn an_address_has_a_file_or_none() {
         let file = |address| mappings(MAPS).find(|(range, _)| range.contains(&address));
-        assert_eq!(file(0x7f2f).map(|(_, path)| path), Some("/usr/lib/libc.so.6"));
+        assert_eq!(
+            file(0x7f2f).map(|(_, path)| path),
+            Some("/usr/lib/libc.so.6")
+        );
         assert!(file(0x7f45).is_none());
         let own = folder_of(folder_of as *const c_void);
         assert_eq!(own.as_deref(), env::current_exe().unwrap().parent());

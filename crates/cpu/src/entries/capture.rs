@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::ffi::c_uint;
 
 use super::entry::entries;
-use crate::state::handle::pointer;
 use super::graph::{check_edge_data, named};
+use crate::state::handle::pointer;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{graph, stream};
@@ -49,7 +49,11 @@ fn update(stream: usize, nodes: UserPointer<CUgraphNode>, count: usize, flags: c
     let replaces = match flags {
         0 => false,
         1 => true,
-        _ => return Err(Status::INVALID_VALUE.because("unknown flags of the dependencies of a capture")),
+        _ => {
+            return Err(
+                Status::INVALID_VALUE.because("unknown flags of the dependencies of a capture")
+            );
+        }
     };
     let (_, stream) = stream::find_any(stream)?;
     let mut slot = stream.capture();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::entry::entries;
 use super::{graph_memory, graph_node};
 use crate::state::condition::Conditional;
+use crate::state::context;
 use crate::state::graph::{self, Graph};
 use crate::state::handle::pointer;
 use crate::state::node::{Node, NodeKind, Params, Work};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::context;
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
     CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode, ConditionalParams,
@@ -19,7 +19,11 @@ use api::{
 };
 
 /// The nodes that a caller names, which must be of the graph.
-pub(super) fn named(graph: &Graph, list: UserPointer<CUgraphNode>, count: usize) -> Result<Vec<usize>> {
+pub(super) fn named(
+    graph: &Graph,
+    list: UserPointer<CUgraphNode>,
+    count: usize,
+) -> Result<Vec<usize>> {
     let nodes = graph.nodes();
     list.slice(count)?
         .iter()
@@ -134,13 +138,22 @@ fn add_conditional(
     params: UserPointer<ConditionalParams>,
 ) -> Result {
     let mut read = params.get()?;
-    let condition = graph::condition(read.handle)?;
-    let conditional = Conditional::new(condition, read.kind, read.size, graph::create)?;
+    let outer = graph::find(graph.addr())?;
+    let condition = outer.find_condition(read.handle)?;
+    let make = || graph::create_within(&outer);
+    let conditional = Conditional::new(condition, read.kind, read.size, make)?;
     // An array of handles, which lives as long as the node.
     read.graphs = conditional.graphs.as_ptr().cast_mut().cast();
     let params_of_node = Params::Conditional(conditional);
     let work: Work = Arc::new(|_: &_| ());
-    add(result, graph, after, count, NodeKind::Conditional, (params_of_node, work))?;
+    add(
+        result,
+        graph,
+        after,
+        count,
+        NodeKind::Conditional,
+        (params_of_node, work),
+    )?;
     params.put(read)
 }
 

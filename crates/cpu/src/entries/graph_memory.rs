@@ -7,13 +7,13 @@ use super::entry::entries;
 use super::graph::add;
 use crate::memory::Purpose;
 use crate::state::context::{self, Context};
+use crate::state::device;
 use crate::state::graph::{self, Graph};
 use crate::state::graph_memory::{self, GraphAllocation};
 use crate::state::node::{NodeKind, Params, Work};
 use crate::state::status::{Result, Status};
 use crate::state::stream::Stream;
 use crate::state::user_pointer::UserPointer;
-use crate::state::device;
 use api::{
     CUdevice, CUdeviceptr, CUgraph, CUgraphNode, MemAllocNodeParams, MemLocation, MemPoolProps,
 };
@@ -47,8 +47,9 @@ pub(super) fn add_allocation(
         device::check(location.id)?;
     }
     if is_of_device && location.id != context.device() || read.access_count != 0 {
-        return Err(Status::NOT_SUPPORTED
-            .because("a graph of the CPU device allocates memory of its own device, for it alone"));
+        return Err(Status::NOT_SUPPORTED.because(
+            "a graph of the CPU device allocates memory of its own device, for it alone",
+        ));
     }
     let purpose = match kind {
         MANAGED => Purpose::Managed,
@@ -74,7 +75,10 @@ fn allocating(allocation: &Arc<GraphAllocation>, params: MemAllocNodeParams) -> 
         access: std::ptr::null(),
         ..params
     };
-    (Params::Allocate(params), Arc::new(move |_: &_| allocating.allocate()))
+    (
+        Params::Allocate(params),
+        Arc::new(move |_: &_| allocating.allocate()),
+    )
 }
 
 /// Adds a node that frees.
@@ -114,7 +118,8 @@ pub(super) fn allocate_captured(
 ) -> Result<Option<u64>> {
     let mut address = None;
     stream.record_in(NodeKind::Allocate, |graph| {
-        let allocation = GraphAllocation::new(context, bytes, Purpose::Device)?;
+        // A stream may allocate nothing.
+        let allocation = GraphAllocation::new(context, bytes.max(1), Purpose::Device)?;
         address = Some(allocation.address());
         let params = MemAllocNodeParams {
             pool: MemPoolProps {

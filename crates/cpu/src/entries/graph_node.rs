@@ -120,11 +120,17 @@ pub(super) fn of_any_kind(
         KERNEL => (NodeKind::Kernel, kernel(union.cast())?),
         // Flags and a context come before the copy.
         // SAFETY: as above.
-        COPY => (NodeKind::Copy, copy(unsafe { UserPointer::new(union.as_ptr().wrapping_add(2).cast()) })?),
+        COPY => (
+            NodeKind::Copy,
+            copy(unsafe { UserPointer::new(union.as_ptr().wrapping_add(2).cast()) })?,
+        ),
         FILL => (NodeKind::Fill, fill(union.cast())?),
         HOST => (NodeKind::Host, host(union.cast())?),
         GRAPH => (NodeKind::Graph, child(handle.cast())?),
-        EMPTY => (NodeKind::Empty, (Params::Unknown, Arc::new(|_: &Arc<Context>| ()) as Work)),
+        EMPTY => (
+            NodeKind::Empty,
+            (Params::Unknown, Arc::new(|_: &Arc<Context>| ()) as Work),
+        ),
         WAIT => (NodeKind::WaitEvent, wait(handle.cast())?),
         RECORD => (NodeKind::RecordEvent, record(handle.cast())?),
         _ => return Ok(None),

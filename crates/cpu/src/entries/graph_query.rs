@@ -15,7 +15,10 @@ use api::{
 };
 
 /// The parameters of a node of this kind.
-fn params(node: UserPointer<cudarc::driver::sys::CUgraphNode_st>, kind: NodeKind) -> Result<Params> {
+fn params(
+    node: UserPointer<cudarc::driver::sys::CUgraphNode_st>,
+    kind: NodeKind,
+) -> Result<Params> {
     let node = graph::node(node.addr())?;
     match node.kind == kind {
         true => Ok(node.params),

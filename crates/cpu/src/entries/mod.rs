@@ -32,6 +32,8 @@ mod pool;
 mod reference;
 mod region;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod texture;
 mod user_object;
 mod value;

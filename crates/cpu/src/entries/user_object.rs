@@ -3,10 +3,10 @@
 use std::ffi::{c_uint, c_void};
 
 use super::entry::entries;
+use crate::state::graph;
 use crate::state::handle::pointer;
 use crate::state::status::{Result, Status};
 use crate::state::user_object::{self, References};
-use crate::state::graph;
 use api::{CUgraph, CUhostFn, CUuserObject};
 
 /// `CU_USER_OBJECT_NO_DESTRUCTOR_SYNC`, which must be given

@@ -131,7 +131,8 @@ impl CapturePoint {
 
     /// The nodes that the next one depends on, and what the edges from there carry.
     pub(crate) fn next_edges(&mut self) -> (&[usize], &[EdgeData]) {
-        self.edges.resize(self.dependencies.len(), EdgeData::default());
+        self.edges
+            .resize(self.dependencies.len(), EdgeData::default());
         (&self.dependencies, &self.edges)
     }
 

@@ -27,7 +27,9 @@ impl Condition {
     pub(crate) fn new(context: &Context, default: Option<u32>) -> Result<Arc<Condition>> {
         let address = memory::allocate_for_graph(context, size_of::<u32>(), Purpose::Device)?;
         let condition = Condition { address, default };
-        condition.value().store(default.unwrap_or(0), Ordering::Release);
+        condition
+            .value()
+            .store(default.unwrap_or(0), Ordering::Release);
         Ok(Arc::new(condition))
     }
 

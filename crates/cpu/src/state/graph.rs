@@ -1,6 +1,5 @@
 //! Graphs: nodes that are described once and launched many times.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -23,6 +22,8 @@ pub(crate) struct Graph {
     allocations: Mutex<Vec<Arc<GraphAllocation>>>,
     /// What its conditional nodes read.
     conditions: Mutex<Vec<Arc<Condition>>>,
+    /// The graph with the conditional node that runs it.
+    outer: Weak<Graph>,
     /// The objects of callers that its nodes use.
     references: Mutex<Vec<References>>,
     /// The last executable graph that was made of it.
@@ -38,7 +39,9 @@ pub(crate) struct Instance {
 impl Instance {
     /// Runs before the nodes of each launch.
     pub(crate) fn begin(&self) {
-        self.conditions.iter().for_each(|condition| condition.reset());
+        self.conditions
+            .iter()
+            .for_each(|condition| condition.reset());
     }
 }
 
@@ -55,6 +58,13 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Graph {
+    /// An empty graph within another.
+    fn within(outer: Weak<Graph>) -> Arc<Graph> {
+        let mut graph = Graph::default();
+        graph.outer = outer;
+        Arc::new(graph)
+    }
+
     /// Adds a node that depends on others of the graph.
     pub(crate) fn add(self: &Arc<Self>, node: Node) -> usize {
         self.insert(node, None)
@@ -98,9 +108,16 @@ impl Graph {
         Ok(handle)
     }
 
-    pub(crate) fn find_condition(&self, handle: u64) -> Option<Arc<Condition>> {
+    /// The value of a handle that was made for this graph, or for one that it is within.
+    pub(crate) fn find_condition(&self, handle: u64) -> Result<Arc<Condition>> {
         let all = lock(&self.conditions);
-        all.iter().find(|condition| condition.handle() == handle).cloned()
+        if let Some(found) = all.iter().find(|condition| condition.handle() == handle) {
+            return Ok(found.clone());
+        }
+        match self.outer.upgrade() {
+            Some(outer) => outer.find_condition(handle),
+            None => Err(Status::INVALID_VALUE.because("the conditional handle is not the graph's")),
+        }
     }
 
     /// Takes over references to an object.
@@ -120,12 +137,17 @@ impl Graph {
         if has < count {
             return Err(Status::INVALID_VALUE.because("the graph has not as many references"));
         }
-        for references in all.iter_mut().filter(|one| Arc::ptr_eq(&one.object, object)) {
+        for references in all
+            .iter_mut()
+            .filter(|one| Arc::ptr_eq(&one.object, object))
+        {
             let taken = left.min(references.count);
             references.count -= taken;
             left -= taken;
         }
-        let none = all.extract_if(.., |references| references.count == 0).collect::<Vec<_>>();
+        let none = all
+            .extract_if(.., |references| references.count == 0)
+            .collect::<Vec<_>>();
         drop((all, none));
         object.release(count)
     }
@@ -217,17 +239,23 @@ impl Graph {
 
     /// A copy, in which each node has another handle; returns the handle of the graph.
     pub(crate) fn copy(&self) -> usize {
-        let copy = Arc::<Graph>::default();
+        self.copy_within(Weak::new())
+    }
+
+    fn copy_within(&self, outer: Weak<Graph>) -> usize {
+        let copy = Graph::within(outer);
         let nodes = self.nodes();
         let mut handles = BTreeMap::new();
         for handle in order(&nodes) {
             let mut node = nodes[&handle].clone();
             let copies = within(&node)
                 .iter()
-                .filter_map(|graph| Some(GRAPHS.get(*graph)?.copy()))
+                .filter_map(|graph| Some(GRAPHS.get(*graph)?.copy_within(Arc::downgrade(&copy))))
                 .collect::<Vec<_>>();
             node.params = match node.params {
-                Params::Graph(_) => copies.first().map_or(Params::Unknown, |graph| Params::Graph(*graph)),
+                Params::Graph(_) => copies
+                    .first()
+                    .map_or(Params::Unknown, |graph| Params::Graph(*graph)),
                 Params::Conditional(conditional) => Params::Conditional(conditional.with(copies)),
                 params => params,
             };
@@ -354,16 +382,9 @@ pub(crate) fn create() -> usize {
     GRAPHS.insert(Arc::default())
 }
 
-/// The value of a handle that conditional nodes of a live graph may read.
-pub(crate) fn condition(handle: u64) -> Result<Arc<Condition>> {
-    let found = Cell::new(None);
-    GRAPHS.for_each(|graph| {
-        if let Some(condition) = graph.find_condition(handle) {
-            found.set(Some(condition));
-        }
-    });
-    let none = || Status::INVALID_VALUE.because("no graph has this conditional handle");
-    found.take().ok_or_else(none)
+/// An empty graph for a conditional node; returns its handle.
+pub(crate) fn create_within(outer: &Arc<Graph>) -> usize {
+    GRAPHS.insert(Graph::within(Arc::downgrade(outer)))
 }
 
 /// Frees the handle of a graph that no caller has.

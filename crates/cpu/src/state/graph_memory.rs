@@ -2,8 +2,8 @@
 //! node that allocates it up to the end of the graph and of what is made of it; the
 //! numbers that a device reports of it follow CUDA's rules.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::Context;

@@ -104,8 +104,8 @@ fn compiled(bytes: &[u8], options: &mut Options) -> Result<Image> {
             .because("the image is neither PTX nor a binary of the CPU device"));
     }
     check_version(&text, options)?;
-    let linked = merge::with_device_runtime(&text)
-        .map_err(|why| Status::INVALID_PTX.because(why))?;
+    let linked =
+        merge::with_device_runtime(&text).map_err(|why| Status::INVALID_PTX.because(why))?;
     let text = linked.map_or(text, Cow::Owned);
     let compiled = compile_image(&text, &CompileOptions::from_environment());
     let image = compiled.or_else(|error| Err(refused(&error, options)?))?;

@@ -98,6 +98,8 @@ pub(crate) fn allocate(
 /// Memory from a pool, for a context of the pool's device.
 pub(crate) fn allocate_from_pool(pool: usize, context: &Context, bytes: usize) -> Result<u64> {
     let found = pool::get(pool)?;
+    // In the order of a stream, nothing may be allocated.
+    let bytes = bytes.max(1);
     // CU_MEM_ATTACH_GLOBAL
     let flags = u32::from(found.place.0 == Purpose::Managed);
     found.allocate(context.device(), bytes, || {
@@ -129,11 +131,7 @@ fn allocate_from(
 const OF_GRAPH: usize = usize::MAX;
 
 /// Memory that a graph allocates and frees.
-pub(crate) fn allocate_for_graph(
-    context: &Context,
-    bytes: usize,
-    purpose: Purpose,
-) -> Result<u64> {
+pub(crate) fn allocate_for_graph(context: &Context, bytes: usize, purpose: Purpose) -> Result<u64> {
     allocate_from(OF_GRAPH, context, bytes, purpose, 0)
 }
 

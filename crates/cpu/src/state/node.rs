@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::condition::Conditional;
 use super::context::Context;
 use api::{
-    CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS_v1,
-    MemAllocNodeParams,
+    CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
+    CUDA_MEMSET_NODE_PARAMS_v1, MemAllocNodeParams,
 };
 
 /// What a node does each time it runs. A fault is recorded in the context.
@@ -124,12 +124,12 @@ pub(crate) fn all_of(nodes: &Nodes) -> Work {
 pub(crate) fn all_lead_to(nodes: &Nodes, some: &[usize], ends: &[usize]) -> bool {
     let mut reached: Vec<usize> = ends.to_vec();
     // Backwards, a node comes after all that depend on it.
-    let some = nodes.iter().rev().filter(|(handle, _)| some.contains(handle));
-    for (handle, node) in some {
-        if !reached.contains(handle) {
+    for (handle, node) in nodes.iter().rev() {
+        if reached.contains(handle) {
+            reached.extend(&node.after);
+        } else if some.contains(handle) {
             return false;
         }
-        reached.extend(&node.after);
     }
     true
 }

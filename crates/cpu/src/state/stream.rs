@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::capture::CapturePoint;
 use super::context::{self, Context, StreamKind};
-use super::handle::{self, Handles};
 use super::graph::Graph;
+use super::handle::{self, Handles};
 use super::node::{NodeKind, Params, Work};
 use super::queue::{Mark, Queue};
 use super::status::{Failure, Result, Status};

@@ -1,7 +1,7 @@
 //! Objects of callers that graphs use: each is destroyed with the last reference to it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::handle::{self, Handles};
 use super::status::{Result, Status};
