@@ -106,13 +106,18 @@ pub(crate) fn link<'a>(
             format!("NVIDIA's nvJitLink refuses the options: {code}"),
         ));
     }
-    let add = |input: &Input| {
+    // It looks for the end of a text whose kind it is to find out.
+    let inputs: Vec<(&Input, Vec<u8>)> = inputs
+        .into_iter()
+        .map(|input| (input, [&input.bytes[..], b"\0"].concat()))
+        .collect();
+    let add = |(input, bytes): &(&Input, Vec<u8>)| {
         let name = CString::new(&*input.name).unwrap_or_default();
-        let (data, size) = (input.bytes.as_ptr().cast(), input.bytes.len());
+        let (data, size) = (bytes.as_ptr().cast(), input.bytes.len());
         // SAFETY: as many bytes, and a C string.
         unsafe { (linker.add)(handle, input.kind, data, size, name.as_ptr()) }
     };
-    let code = match inputs.into_iter().map(add).find(|code| *code != 0) {
+    let code = match inputs.iter().map(add).find(|code| *code != 0) {
         Some(code) => code,
         // SAFETY: the session is open.
         None => unsafe { (linker.complete)(handle) },

@@ -94,6 +94,9 @@ entries! {
 
     /// The name is good until the module is unloaded.
     fn cuFuncGetName(name: *mut *const c_char, function: CUfunction) {
+        if function.is_null() {
+            return Err(Status::INVALID_VALUE.because("the function is null"));
+        }
         name.put(library::function(function.addr())?.name.as_ptr())
     }
 

@@ -4,8 +4,7 @@ use std::ffi::{c_char, c_uint};
 use std::sync::Arc;
 
 use super::entry::entries;
-use super::{graph_memory, graph_node};
-use crate::state::condition::Conditional;
+use super::graph_node;
 use crate::state::context;
 use crate::state::graph::{self, Graph};
 use crate::state::handle::pointer;
@@ -14,8 +13,7 @@ use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode, ConditionalParams,
-    EdgeData, GraphNodeParams,
+    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode, EdgeData,
 };
 
 /// The nodes that a caller names, which must be of the graph.
@@ -101,60 +99,6 @@ pub(super) fn add(
         return Err(Status::INVALID_VALUE.because("the pointer for the node is null"));
     }
     result.put(pointer(graph.add(Node::new(kind, params, after, work))))
-}
-
-/// Adds a node of any kind.
-fn add_any(
-    result: UserPointer<CUgraphNode>,
-    graph: UserPointer<cudarc::driver::sys::CUgraph_st>,
-    after: UserPointer<CUgraphNode>,
-    count: usize,
-    params: UserPointer<GraphNodeParams>,
-) -> Result {
-    if let Some((kind, params, work)) = graph_node::of_any_kind(params)? {
-        return add(result, graph, after, count, kind, (params, work));
-    }
-    const ALLOCATE: c_uint = NodeKind::Allocate as c_uint;
-    const FREE: c_uint = NodeKind::Free as c_uint;
-    const CONDITIONAL: c_uint = NodeKind::Conditional as c_uint;
-    let read = params.get()?;
-    // SAFETY: the parameters of the kind are within the caller's structure.
-    let union = unsafe { UserPointer::new(params.as_ptr().cast::<u64>().wrapping_add(2)) };
-    match read.kind {
-        ALLOCATE => graph_memory::add_allocation(result, graph, after, count, union.cast()),
-        FREE => graph_memory::add_free(result, graph, after, count, read.of_kind[0]),
-        CONDITIONAL => add_conditional(result, graph, after, count, union.cast()),
-        kind => Err(Status::NOT_SUPPORTED
-            .because(format!("the CPU device has no graph nodes of kind {kind}"))),
-    }
-}
-
-/// Adds a conditional node, whose graphs are empty.
-fn add_conditional(
-    result: UserPointer<CUgraphNode>,
-    graph: UserPointer<cudarc::driver::sys::CUgraph_st>,
-    after: UserPointer<CUgraphNode>,
-    count: usize,
-    params: UserPointer<ConditionalParams>,
-) -> Result {
-    let mut read = params.get()?;
-    let outer = graph::find(graph.addr())?;
-    let condition = outer.find_condition(read.handle)?;
-    let make = || graph::create_within(&outer);
-    let conditional = Conditional::new(condition, read.kind, read.size, make)?;
-    // An array of handles, which lives as long as the node.
-    read.graphs = conditional.graphs.as_ptr().cast_mut().cast();
-    let params_of_node = Params::Conditional(conditional);
-    let work: Work = Arc::new(|_: &_| ());
-    add(
-        result,
-        graph,
-        after,
-        count,
-        NodeKind::Conditional,
-        (params_of_node, work),
-    )?;
-    params.put(read)
 }
 
 /// Writes nodes as far as there is room, null in the rest of it, and their number.
@@ -356,48 +300,8 @@ entries! {
         add(node, graph, after, count, NodeKind::WaitEvent, graph_node::wait(event.as_ptr())?)
     }
 
-    fn cuGraphAddNode(
-        node: *mut CUgraphNode,
-        graph: CUgraph,
-        after: *const CUgraphNode,
-        count: usize,
-        params: *mut GraphNodeParams,
-    ) {
-        add_any(node, graph, after, count, params)
-    }
-
-    fn cuGraphAddNode_v2(
-        node: *mut CUgraphNode,
-        graph: CUgraph,
-        after: *const CUgraphNode,
-        data: *const EdgeData,
-        count: usize,
-        params: *mut GraphNodeParams,
-    ) {
-        check_edge_data(data, count)?;
-        add_any(node, graph, after, count, params)
-    }
-
     fn cuGraphDestroyNode(node: CUgraphNode) {
         graph::of_node(node.addr())?.remove(node.addr())
-    }
-
-    fn cuGraphConditionalHandleCreate(
-        handle: *mut u64,
-        graph: CUgraph,
-        _context: CUcontext,
-        default: c_uint,
-        flags: c_uint,
-    ) {
-        // CU_GRAPH_COND_ASSIGN_DEFAULT
-        const ASSIGN_DEFAULT: c_uint = 1;
-        let graph = graph::find(graph.addr())?;
-        if flags > ASSIGN_DEFAULT || handle.is_null() {
-            return Err(Status::INVALID_VALUE.because("unknown flags of a conditional handle"));
-        }
-        let default = (flags == ASSIGN_DEFAULT).then_some(default);
-        let context = context::working()?;
-        handle.put(graph.condition(&context, default)?)
     }
 
     fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {

@@ -13,6 +13,7 @@ mod entry;
 mod event;
 mod function;
 mod graph;
+mod graph_add;
 mod graph_exec;
 mod graph_memory;
 mod graph_node;
@@ -85,6 +86,7 @@ fn fill() -> Api {
     launch::serve(&mut api);
     capture::serve(&mut api);
     graph::serve(&mut api);
+    graph_add::serve(&mut api);
     graph_exec::serve(&mut api);
     graph_memory::serve(&mut api);
     graph_query::serve(&mut api);

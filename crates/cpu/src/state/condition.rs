@@ -1,19 +1,12 @@
-//! Conditional nodes: which of their graphs run, and how often, is a value that kernels set.
+//! Values that kernels set, and that conditional nodes of graphs read.
 
-use std::ffi::c_uint;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::context::Context;
 use super::memory;
-use super::node::Work;
-use super::status::{Result, Status};
+use super::status::Result;
 use crate::memory::Purpose;
-
-/// `CU_GRAPH_COND_TYPE_…`
-const IF: c_uint = 0;
-const WHILE: c_uint = 1;
-const SWITCH: c_uint = 2;
 
 /// A value of four bytes in device memory, whose address is its handle: so a kernel sets it by
 /// a store.
@@ -37,7 +30,7 @@ impl Condition {
         self.address
     }
 
-    fn value(&self) -> &AtomicU32 {
+    pub(crate) fn value(&self) -> &AtomicU32 {
         let place = std::ptr::with_exposed_provenance_mut(self.address as usize);
         // SAFETY: the memory was allocated, aligned, for this value, and lives as long.
         unsafe { AtomicU32::from_ptr(place) }
@@ -54,68 +47,5 @@ impl Condition {
 impl Drop for Condition {
     fn drop(&mut self) {
         memory::free_of_graph(self.address);
-    }
-}
-
-/// What a conditional node is made of.
-pub(crate) struct Conditional {
-    pub(crate) condition: Arc<Condition>,
-    kind: c_uint,
-    /// Handles of its graphs, which are the node's own.
-    pub(crate) graphs: Vec<usize>,
-}
-
-impl Conditional {
-    /// A node of `CU_GRAPH_COND_TYPE_…` number `kind` with as many graphs as `make` makes.
-    pub(crate) fn new(
-        condition: Arc<Condition>,
-        kind: c_uint,
-        size: c_uint,
-        make: impl Fn() -> usize,
-    ) -> Result<Arc<Conditional>> {
-        let fits = match kind {
-            IF => matches!(size, 1 | 2),
-            WHILE => size == 1,
-            SWITCH => size >= 1,
-            _ => false,
-        };
-        if !fits {
-            return Err(Status::INVALID_VALUE.because(format!(
-                "a conditional node of kind {kind} does not have {size} graphs"
-            )));
-        }
-        let graphs = (0..size).map(|_| make()).collect();
-        Ok(Arc::new(Conditional {
-            condition,
-            kind,
-            graphs,
-        }))
-    }
-
-    /// The same condition with other graphs.
-    pub(crate) fn with(&self, graphs: Vec<usize>) -> Arc<Conditional> {
-        Arc::new(Conditional {
-            condition: self.condition.clone(),
-            kind: self.kind,
-            graphs,
-        })
-    }
-
-    /// The work of the node, whose graphs do `bodies`.
-    pub(crate) fn work(&self, bodies: Vec<Work>) -> Work {
-        let (condition, kind) = (self.condition.clone(), self.kind);
-        Arc::new(move |context: &Arc<Context>| {
-            let value = || condition.value().load(Ordering::Acquire) as usize;
-            let run = |index: usize| bodies.get(index).into_iter().for_each(|body| body(context));
-            match kind {
-                IF => run(usize::from(value() == 0)),
-                SWITCH => run(value()),
-                _ => {
-                    while value() != 0 && context.check().is_ok() {
-                        run(0);
-                    }
-                }
-            }
-        })
     }
 }

@@ -15,7 +15,6 @@ use super::user_object::{References, UserObject};
 static GRAPHS: Handles<Graph> = Handles::new();
 static NODES: Handles<NodeInfo> = Handles::new();
 
-#[derive(Default)]
 pub(crate) struct Graph {
     nodes: Mutex<Nodes>,
     /// What its nodes allocate.
@@ -60,9 +59,14 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Graph {
     /// An empty graph within another.
     fn within(outer: Weak<Graph>) -> Arc<Graph> {
-        let mut graph = Graph::default();
-        graph.outer = outer;
-        Arc::new(graph)
+        Arc::new(Graph {
+            outer,
+            nodes: Mutex::default(),
+            allocations: Mutex::default(),
+            conditions: Mutex::default(),
+            references: Mutex::default(),
+            instance: Mutex::default(),
+        })
     }
 
     /// Adds a node that depends on others of the graph.
@@ -379,7 +383,7 @@ fn destroy_within(node: &Node) {
 
 /// An empty graph; returns its handle.
 pub(crate) fn create() -> usize {
-    GRAPHS.insert(Arc::default())
+    GRAPHS.insert(Graph::within(Weak::new()))
 }
 
 /// An empty graph for a conditional node; returns its handle.

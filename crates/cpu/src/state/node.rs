@@ -1,10 +1,13 @@
 //! Nodes of graphs: work that can run any number of times, and what it depends on.
 
 use std::collections::BTreeMap;
+use std::ffi::c_uint;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::condition::Conditional;
+use super::condition::Condition;
 use super::context::Context;
+use super::status::{Result, Status};
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
     CUDA_MEMSET_NODE_PARAMS_v1, MemAllocNodeParams,
@@ -53,6 +56,74 @@ pub(crate) enum Params {
 unsafe impl Send for Params {}
 // SAFETY: as above.
 unsafe impl Sync for Params {}
+
+/// `CU_GRAPH_COND_TYPE_…`
+const IF: c_uint = 0;
+const WHILE: c_uint = 1;
+const SWITCH: c_uint = 2;
+
+/// What a conditional node is made of.
+pub(crate) struct Conditional {
+    pub(crate) condition: Arc<Condition>,
+    kind: c_uint,
+    /// Handles of its graphs, which are the node's own.
+    pub(crate) graphs: Vec<usize>,
+}
+
+impl Conditional {
+    /// A node of `CU_GRAPH_COND_TYPE_…` number `kind` with as many graphs as `make` makes.
+    pub(crate) fn new(
+        condition: Arc<Condition>,
+        kind: c_uint,
+        size: c_uint,
+        make: impl Fn() -> usize,
+    ) -> Result<Arc<Conditional>> {
+        let fits = match kind {
+            IF => matches!(size, 1 | 2),
+            WHILE => size == 1,
+            SWITCH => size >= 1,
+            _ => false,
+        };
+        if !fits {
+            return Err(Status::INVALID_VALUE.because(format!(
+                "a conditional node of kind {kind} does not have {size} graphs"
+            )));
+        }
+        let graphs = (0..size).map(|_| make()).collect();
+        Ok(Arc::new(Conditional {
+            condition,
+            kind,
+            graphs,
+        }))
+    }
+
+    /// The same condition with other graphs.
+    pub(crate) fn with(&self, graphs: Vec<usize>) -> Arc<Conditional> {
+        Arc::new(Conditional {
+            condition: self.condition.clone(),
+            kind: self.kind,
+            graphs,
+        })
+    }
+
+    /// The work of the node, whose graphs do `bodies`.
+    pub(crate) fn work(&self, bodies: Vec<Work>) -> Work {
+        let (condition, kind) = (self.condition.clone(), self.kind);
+        Arc::new(move |context: &Arc<Context>| {
+            let value = || condition.value().load(Ordering::Acquire) as usize;
+            let run = |index: usize| bodies.get(index).into_iter().for_each(|body| body(context));
+            match kind {
+                IF => run(usize::from(value() == 0)),
+                SWITCH => run(value()),
+                _ => {
+                    while value() != 0 && context.check().is_ok() {
+                        run(0);
+                    }
+                }
+            }
+        })
+    }
+}
 
 #[derive(Clone)]
 pub(crate) struct Node {
