@@ -53,16 +53,15 @@ fn add_conditional(
     let conditional = Conditional::new(condition, read.kind, read.size, make)?;
     // An array of handles, which lives as long as the node.
     read.graphs = conditional.graphs.as_ptr().cast_mut().cast();
-    let params_of_node = Params::Conditional(conditional);
     let work: Work = Arc::new(|_: &_| ());
-    add(
-        result,
-        graph,
-        after,
-        count,
-        NodeKind::Conditional,
-        (params_of_node, work),
-    )?;
+    let made = (Params::Conditional(conditional.clone()), work);
+    if let Err(failure) = add(result, graph, after, count, NodeKind::Conditional, made) {
+        conditional
+            .graphs
+            .iter()
+            .for_each(|graph| graph::discard(*graph));
+        return Err(failure);
+    }
     params.put(read)
 }
 

@@ -251,6 +251,10 @@ fn conditions_belong_to_their_graph() {
     assert_eq!(conditional(other, &[], handle, 0, 1), Err(INVALID_VALUE));
     assert_eq!(conditional(one, &[], handle, 0, 3), Err(INVALID_VALUE));
     assert_eq!(conditional(one, &[], handle, 9, 1), Err(INVALID_VALUE));
+    assert_eq!(
+        conditional(one, &[], handle, 2, u32::MAX),
+        Err(INVALID_VALUE)
+    );
     assert_eq!(conditional(one, &[], handle + 4, 0, 1), Err(INVALID_VALUE));
     assert_eq!(
         cu!(cuGraphConditionalHandleCreate(

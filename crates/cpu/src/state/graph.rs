@@ -228,10 +228,14 @@ impl Graph {
     pub(crate) fn runnable(&self) -> Nodes {
         let mut nodes = self.nodes().clone();
         for node in nodes.values_mut() {
-            let mut works = within(node)
-                .iter()
-                .filter_map(|graph| Some(GRAPHS.get(*graph)?.work()))
-                .collect::<Vec<_>>();
+            // A caller may have destroyed one, of which nothing is left to do.
+            let work_of = |graph: &usize| -> Work {
+                match GRAPHS.get(*graph) {
+                    Some(graph) => graph.work(),
+                    None => Arc::new(|_: &_| ()),
+                }
+            };
+            let mut works: Vec<Work> = within(node).iter().map(work_of).collect();
             match &node.params {
                 Params::Conditional(conditional) => node.work = conditional.work(works),
                 Params::Graph(_) => node.work = works.pop().unwrap_or_else(|| node.work.clone()),

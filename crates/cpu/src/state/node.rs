@@ -61,6 +61,8 @@ unsafe impl Sync for Params {}
 const IF: c_uint = 0;
 const WHILE: c_uint = 1;
 const SWITCH: c_uint = 2;
+/// The most graphs that a node chooses from.
+const MAX_GRAPHS: c_uint = 4096;
 
 /// What a conditional node is made of.
 pub(crate) struct Conditional {
@@ -81,7 +83,7 @@ impl Conditional {
         let fits = match kind {
             IF => matches!(size, 1 | 2),
             WHILE => size == 1,
-            SWITCH => size >= 1,
+            SWITCH => (1..=MAX_GRAPHS).contains(&size),
             _ => false,
         };
         if !fits {
