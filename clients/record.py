@@ -8,11 +8,12 @@ import pytest
 
 FAULTS = ["ILLEGAL_ADDRESS", "LAUNCH_FAILED", "MISALIGNED_ADDRESS", "ILLEGAL_INSTRUCTION", "CUDA_ERROR_ASSERT"]
 PATH = os.environ["PTXKIT_CLIENT_OUTCOMES"]
+FOLDER = os.getcwd()
 
 
 def name_of(item):
-    """The test's name, without the folder of the environment."""
-    return item.nodeid.rpartition("site-packages/")[2]
+    """The test's name, without the folder of the environment or of the tests."""
+    return item.nodeid.rpartition("site-packages/")[2].replace(f"{FOLDER}/", "")
 
 
 def write(name, outcome, why=""):
