@@ -235,6 +235,91 @@ So `Kernel::launch` is `unsafe`, and so is loading a binary (`Module::load_image
 /// Entries that have no Rust name, and why that is right.
 const ALONE: &[(&[&str], &str)] = &[
     (
+        &[
+            "cuMemPrefetchBatchAsync",
+            "cuMemDiscardBatchAsync",
+            "cuMemDiscardAndPrefetchBatchAsync",
+        ],
+        "`ManagedBuffer::prefetch` moves one range, which stays as it is",
+    ),
+    (
+        &[
+            "cuGraphAddNode",
+            "cuGraphAddNode_v2",
+            "cuGraphNodeSetParams",
+            "cuGraphExecNodeSetParams",
+        ],
+        "the functions for each kind of node have its types",
+    ),
+    (
+        &["cuGraphDestroyNode"],
+        "the nodes of a `Graph` stay, as `GraphNode` is a plain handle",
+    ),
+    (
+        &["cuGraphConditionalHandleCreate"],
+        "conditional nodes are not in the safe API",
+    ),
+    (
+        &[
+            "cuStreamGetCaptureInfo_v2",
+            "cuStreamGetCaptureInfo_v3",
+            "cuStreamUpdateCaptureDependencies",
+            "cuStreamUpdateCaptureDependencies_v2",
+            "cuStreamBeginCaptureToGraph",
+        ],
+        "`Graph::capture` lends the stream for a whole graph",
+    ),
+    (
+        &[
+            "cuGraphKernelNodeGetParams_v2",
+            "cuGraphMemcpyNodeGetParams",
+            "cuGraphMemsetNodeGetParams",
+            "cuGraphHostNodeGetParams",
+            "cuGraphChildGraphNodeGetGraph",
+            "cuGraphEventRecordNodeGetEvent",
+            "cuGraphEventWaitNodeGetEvent",
+            "cuGraphMemAllocNodeGetParams",
+            "cuGraphMemFreeNodeGetParams",
+        ],
+        "what comes back are bare pointers",
+    ),
+    (
+        &[
+            "cuGraphGetRootNodes",
+            "cuGraphNodeGetDependencies",
+            "cuGraphNodeGetDependencies_v2",
+            "cuGraphNodeGetDependentNodes",
+            "cuGraphNodeGetDependentNodes_v2",
+        ],
+        "`Graph::edges` has them all",
+    ),
+    (
+        &["cuGraphInstantiateWithParams", "cuGraphExecGetFlags"],
+        "`Graph::instantiate` needs neither",
+    ),
+    (
+        &[
+            "cuUserObjectCreate",
+            "cuUserObjectRetain",
+            "cuUserObjectRelease",
+            "cuGraphRetainUserObject",
+            "cuGraphReleaseUserObject",
+        ],
+        "a `Graph` keeps what it uses by itself",
+    ),
+    (
+        &[
+            "cuMemGetDefaultMemPool",
+            "cuMemGetMemPool",
+            "cuMemSetMemPool",
+        ],
+        "pools are those of devices, by `MemoryPool`",
+    ),
+    (
+        &["cuDeviceSetGraphMemAttribute"],
+        "`Device::graph_memory` reads the marks",
+    ),
+    (
         &["cuArrayGetPlane"],
         "for formats with planes, which `ArrayFormat` has none of",
     ),
@@ -351,14 +436,12 @@ const TAIL: &str = "
 | entries | what they are for |
 |---|---|
 | `cuMemcpy3DBatchAsync`, `cuMemcpyWithAttributesAsync` | batches of boxes, and one copy with hints |
-| `cuGraphMemAllocNodeGetParams`, `cuGraphMemFreeNodeGetParams`, `cuDeviceSetGraphMemAttribute` | what nodes were made with, and marks that begin anew |
 | `cuMulticast*` | one address for the memory of several devices |
 | `cuGreenCtx*`, `cuDevResource*` | contexts with a part of a device |
 | `cuTensorMap*` | descriptors for tensor copies |
 | `cuImportExternal*`, `cuSignalExternal*`, `cuWaitExternal*` | memory and semaphores of Vulkan and Direct3D 12 |
 | `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*` | frames of EGL streams and VDPAU |
 | `cuMemMapArrayAsync`, `cuArrayGetSparseProperties` | sparse arrays |
-| `cuGraphConditional*`, `cuUserObject*` | graphs that branch, and what C keeps with one |
 | `cuCoredump*`, `cuCheckpoint*`, `cuLogs*` | for debuggers and operators |
 | `cu*_ptsz`, `cu*_ptds` | each thread's default stream by another name: `Stream::per_thread` |
 ";

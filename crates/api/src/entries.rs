@@ -64,6 +64,12 @@ macro_rules! driver_entries {
         fn cuDeviceGetMemPool(pool: *mut CUmemoryPool, dev: CUdevice) = "cuDeviceGetMemPool" 11020;
         /// Makes a pool the one that `cuMemAllocAsync` takes from on a device.
         fn cuDeviceSetMemPool(dev: CUdevice, pool: CUmemoryPool) = "cuDeviceSetMemPool" 11020;
+        /// The default pool of memory of a place and a kind.
+        fn cuMemGetDefaultMemPool(pool_out: *mut CUmemoryPool, location: *mut MemLocation, kind: c_uint) = "cuMemGetDefaultMemPool" 13000;
+        /// The pool that allocations of memory of a place and a kind are from.
+        fn cuMemGetMemPool(pool: *mut CUmemoryPool, location: *mut MemLocation, kind: c_uint) = "cuMemGetMemPool" 13000;
+        /// Makes a pool that one.
+        fn cuMemSetMemPool(location: *mut MemLocation, kind: c_uint, pool: CUmemoryPool) = "cuMemSetMemPool" 13000;
 
         // Contexts
         /// A new context, pushed on this thread.
@@ -298,6 +304,12 @@ macro_rules! driver_entries {
         fn cuMemPrefetchAsync(dev_ptr: CUdeviceptr, count: usize, dst_device: CUdevice, h_stream: CUstream) = "cuMemPrefetchAsync" 8000;
         /// The same with a location.
         fn cuMemPrefetchAsync_v2(dev_ptr: CUdeviceptr, count: usize, location: MemLocation, flags: c_uint, h_stream: CUstream) = "cuMemPrefetchAsync" 12020;
+        /// Several ranges at once, each to its place.
+        fn cuMemPrefetchBatchAsync(dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, prefetch_locs: *mut MemLocation, prefetch_loc_idxs: *mut usize, num_prefetch_locs: usize, flags: u64, h_stream: CUstream) = "cuMemPrefetchBatchAsync" 13000;
+        /// Says that what ranges of managed memory have is needed no more.
+        fn cuMemDiscardBatchAsync(dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: u64, h_stream: CUstream) = "cuMemDiscardBatchAsync" 13000;
+        /// Both.
+        fn cuMemDiscardAndPrefetchBatchAsync(dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, prefetch_locs: *mut MemLocation, prefetch_loc_idxs: *mut usize, num_prefetch_locs: usize, flags: u64, h_stream: CUstream) = "cuMemDiscardAndPrefetchBatchAsync" 13000;
         /// What was advised for a range of managed memory, or where it was moved.
         fn cuMemRangeGetAttribute(data: *mut c_void, data_size: usize, attribute: c_uint, dev_ptr: CUdeviceptr, count: usize) = "cuMemRangeGetAttribute" 8000;
         /// Several of these.
@@ -550,6 +562,16 @@ macro_rules! driver_entries {
         fn cuStreamEndCapture(h_stream: CUstream, ph_graph: *mut CUgraph) = "cuStreamEndCapture" 10000;
         /// 0 if a stream does not capture, 1 if it does, 2 if its capture was spoilt.
         fn cuStreamIsCapturing(h_stream: CUstream, capture_status: *mut c_uint) = "cuStreamIsCapturing" 10000;
+        /// The graph that a capture makes, and what its next node depends on.
+        fn cuStreamGetCaptureInfo_v2(h_stream: CUstream, capture_status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, num_dependencies: *mut usize) = "cuStreamGetCaptureInfo" 11030;
+        /// The same with what each edge carries.
+        fn cuStreamGetCaptureInfo_v3(h_stream: CUstream, capture_status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, dependencies: *mut *const CUgraphNode, edge_data: *mut *const EdgeData, num_dependencies: *mut usize) = "cuStreamGetCaptureInfo" 12030;
+        /// Adds to what the next node of a capture depends on, or replaces it.
+        fn cuStreamUpdateCaptureDependencies(h_stream: CUstream, dependencies: *mut CUgraphNode, num_dependencies: usize, flags: c_uint) = "cuStreamUpdateCaptureDependencies" 11030;
+        /// The same with what each edge carries.
+        fn cuStreamUpdateCaptureDependencies_v2(h_stream: CUstream, dependencies: *mut CUgraphNode, edge_data: *const EdgeData, num_dependencies: usize, flags: c_uint) = "cuStreamUpdateCaptureDependencies" 12030;
+        /// Begins a capture that adds to a graph.
+        fn cuStreamBeginCaptureToGraph(h_stream: CUstream, h_graph: CUgraph, dependencies: *const CUgraphNode, edge_data: *const EdgeData, num_dependencies: usize, mode: c_uint) = "cuStreamBeginCaptureToGraph" 12030;
         /// What this thread may do while others capture; gives what it might before.
         fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) = "cuThreadExchangeStreamCaptureMode" 10010;
 
@@ -602,6 +624,16 @@ macro_rules! driver_entries {
         fn cuGraphAddHostNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, node_params: *const CUDA_HOST_NODE_PARAMS_v1) = "cuGraphAddHostNode" 10000;
         /// Adds a node that does nothing.
         fn cuGraphAddEmptyNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize) = "cuGraphAddEmptyNode" 10000;
+        /// Adds a node of any kind.
+        fn cuGraphAddNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, node_params: *mut GraphNodeParams) = "cuGraphAddNode" 12020;
+        /// The same with what each edge carries.
+        fn cuGraphAddNode_v2(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, dependency_data: *const EdgeData, num_dependencies: usize, node_params: *mut GraphNodeParams) = "cuGraphAddNode" 12030;
+        /// Takes a node out of its graph, with its edges.
+        fn cuGraphDestroyNode(h_node: CUgraphNode) = "cuGraphDestroyNode" 10000;
+        /// Gives a node other parameters of its kind.
+        fn cuGraphNodeSetParams(h_node: CUgraphNode, node_params: *mut GraphNodeParams) = "cuGraphNodeSetParams" 12020;
+        /// Makes a value that kernels of a graph set, and that its conditional nodes read.
+        fn cuGraphConditionalHandleCreate(handle_out: *mut u64, h_graph: CUgraph, ctx: CUcontext, default_launch_value: c_uint, flags: c_uint) = "cuGraphConditionalHandleCreate" 12030;
         /// Adds a copy of another graph as one node.
         fn cuGraphAddChildGraphNode(ph_graph_node: *mut CUgraphNode, h_graph: CUgraph, dependencies: *const CUgraphNode, num_dependencies: usize, child_graph: CUgraph) = "cuGraphAddChildGraphNode" 10000;
         /// Adds the recording of an event.
@@ -616,10 +648,40 @@ macro_rules! driver_entries {
         fn cuDeviceGraphMemTrim(device: CUdevice) = "cuDeviceGraphMemTrim" 11040;
         /// One number about the memory of graphs.
         fn cuDeviceGetGraphMemAttribute(device: CUdevice, attr: c_uint, value: *mut c_void) = "cuDeviceGetGraphMemAttribute" 11040;
+        /// Sets a high-water mark of the memory of graphs to 0.
+        fn cuDeviceSetGraphMemAttribute(device: CUdevice, attr: c_uint, value: *mut c_void) = "cuDeviceSetGraphMemAttribute" 11040;
         /// The nodes of a graph, or how many there are.
         fn cuGraphGetNodes(h_graph: CUgraph, nodes: *mut CUgraphNode, num_nodes: *mut usize) = "cuGraphGetNodes" 10000;
         /// What a node does.
         fn cuGraphNodeGetType(h_node: CUgraphNode, node_type: *mut c_uint) = "cuGraphNodeGetType" 10000;
+        /// What a launch in a graph launches.
+        fn cuGraphKernelNodeGetParams_v2(h_node: CUgraphNode, node_params: *mut CUDA_KERNEL_NODE_PARAMS_v2) = "cuGraphKernelNodeGetParams" 12000;
+        /// What a copy copies.
+        fn cuGraphMemcpyNodeGetParams(h_node: CUgraphNode, node_params: *mut CUDA_MEMCPY3D) = "cuGraphMemcpyNodeGetParams" 10000;
+        /// What a fill fills.
+        fn cuGraphMemsetNodeGetParams(h_node: CUgraphNode, node_params: *mut CUDA_MEMSET_NODE_PARAMS_v1) = "cuGraphMemsetNodeGetParams" 10000;
+        /// What a host node calls.
+        fn cuGraphHostNodeGetParams(h_node: CUgraphNode, node_params: *mut CUDA_HOST_NODE_PARAMS_v1) = "cuGraphHostNodeGetParams" 10000;
+        /// The graph of a node that is one.
+        fn cuGraphChildGraphNodeGetGraph(h_node: CUgraphNode, ph_graph: *mut CUgraph) = "cuGraphChildGraphNodeGetGraph" 10000;
+        /// The event that a node records.
+        fn cuGraphEventRecordNodeGetEvent(h_node: CUgraphNode, event_out: *mut CUevent) = "cuGraphEventRecordNodeGetEvent" 11010;
+        /// The event that a node waits for.
+        fn cuGraphEventWaitNodeGetEvent(h_node: CUgraphNode, event_out: *mut CUevent) = "cuGraphEventWaitNodeGetEvent" 11010;
+        /// What a node allocates.
+        fn cuGraphMemAllocNodeGetParams(h_node: CUgraphNode, params_out: *mut MemAllocNodeParams) = "cuGraphMemAllocNodeGetParams" 11040;
+        /// What a node frees.
+        fn cuGraphMemFreeNodeGetParams(h_node: CUgraphNode, dptr_out: *mut CUdeviceptr) = "cuGraphMemFreeNodeGetParams" 11040;
+        /// The nodes that depend on none.
+        fn cuGraphGetRootNodes(h_graph: CUgraph, root_nodes: *mut CUgraphNode, num_root_nodes: *mut usize) = "cuGraphGetRootNodes" 10000;
+        /// The nodes that a node depends on.
+        fn cuGraphNodeGetDependencies(h_node: CUgraphNode, dependencies: *mut CUgraphNode, num_dependencies: *mut usize) = "cuGraphNodeGetDependencies" 10000;
+        /// The same with what each edge carries.
+        fn cuGraphNodeGetDependencies_v2(h_node: CUgraphNode, dependencies: *mut CUgraphNode, edge_data: *mut EdgeData, num_dependencies: *mut usize) = "cuGraphNodeGetDependencies" 12030;
+        /// The nodes that depend on a node.
+        fn cuGraphNodeGetDependentNodes(h_node: CUgraphNode, dependent_nodes: *mut CUgraphNode, num_dependent_nodes: *mut usize) = "cuGraphNodeGetDependentNodes" 10000;
+        /// The same with what each edge carries.
+        fn cuGraphNodeGetDependentNodes_v2(h_node: CUgraphNode, dependent_nodes: *mut CUgraphNode, edge_data: *mut EdgeData, num_dependent_nodes: *mut usize) = "cuGraphNodeGetDependentNodes" 12030;
         /// Which node comes after which, or how many such pairs there are.
         fn cuGraphGetEdges(h_graph: CUgraph, from: *mut CUgraphNode, to: *mut CUgraphNode, num_edges: *mut usize) = "cuGraphGetEdges" 10000;
         /// The same with what each edge carries.
@@ -634,6 +696,12 @@ macro_rules! driver_entries {
         fn cuGraphRemoveDependencies_v2(h_graph: CUgraph, from: *const CUgraphNode, to: *const CUgraphNode, edge_data: *const EdgeData, num_dependencies: usize) = "cuGraphRemoveDependencies" 12030;
         /// Makes a graph ready to be launched.
         fn cuGraphInstantiateWithFlags(ph_graph_exec: *mut CUgraphExec, h_graph: CUgraph, flags: u64) = "cuGraphInstantiateWithFlags" 11040;
+        /// The same with what was refused, and where to upload.
+        fn cuGraphInstantiateWithParams(ph_graph_exec: *mut CUgraphExec, h_graph: CUgraph, instantiate_params: *mut InstantiateParams) = "cuGraphInstantiateWithParams" 12000;
+        /// The flags that a graph was made ready with.
+        fn cuGraphExecGetFlags(h_graph_exec: CUgraphExec, flags: *mut u64) = "cuGraphExecGetFlags" 12000;
+        /// Gives a node in a graph that is ready other parameters.
+        fn cuGraphExecNodeSetParams(h_graph_exec: CUgraphExec, h_node: CUgraphNode, node_params: *mut GraphNodeParams) = "cuGraphExecNodeSetParams" 12020;
         /// Gives a graph that is ready the parameters of another of the same shape.
         fn cuGraphExecUpdate_v2(h_graph_exec: CUgraphExec, h_graph: CUgraph, result_info: *mut GraphUpdateResult) = "cuGraphExecUpdate" 12000;
         /// Gives a launch in a graph that is ready other parameters.
@@ -662,6 +730,16 @@ macro_rules! driver_entries {
         fn cuGraphExecDestroy(h_graph_exec: CUgraphExec) = "cuGraphExecDestroy" 10000;
         /// Writes a graph as a drawing for Graphviz.
         fn cuGraphDebugDotPrint(h_graph: CUgraph, path: *const c_char, flags: c_uint) = "cuGraphDebugDotPrint" 11030;
+        /// Counts references to an object of the caller's, which is destroyed with the last.
+        fn cuUserObjectCreate(object_out: *mut CUuserObject, ptr: *mut c_void, destroy: CUhostFn, initial_refcount: c_uint, flags: c_uint) = "cuUserObjectCreate" 11030;
+        /// Adds references.
+        fn cuUserObjectRetain(object: CUuserObject, count: c_uint) = "cuUserObjectRetain" 11030;
+        /// Takes references away.
+        fn cuUserObjectRelease(object: CUuserObject, count: c_uint) = "cuUserObjectRelease" 11030;
+        /// Lets a graph have references, and all that is made of it.
+        fn cuGraphRetainUserObject(graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint) = "cuGraphRetainUserObject" 11030;
+        /// Takes references from a graph.
+        fn cuGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint) = "cuGraphReleaseUserObject" 11030;
 
         // OpenGL
         /// The devices of the current OpenGL context.

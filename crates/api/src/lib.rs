@@ -190,6 +190,53 @@ pub struct MemAllocNodeParams {
     pub address: CUdeviceptr,
 }
 
+/// `CUDA_GRAPH_INSTANTIATE_PARAMS`, likewise.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct InstantiateParams {
+    /// `CUDA_GRAPH_INSTANTIATE_FLAG_*`
+    pub flags: u64,
+    /// Where the graph is uploaded, if a flag asks for that.
+    pub upload_stream: CUstream,
+    /// The node that is refused, or null; the driver gives it.
+    pub error_node: CUgraphNode,
+    /// `CUDA_GRAPH_INSTANTIATE_*`: 0 for success; the driver gives it.
+    pub result: c_uint,
+}
+
+/// `CUgraphNodeParams` with its kind and its union as numbers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct GraphNodeParams {
+    /// `CU_GRAPH_NODE_TYPE_*`
+    pub kind: c_uint,
+    /// Zeros.
+    pub reserved0: [c_int; 3],
+    /// The parameters of that kind.
+    pub of_kind: [u64; 29],
+    /// 0.
+    pub reserved2: i64,
+}
+
+/// `CUDA_CONDITIONAL_NODE_PARAMS`, likewise.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ConditionalParams {
+    /// Of `cuGraphConditionalHandleCreate`.
+    pub handle: u64,
+    /// `CU_GRAPH_COND_TYPE_*`: 0 if, 1 while, 2 switch.
+    pub kind: c_uint,
+    /// How many graphs it has.
+    pub size: c_uint,
+    /// These graphs, which the driver gives.
+    pub graphs: *mut CUgraph,
+    /// Their context, or null.
+    pub context: CUcontext,
+}
+
+/// The handle of a user object.
+pub type CUuserObject = *mut c_void;
+
 /// `CUmemAllocationProp`, likewise.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -220,6 +267,9 @@ const _: () = assert!(
 const _: () = assert!(
     size_of::<CopyAttributes>() == 24
         && size_of::<MemAllocNodeParams>() == size_of::<MemPoolProps>() + 32
+        && size_of::<InstantiateParams>() == 32
+        && size_of::<GraphNodeParams>() == 256
+        && size_of::<ConditionalParams>() == 32
 );
 
 /// `CUstreamCallback` with the status as a plain integer.

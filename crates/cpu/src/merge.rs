@@ -60,7 +60,44 @@ pub(crate) fn needs_others(source: &str) -> bool {
 }
 
 /// The functions of CUDA's device runtime.
-const SYSTEM: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+const SYSTEM: &[&str] = &[
+    "vprintf",
+    "malloc",
+    "free",
+    "__assertfail",
+    "cudaGraphSetConditional",
+];
+
+/// What a conditional node reads is at the address that is its handle.
+const DEVICE_RUNTIME: &str = "
+.version 6.0
+.target sm_50
+.address_size 64
+.weak .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
+{
+    .reg .b64 %rd;
+    .reg .b32 %r;
+    ld.param.u64 %rd, [handle];
+    ld.param.u32 %r, [value];
+    st.global.u32 [%rd], %r;
+    ret;
+}
+";
+
+/// The module with the functions of CUDA's device runtime that are written in PTX, if it calls
+/// them: what `libcudadevrt.a` is for a GPU. The error is a message of the linker.
+pub(crate) fn with_device_runtime(source: &str) -> Result<Option<String>, String> {
+    const NAME: &str = "cudaGraphSetConditional";
+    if !source.contains(NAME) {
+        return Ok(None);
+    }
+    let module = ptx::read(source).module;
+    let mut symbols = module.items.iter().filter_map(symbol);
+    match symbols.any(|symbol| symbol.name == NAME && !symbol.defined) {
+        true => merge(&[source, DEVICE_RUNTIME]).map(Some),
+        false => Ok(None),
+    }
+}
 
 /// Merges modules. The error is a message of the linker.
 pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {

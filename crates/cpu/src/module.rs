@@ -107,6 +107,12 @@ impl LoadedModule {
         Ok(module)
     }
 
+    /// Bytes of the variables in `.const`.
+    pub(crate) fn constant_bytes(&self) -> u64 {
+        let constant = self.variables.iter().filter(|variable| variable.constant);
+        constant.map(|variable| variable.size).sum()
+    }
+
     /// The kernels, in the order of the PTX.
     pub fn kernels(&self) -> &[KernelImage] {
         self.code.kernels()

@@ -45,8 +45,9 @@ entries! {
 
     fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice) {
         device::check(device)?;
-        major.put(device::COMPUTE_CAPABILITY.0)?;
-        minor.put(device::COMPUTE_CAPABILITY.1)
+        let (told_major, told_minor) = device::compute_capability();
+        major.put(told_major)?;
+        minor.put(told_minor)
     }
 
     fn cuDeviceGetPCIBusId(text: *mut c_char, capacity: c_int, device: CUdevice) {

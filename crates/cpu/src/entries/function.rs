@@ -94,6 +94,9 @@ entries! {
 
     /// The name is good until the module is unloaded.
     fn cuFuncGetName(name: *mut *const c_char, function: CUfunction) {
+        if function.is_null() {
+            return Err(Status::INVALID_VALUE.because("the function is null"));
+        }
         name.put(library::function(function.addr())?.name.as_ptr())
     }
 
@@ -220,7 +223,7 @@ entries! {
         if blocks == 0 || threads == 0 || max_active_blocks(&function, threads, 0) < blocks {
             return Err(Status::INVALID_VALUE.because("so many blocks do not fit a multiprocessor"));
         }
-        bytes
-            .put((device::MAX_SHARED_OPTIN / blocks).saturating_sub(function.image().shared_bytes) as usize)
+        let room = (device::MAX_SHARED_OPTIN / blocks).min(function.shared_limit());
+        bytes.put(room.saturating_sub(function.image().shared_bytes) as usize)
     }
 }

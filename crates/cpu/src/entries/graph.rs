@@ -5,19 +5,23 @@ use std::sync::Arc;
 
 use super::entry::entries;
 use super::graph_node;
+use crate::state::context;
 use crate::state::graph::{self, Graph};
 use crate::state::handle::pointer;
-use crate::state::node::{NodeKind, Nodes, Work};
+use crate::state::node::{Node, NodeKind, Params, Work};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{context, event};
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
     CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphNode, EdgeData,
 };
 
 /// The nodes that a caller names, which must be of the graph.
-fn named(graph: &Graph, list: UserPointer<CUgraphNode>, count: usize) -> Result<Vec<usize>> {
+pub(super) fn named(
+    graph: &Graph,
+    list: UserPointer<CUgraphNode>,
+    count: usize,
+) -> Result<Vec<usize>> {
     let nodes = graph.nodes();
     list.slice(count)?
         .iter()
@@ -68,7 +72,7 @@ fn write_edges(
 }
 
 /// Every edge of the CPU device is a full dependency.
-fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Result {
+pub(super) fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Result {
     if data.is_null() {
         return Ok(());
     }
@@ -87,14 +91,33 @@ pub(super) fn add(
     after: UserPointer<CUgraphNode>,
     count: usize,
     kind: NodeKind,
-    work: Work,
+    (params, work): (Params, Work),
 ) -> Result {
     let graph = graph::find(graph.addr())?;
     let after = named(&graph, after, count)?;
     if result.is_null() {
         return Err(Status::INVALID_VALUE.because("the pointer for the node is null"));
     }
-    result.put(pointer(graph.add(kind, after, work)))
+    result.put(pointer(graph.add(Node::new(kind, params, after, work))))
+}
+
+/// Writes nodes as far as there is room, null in the rest of it, and their number.
+pub(super) fn write_nodes(
+    all: &[usize],
+    list: UserPointer<CUgraphNode>,
+    data: UserPointer<EdgeData>,
+    count: UserPointer<usize>,
+) -> Result {
+    if !list.is_null() {
+        for index in 0..count.get()? {
+            let node = all.get(index).copied().unwrap_or_default();
+            list.put_at(index, pointer(node))?;
+            if !data.is_null() {
+                data.put_at(index, EdgeData::default())?;
+            }
+        }
+    }
+    count.put(all.len())
 }
 
 entries! {
@@ -103,7 +126,7 @@ entries! {
         if flags != 0 || graph.is_null() {
             return Err(Status::INVALID_VALUE.because("the flags of cuGraphCreate must be 0"));
         }
-        graph.put(pointer(graph::create(Nodes::new())))
+        graph.put(pointer(graph::create()))
     }
 
     fn cuGraphDestroy(graph: CUgraph) {
@@ -244,7 +267,7 @@ entries! {
         after: *const CUgraphNode,
         count: usize,
     ) {
-        add(node, graph, after, count, NodeKind::Empty, Arc::new(|_: &_| ()))
+        add(node, graph, after, count, NodeKind::Empty, (Params::Unknown, Arc::new(|_: &_| ())))
     }
 
     fn cuGraphAddChildGraphNode(
@@ -254,10 +277,7 @@ entries! {
         count: usize,
         child: CUgraph,
     ) {
-        let child = graph::find(child.addr())?;
-        child.refuse_allocations()?;
-        let work = child.work();
-        add(node, graph, after, count, NodeKind::Graph, work)
+        add(node, graph, after, count, NodeKind::Graph, graph_node::child(child.as_ptr())?)
     }
 
     fn cuGraphAddEventRecordNode(
@@ -267,8 +287,7 @@ entries! {
         count: usize,
         event: CUevent,
     ) {
-        let work = event::recording(event.addr())?;
-        add(node, graph, after, count, NodeKind::RecordEvent, work)
+        add(node, graph, after, count, NodeKind::RecordEvent, graph_node::record(event.as_ptr())?)
     }
 
     fn cuGraphAddEventWaitNode(
@@ -278,24 +297,17 @@ entries! {
         count: usize,
         event: CUevent,
     ) {
-        let work = event::waiting(event.addr())?;
-        add(node, graph, after, count, NodeKind::WaitEvent, work)
+        add(node, graph, after, count, NodeKind::WaitEvent, graph_node::wait(event.as_ptr())?)
+    }
+
+    fn cuGraphDestroyNode(node: CUgraphNode) {
+        graph::of_node(node.addr())?.remove(node.addr())
     }
 
     fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
         let graph = graph::find(graph.addr())?;
-        let all = graph.nodes();
-        if !nodes.is_null() {
-            let capacity = count.get()?;
-            for (index, handle) in all.keys().take(capacity).enumerate() {
-                nodes.put_at(index, pointer(*handle))?;
-            }
-            // The rest of the array is null.
-            for index in all.len()..capacity {
-                nodes.put_at(index, std::ptr::null_mut())?;
-            }
-        }
-        count.put(all.len())
+        let all: Vec<usize> = graph.nodes().keys().copied().collect();
+        write_nodes(&all, nodes, UserPointer::null(), count)
     }
 
     fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_uint) {

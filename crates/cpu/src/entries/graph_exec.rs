@@ -5,13 +5,13 @@ use std::ffi::c_uint;
 use super::entry::entries;
 use super::graph_node;
 use crate::state::handle::pointer;
-use crate::state::node::NodeKind;
+use crate::state::node::{NodeKind, Params};
 use crate::state::status::Status;
 use crate::state::{event, graph, graph_exec, stream};
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
     CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphExec, CUgraphNode, CUstream,
-    GraphUpdateResult,
+    GraphNodeParams, GraphUpdateResult, InstantiateParams,
 };
 
 entries! {
@@ -22,9 +22,47 @@ entries! {
         if flags & !KNOWN != 0 || result.is_null() {
             return Err(Status::INVALID_VALUE.because("unknown flags of cuGraphInstantiate"));
         }
-        const AUTO_FREE_ON_LAUNCH: u64 = 1;
-        let frees_on_launch = flags & AUTO_FREE_ON_LAUNCH != 0;
-        result.put(pointer(graph_exec::instantiate(&graph, frees_on_launch)?))
+        result.put(pointer(graph_exec::instantiate(&graph, flags)?))
+    }
+
+    fn cuGraphInstantiateWithParams(
+        result: *mut CUgraphExec,
+        graph: CUgraph,
+        params: *mut InstantiateParams,
+    ) {
+        const KNOWN: u64 = 0xf;
+        const UPLOAD: u64 = 2;
+        const ERROR: c_uint = 1;
+        let read = params.get()?;
+        let told = |result| InstantiateParams { error_node: std::ptr::null_mut(), result, ..read };
+        params.put(told(ERROR))?;
+        let graph = graph::find(graph.addr())?;
+        if read.flags & !KNOWN != 0 || result.is_null() {
+            return Err(Status::INVALID_VALUE.because("unknown flags of cuGraphInstantiate"));
+        }
+        if read.flags & UPLOAD != 0 {
+            stream::find(read.upload_stream.addr())?;
+        }
+        result.put(pointer(graph_exec::instantiate(&graph, read.flags)?))?;
+        params.put(told(0))
+    }
+
+    fn cuGraphExecGetFlags(exec: CUgraphExec, flags: *mut u64) {
+        // What the upload was asked for does not stay.
+        const UPLOAD: u64 = 2;
+        flags.put(graph_exec::find(exec.addr())?.flags & !UPLOAD)
+    }
+
+    fn cuGraphExecNodeSetParams(exec: CUgraphExec, node: CUgraphNode, params: *mut GraphNodeParams) {
+        let exec = graph_exec::find(exec.addr())?;
+        let (kind, params, work) = graph_node::of_any_kind(params)?.ok_or_else(|| Status::NOT_SUPPORTED
+            .because("allocations and conditional nodes of an executable graph do not change"))?;
+        let replaced = exec.replace(node.addr(), kind, work);
+        // The work holds what it needs of a graph within the node.
+        if let Params::Graph(graph) = params {
+            graph::discard(graph);
+        }
+        replaced
     }
 
     fn cuGraphExecUpdate_v2(
@@ -51,7 +89,7 @@ entries! {
         params: *const CUDA_KERNEL_NODE_PARAMS_v2,
     ) {
         let exec = graph_exec::find(exec.addr())?;
-        let work = graph_node::kernel(params)?;
+        let (_, work) = graph_node::kernel(params)?;
         exec.replace(node.addr(), NodeKind::Kernel, work)
     }
 
@@ -61,7 +99,7 @@ entries! {
         params: *const CUDA_MEMCPY3D,
         _context: CUcontext,
     ) {
-        graph_exec::find(exec.addr())?.replace(node.addr(), NodeKind::Copy, graph_node::copy(params)?)
+        graph_exec::find(exec.addr())?.replace(node.addr(), NodeKind::Copy, graph_node::copy(params)?.1)
     }
 
     fn cuGraphExecMemsetNodeSetParams(
@@ -70,7 +108,7 @@ entries! {
         params: *const CUDA_MEMSET_NODE_PARAMS_v1,
         _context: CUcontext,
     ) {
-        graph_exec::find(exec.addr())?.replace(node.addr(), NodeKind::Fill, graph_node::fill(params)?)
+        graph_exec::find(exec.addr())?.replace(node.addr(), NodeKind::Fill, graph_node::fill(params)?.1)
     }
 
     fn cuGraphExecHostNodeSetParams(
@@ -78,7 +116,7 @@ entries! {
         node: CUgraphNode,
         params: *const CUDA_HOST_NODE_PARAMS_v1,
     ) {
-        graph_exec::find(exec.addr())?.replace(node.addr(), NodeKind::Host, graph_node::host(params)?)
+        graph_exec::find(exec.addr())?.replace(node.addr(), NodeKind::Host, graph_node::host(params)?.1)
     }
 
     fn cuGraphExecChildGraphNodeSetParams(exec: CUgraphExec, node: CUgraphNode, child: CUgraph) {

@@ -112,6 +112,9 @@ entries! {
 
     /// The name is good until the library is unloaded.
     fn cuKernelGetName(name: *mut *const c_char, handle: CUkernel) {
+        if handle.is_null() {
+            return Err(Status::INVALID_VALUE.because("the kernel is null"));
+        }
         name.put(library::kernel(handle.addr())?.name.as_ptr())
     }
 

@@ -84,7 +84,110 @@ fn prefetch(address: u64, count: usize, place: c_int, stream: usize) -> Result {
     })
 }
 
+/// Ranges of managed memory, and for each the first index of a place: `CU_MEM_…BatchAsync`.
+struct Batch {
+    addresses: UserPointer<CUdeviceptr>,
+    sizes: UserPointer<usize>,
+    count: usize,
+    places: UserPointer<MemLocation>,
+    first: UserPointer<usize>,
+    place_count: usize,
+}
+
+impl Batch {
+    /// Moves each range to the place whose indices it is among.
+    fn prefetch(&self, stream: usize) -> Result {
+        let (addresses, sizes) = self.ranges()?;
+        let first = self.first.slice(self.place_count)?;
+        let rises = first.windows(2).all(|pair| pair[0] < pair[1]);
+        if first.first() != Some(&0) || !rises {
+            return Err(Status::INVALID_VALUE
+                .because("the indices of the places of a batch begin at 0 and rise"));
+        }
+        for (index, (address, size)) in addresses.iter().zip(sizes).enumerate() {
+            let of_range = first.partition_point(|first| *first <= index) - 1;
+            prefetch(
+                *address,
+                *size,
+                place(self.places.get_at(of_range)?)?,
+                stream,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn ranges(&self) -> Result<(&[CUdeviceptr], &[usize])> {
+        if self.count == 0 {
+            return Err(Status::INVALID_VALUE.because("a batch has at least one range"));
+        }
+        Ok((
+            self.addresses.slice(self.count)?,
+            self.sizes.slice(self.count)?,
+        ))
+    }
+
+    /// Fails unless all is managed memory, of which nothing is kept elsewhere.
+    fn discard(&self, stream: usize) -> Result {
+        let (_, stream) = stream::find(stream)?;
+        stream.refuse_captured("a discard is not captured")?;
+        let (addresses, sizes) = self.ranges()?;
+        for (address, size) in addresses.iter().zip(sizes) {
+            managed::pages(*address, *size, |_| ())?;
+        }
+        Ok(())
+    }
+}
+
+fn check_batch_flags(flags: u64) -> Result {
+    match flags {
+        0 => Ok(()),
+        _ => Err(Status::INVALID_VALUE.because("the flags of a batch must be 0")),
+    }
+}
+
 entries! {
+    fn cuMemPrefetchBatchAsync(
+        addresses: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        places: *mut MemLocation,
+        first: *mut usize,
+        place_count: usize,
+        flags: u64,
+        stream: CUstream,
+    ) {
+        check_batch_flags(flags)?;
+        Batch { addresses, sizes, count, places, first, place_count }.prefetch(stream.addr())
+    }
+
+    fn cuMemDiscardBatchAsync(
+        addresses: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        flags: u64,
+        stream: CUstream,
+    ) {
+        check_batch_flags(flags)?;
+        let (places, first, place_count) = (UserPointer::null(), UserPointer::null(), 0);
+        Batch { addresses, sizes, count, places, first, place_count }.discard(stream.addr())
+    }
+
+    fn cuMemDiscardAndPrefetchBatchAsync(
+        addresses: *mut CUdeviceptr,
+        sizes: *mut usize,
+        count: usize,
+        places: *mut MemLocation,
+        first: *mut usize,
+        place_count: usize,
+        flags: u64,
+        stream: CUstream,
+    ) {
+        check_batch_flags(flags)?;
+        let batch = Batch { addresses, sizes, count, places, first, place_count };
+        batch.discard(stream.addr())?;
+        batch.prefetch(stream.addr())
+    }
+
     fn cuMemAdvise(address: CUdeviceptr, count: usize, advice: c_uint, device: CUdevice) {
         context::working()?;
         managed::advise(address, count, advice, || place_of_device(device))

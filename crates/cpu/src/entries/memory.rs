@@ -3,11 +3,12 @@
 use std::ffi::{c_uint, c_void};
 
 use super::entry::entries;
+use super::graph_memory::free_captured;
 use crate::memory::Purpose;
 use crate::state::device::{self, arena};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{context, memory, pool, stream};
+use crate::state::{context, graph_memory, memory, pool, stream};
 use api::{CUdeviceptr, CUstream};
 
 /// Rows of pitched memory begin at multiples of this.
@@ -76,6 +77,11 @@ entries! {
     /// Waits for all work first, which may still use the memory.
     fn cuMemFree_v2(address: CUdeviceptr) {
         let context = context::working()?;
+        if graph_memory::is_live(address) {
+            context.wait();
+            graph_memory::free(address)?;
+            return context.finish_wait();
+        }
         let (pool, bytes) = memory::remove(address, OF_DEVICE)?;
         context.wait();
         arena()?.free(address)?;
@@ -85,7 +91,17 @@ entries! {
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
         let (context, stream) = stream::find(stream.addr())?;
-        stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
+        if free_captured(&stream, address)? {
+            return Ok(());
+        }
+        if graph_memory::is_live(address) {
+            stream.run_or_push(&context, move |context| {
+                if let Err(failure) = graph_memory::free(address) {
+                    context.fail(failure);
+                }
+            });
+            return Ok(());
+        }
         let (pool, bytes) = memory::remove(address, OF_DEVICE)?;
         let arena = arena()?;
         stream.run_or_push(&context, move |_| {

@@ -13,9 +13,11 @@ mod entry;
 mod event;
 mod function;
 mod graph;
+mod graph_add;
 mod graph_exec;
 mod graph_memory;
 mod graph_node;
+mod graph_query;
 mod init;
 mod ipc;
 mod launch;
@@ -31,7 +33,10 @@ mod pool;
 mod reference;
 mod region;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod texture;
+mod user_object;
 mod value;
 mod virtual_memory;
 
@@ -81,8 +86,11 @@ fn fill() -> Api {
     launch::serve(&mut api);
     capture::serve(&mut api);
     graph::serve(&mut api);
+    graph_add::serve(&mut api);
     graph_exec::serve(&mut api);
     graph_memory::serve(&mut api);
+    graph_query::serve(&mut api);
+    user_object::serve(&mut api);
     value::serve(&mut api);
     virtual_memory::serve(&mut api);
     peer::serve(&mut api);

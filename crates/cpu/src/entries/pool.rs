@@ -1,42 +1,77 @@
 //! Memory pools.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::ops::RangeInclusive;
 
 use super::entry::entries;
+use super::graph_memory;
+use crate::memory::Purpose;
 use crate::state::handle::pointer;
+use crate::state::pool::Place;
 use crate::state::status::{Result, Status};
 use crate::state::{device, memory, pool, stream};
 use api::{
     CUdevice, CUdeviceptr, CUmemoryPool, CUstream, MemAccessDesc, MemLocation, MemPoolProps,
 };
 
-/// `CU_MEM_LOCATION_TYPE_DEVICE`, `CU_MEM_ALLOCATION_TYPE_PINNED`,
-/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`
+/// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST`, `_HOST_NUMA` and `_HOST_NUMA_CURRENT`
 const DEVICE: c_uint = 1;
+const HOST: RangeInclusive<c_uint> = 2..=4;
+/// `CU_MEM_ALLOCATION_TYPE_PINNED` and `_MANAGED`, `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`
 const PINNED: c_uint = 1;
+const MANAGED: c_uint = 2;
 const READ_WRITE: c_uint = 3;
 
-/// The device that a location names.
-fn device_of(location: MemLocation) -> Result<CUdevice> {
+/// The device that a location names; `None` for the host, which reaches all but what is a
+/// device's alone.
+fn device_of(location: MemLocation) -> Result<Option<CUdevice>> {
+    if HOST.contains(&location.kind) {
+        return Ok(None);
+    }
     if location.kind != DEVICE {
-        return Err(Status::INVALID_VALUE.because("the location of a pool is a device"));
+        return Err(Status::INVALID_VALUE.because("the location of a pool is a device or the host"));
     }
     device::check(location.id)?;
-    Ok(location.id)
+    Ok(Some(location.id))
+}
+
+/// What memory of this kind and location is for. That of the host, and managed memory, belong
+/// to all devices alike.
+fn place(location: MemLocation, kind: c_uint) -> Result<Place> {
+    match kind {
+        // CU_MEM_LOCATION_TYPE_NONE: the driver chooses.
+        MANAGED if location.kind == 0 => Ok((Purpose::Managed, 0)),
+        MANAGED => device_of(location).map(|_| (Purpose::Managed, 0)),
+        PINNED => Ok(match device_of(location)? {
+            Some(device) => (Purpose::Device, device),
+            None => (Purpose::Host, 0),
+        }),
+        _ => Err(Status::INVALID_VALUE.because("pools have pinned (1) or managed (2) memory")),
+    }
+}
+
+/// Makes a pool that of its place.
+fn set_current(place: Place, handle: usize) -> Result {
+    pool::of_place(place)?;
+    if pool::find(handle)?.place != place {
+        return Err(Status::INVALID_VALUE.because("the pool is another device's"));
+    }
+    pool::set_current(place, handle);
+    Ok(())
 }
 
 entries! {
     fn cuMemPoolCreate(result: *mut CUmemoryPool, properties: *const MemPoolProps) {
         let properties = properties.get()?;
-        let device = device_of(properties.location)?;
-        if properties.alloc_type != PINNED || result.is_null() {
-            return Err(Status::INVALID_VALUE.because("pools have pinned memory (1)"));
+        let place = place(properties.location, properties.alloc_type)?;
+        if result.is_null() {
+            return Err(Status::INVALID_VALUE.because("the pointer for the pool is null"));
         }
         if properties.handle_types != 0 {
             return Err(Status::NOT_SUPPORTED
                 .because("the CPU device shares nothing between processes: no pool is exported"));
         }
-        result.put(pointer(pool::create(device, properties.max_size as u64)))
+        result.put(pointer(pool::create(place, properties.max_size as u64)))
     }
 
     fn cuMemPoolDestroy(handle: CUmemoryPool) {
@@ -88,7 +123,9 @@ entries! {
         let pool = pool::find(handle.addr())?;
         for desc in map.slice(count)? {
             let device = device_of(desc.location)?;
-            match (desc.flags, device == pool.device) {
+            let is_own = device == Some(pool.place.1);
+            match (desc.flags, is_own) {
+                _ if pool.place.0 != Purpose::Device && matches!(desc.flags, 0..=READ_WRITE) => {}
                 (READ_WRITE, true) | (0, false) => {}
                 (READ_WRITE, false) => return Err(Status::NOT_SUPPORTED
                     .because("a pool of the CPU device is open to its device alone")),
@@ -103,34 +140,44 @@ entries! {
 
     fn cuMemPoolGetAccess(flags: *mut c_uint, handle: CUmemoryPool, location: *mut MemLocation) {
         let pool = pool::find(handle.addr())?;
-        let is_own = device_of(location.get()?)? == pool.device;
-        flags.put(if is_own { READ_WRITE } else { 0 })
+        let device = device_of(location.get()?)?;
+        let is_open = pool.place.0 != Purpose::Device || device == Some(pool.place.1);
+        flags.put(if is_open { READ_WRITE } else { 0 })
     }
 
     fn cuDeviceGetDefaultMemPool(result: *mut CUmemoryPool, device: CUdevice) {
-        result.put(pointer(pool::of_device(device)?[0]))
+        result.put(pointer(pool::of_place((Purpose::Device, device))?[0]))
     }
 
     fn cuDeviceGetMemPool(result: *mut CUmemoryPool, device: CUdevice) {
-        result.put(pointer(pool::of_device(device)?[1]))
+        result.put(pointer(pool::of_place((Purpose::Device, device))?[1]))
     }
 
     fn cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
-        pool::of_device(device)?;
-        if pool::find(handle.addr())?.device != device {
-            return Err(Status::INVALID_VALUE.because("the pool is another device's"));
-        }
-        pool::set_current(device, handle.addr());
-        Ok(())
+        set_current((Purpose::Device, device), handle.addr())
+    }
+
+    fn cuMemGetDefaultMemPool(result: *mut CUmemoryPool, location: *mut MemLocation, kind: c_uint) {
+        result.put(pointer(pool::of_place(place(location.get()?, kind)?)?[0]))
+    }
+
+    fn cuMemGetMemPool(result: *mut CUmemoryPool, location: *mut MemLocation, kind: c_uint) {
+        result.put(pointer(pool::of_place(place(location.get()?, kind)?)?[1]))
+    }
+
+    fn cuMemSetMemPool(location: *mut MemLocation, kind: c_uint, handle: CUmemoryPool) {
+        set_current(place(location.get()?, kind)?, handle.addr())
     }
 
     fn cuMemAllocAsync(address: *mut CUdeviceptr, bytes: usize, stream: CUstream) {
         let (context, stream) = stream::find(stream.addr())?;
-        stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
-        let current = pool::of_device(context.device())?[1];
+        if let Some(captured) = graph_memory::allocate_captured(&context, &stream, bytes)? {
+            return address.put(captured);
+        }
+        let current = pool::of_place((Purpose::Device, context.device()))?[1];
         address.put(memory::allocate_from_pool(current, &context, bytes)?)
     }
 
@@ -141,10 +188,12 @@ entries! {
         stream: CUstream,
     ) {
         let (context, stream) = stream::find(stream.addr())?;
-        stream.refuse_captured("graphs of the CPU device allocate by nodes alone")?;
         pool::find(handle.addr())?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
+        }
+        if let Some(captured) = graph_memory::allocate_captured(&context, &stream, bytes)? {
+            return address.put(captured);
         }
         address.put(memory::allocate_from_pool(handle.addr(), &context, bytes)?)
     }

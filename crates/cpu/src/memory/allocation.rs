@@ -1,7 +1,7 @@
 //! Allocations.
 
 /// The purpose of an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Purpose {
     /// `cuMemAlloc`

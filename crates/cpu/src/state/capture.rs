@@ -5,13 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 
 use super::context::Context;
-use super::handle;
-use super::node::{Node, NodeKind, Nodes, Work, all_lead_to};
+use super::graph::{self, Graph};
+use super::node::{Node, NodeKind, Params, Work, all_lead_to};
 use super::status::{Failure, Result, Status};
+use api::EdgeData;
 
 /// One capture, in which several streams may take part.
 pub(crate) struct Capture {
-    nodes: Mutex<Nodes>,
+    /// What it makes, or adds to.
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) handle: usize,
+    /// No caller has the graph's handle yet: it ends with the capture.
+    is_own: AtomicBool,
+    /// The nodes that it has made.
+    made: Mutex<Vec<usize>>,
     context: Weak<Context>,
     /// `Stream::id` of the stream that began it and must end it.
     origin: u64,
@@ -67,13 +74,34 @@ pub(crate) struct CapturePoint {
     pub(crate) capture: Arc<Capture>,
     /// What the next node depends on.
     dependencies: Vec<usize>,
+    /// What the edges from there carry, which is nothing.
+    edges: Vec<EdgeData>,
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        if *self.is_own.get_mut() {
+            graph::discard(self.handle);
+        }
+    }
 }
 
 impl CapturePoint {
-    /// The start of a capture. Only the calling thread may end it, or any thread.
-    pub(crate) fn begin(context: &Arc<Context>, origin: u64, any_thread: bool) -> CapturePoint {
+    /// The start of a capture. Only the calling thread may end it, or any thread. It adds to
+    /// a graph after these nodes, or makes one.
+    pub(crate) fn begin(
+        context: &Arc<Context>,
+        origin: u64,
+        any_thread: bool,
+        to: Option<(usize, Vec<usize>)>,
+    ) -> Result<CapturePoint> {
+        let is_own = to.is_none();
+        let (handle, dependencies) = to.unwrap_or_else(|| (graph::create(), Vec::new()));
         let capture = Capture {
-            nodes: Mutex::default(),
+            graph: graph::find(handle)?,
+            handle,
+            is_own: AtomicBool::new(is_own),
+            made: Mutex::default(),
             context: Arc::downgrade(context),
             origin,
             thread: (!any_thread).then(|| thread::current().id()),
@@ -81,30 +109,48 @@ impl CapturePoint {
             invalidated: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         };
-        CapturePoint {
+        Ok(CapturePoint {
             capture: Arc::new(capture),
-            dependencies: Vec::new(),
-        }
+            dependencies,
+            edges: Vec::new(),
+        })
     }
 
     /// Adds a node, on which the next one depends.
-    pub(crate) fn add(&mut self, kind: NodeKind, work: Work) {
-        let after = std::mem::take(&mut self.dependencies);
-        let handle = handle::reserve();
-        let nodes = self.capture.nodes.lock();
-        nodes
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(handle, Node::new(kind, after, work));
+    pub(crate) fn add(&mut self, kind: NodeKind, params: Params, work: Work) {
+        let mut after = std::mem::take(&mut self.dependencies);
+        // A caller that has the graph may have taken nodes out of it.
+        let nodes = self.capture.graph.nodes();
+        after.retain(|node| nodes.contains_key(node));
+        drop(nodes);
+        let handle = self.capture.graph.add(Node::new(kind, params, after, work));
+        let made = self.capture.made.lock();
+        made.unwrap_or_else(PoisonError::into_inner).push(handle);
         self.dependencies = vec![handle];
     }
 
-    /// Lets the next node also depend on what `other` of the same capture stands for.
-    pub(crate) fn join(&mut self, other: &CapturePoint) {
-        for node in &other.dependencies {
+    /// The nodes that the next one depends on, and what the edges from there carry.
+    pub(crate) fn next_edges(&mut self) -> (&[usize], &[EdgeData]) {
+        self.edges
+            .resize(self.dependencies.len(), EdgeData::default());
+        (&self.dependencies, &self.edges)
+    }
+
+    /// Lets the next node depend on these nodes of the graph too, or on them alone.
+    pub(crate) fn depend_on(&mut self, nodes: &[usize], alone: bool) {
+        if alone {
+            self.dependencies.clear();
+        }
+        for node in nodes {
             if !self.dependencies.contains(node) {
                 self.dependencies.push(*node);
             }
         }
+    }
+
+    /// Lets the next node also depend on what `other` of the same capture stands for.
+    pub(crate) fn join(&mut self, other: &CapturePoint) {
+        self.depend_on(&other.dependencies, false);
     }
 
     /// Fails unless the stream with this id and this thread may end the capture.
@@ -119,16 +165,17 @@ impl CapturePoint {
         Ok(())
     }
 
-    /// Ends the capture; the nodes that it has made.
-    pub(crate) fn end(self) -> Result<Nodes> {
+    /// Ends the capture; the handle of its graph.
+    pub(crate) fn end(self) -> Result<usize> {
         self.capture.end();
         self.capture.check()?;
-        let nodes = self.capture.nodes.lock();
-        let nodes = std::mem::take(&mut *nodes.unwrap_or_else(PoisonError::into_inner));
-        if !all_lead_to(&nodes, &self.dependencies) {
+        let made = self.capture.made.lock();
+        let made = made.unwrap_or_else(PoisonError::into_inner);
+        if !all_lead_to(&self.capture.graph.nodes(), &made, &self.dependencies) {
             return Err(Status::STREAM_CAPTURE_UNJOINED
                 .because("a stream that joined the capture was not joined back to its origin"));
         }
-        Ok(nodes)
+        self.capture.is_own.store(false, Ordering::Release);
+        Ok(self.capture.handle)
     }
 }

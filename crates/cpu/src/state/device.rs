@@ -11,9 +11,32 @@ use crate::setting::Setting;
 use crate::texture::MAX_LINEAR_TEXELS;
 use api::CUdevice;
 
-/// The compute capability of the device: PTX for `sm_90` and older loads; instructions
-/// of an `a` target only are refused by name.
-pub(crate) const COMPUTE_CAPABILITY: (c_int, c_int) = (9, 0);
+/// The newest architecture whose PTX the device runs, without what is of one architecture
+/// alone.
+const NEWEST: (c_int, c_int) = (9, 0);
+
+/// The architecture that programs are told, such as `sm_80`.
+const TARGET: &str = "PTXKIT_CPU_TARGET";
+
+/// The architectures up to [`NEWEST`].
+const TARGETS: [c_int; 14] = [50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90];
+
+/// The compute capability that programs are told, which tells them what PTX to make.
+pub(crate) fn compute_capability() -> (c_int, c_int) {
+    static CAPABILITY: LazyLock<(c_int, c_int)> = LazyLock::new(|| {
+        let target = std::env::var(TARGET).ok();
+        target.and_then(|text| capability(&text)).unwrap_or(NEWEST)
+    });
+    *CAPABILITY
+}
+
+/// The compute capability of an architecture by its name.
+fn capability(target: &str) -> Option<(c_int, c_int)> {
+    let number = target.strip_prefix("sm_")?.parse().ok()?;
+    TARGETS
+        .contains(&number)
+        .then_some((number / 10, number % 10))
+}
 
 /// Bytes of shared memory of a block: by default, and after `cuFuncSetAttribute`.
 pub(crate) const MAX_SHARED: u32 = 48 << 10;
@@ -123,7 +146,15 @@ pub(crate) fn check_settings() -> Result {
         let read = setting.read();
         read.map_err(|error| Status::INVALID_VALUE.because(error.to_string()))?;
     }
-    Ok(())
+    match std::env::var_os(TARGET) {
+        Some(target) if !target.is_empty() && target.to_str().and_then(capability).is_none() => {
+            let target = target.display();
+            Err(Status::INVALID_VALUE.because(format!(
+                "{TARGET}={target} is no architecture from sm_50 to sm_90: change or unset it"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Fails unless there is such a device.
@@ -205,8 +236,8 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         40 => 1,  // ASYNC_ENGINE_COUNT
         41 => 1,  // UNIFIED_ADDRESSING
         51 => 32, // TEXTURE_PITCH_ALIGNMENT
-        75 => COMPUTE_CAPABILITY.0 as u32,
-        76 => COMPUTE_CAPABILITY.1 as u32,
+        75 => compute_capability().0.cast_unsigned(),
+        76 => compute_capability().1.cast_unsigned(),
         81 => MAX_SHARED_OPTIN + 1024, // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
         83 => 1,                       // MANAGED_MEMORY
         86 => 1,                       // HOST_NATIVE_ATOMIC_SUPPORTED
@@ -224,7 +255,7 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
         126 => 1,    // MEM_SYNC_DOMAIN_COUNT
         21..=29 | 42..=46 | 52..=74 | 77 => array_limit(number)?,
-        115 => 1, // MEMORY_POOLS_SUPPORTED
+        115 | 144 => 1, // MEMORY_POOLS_SUPPORTED, HOST_MEMORY_POOLS_SUPPORTED
         // Attributes of features that the device lacks: IPC, clusters …
         17
         | 20
@@ -246,7 +277,8 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         | 116..=121
         | 124
         | 125
-        | 127..=148 => 0,
+        | 127..=143
+        | 145..=148 => 0,
         _ => return None,
     };
     Some(value.cast_signed())
@@ -282,6 +314,15 @@ mod tests {
         assert_eq!(attribute(97, 0, 2), Some(232_448)); // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         assert_eq!(attribute(0, 0, 2), None);
         assert_eq!(attribute(9999, 0, 2), None);
+    }
+
+    #[test]
+    fn programs_are_told_an_architecture_that_is_one() {
+        assert_eq!(capability("sm_80"), Some((8, 0)));
+        assert_eq!(capability("sm_53"), Some((5, 3)));
+        for wrong in ["sm_81", "sm_100", "80", "compute_80", "sm_", "sm_90a"] {
+            assert_eq!(capability(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 
 use super::device::{
-    BLOCKS_PER_MULTIPROCESSOR, COMPUTE_CAPABILITY, MAX_SHARED_OPTIN, THREADS_PER_MULTIPROCESSOR,
+    BLOCKS_PER_MULTIPROCESSOR, MAX_SHARED_OPTIN, THREADS_PER_MULTIPROCESSOR, compute_capability,
 };
 use super::module::Function;
 use super::status::{Result, Status};
@@ -21,11 +21,11 @@ const REGISTERS: c_int = 32;
 /// `CU_FUNC_ATTRIBUTE_…` number `number`.
 pub(crate) fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
     let image = function.image();
-    let (major, minor) = COMPUTE_CAPABILITY;
+    let (major, minor) = compute_capability();
     Some(match number {
         0 => function.max_threads().cast_signed(), // MAX_THREADS_PER_BLOCK
         1 => image.shared_bytes.cast_signed(),     // SHARED_SIZE_BYTES
-        2 => 0,                                    // CONST_SIZE_BYTES
+        2 => i32::try_from(function.code.constant_bytes()).unwrap_or(i32::MAX), // CONST_SIZE_BYTES
         3 => image.local_bytes.cast_signed(),      // LOCAL_SIZE_BYTES
         4 => REGISTERS,                            // NUM_REGS
         5 | 6 => major * 10 + minor,               // PTX_VERSION, BINARY_VERSION

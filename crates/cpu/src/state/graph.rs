@@ -4,26 +4,45 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::context;
+use super::condition::Condition;
+use super::context::{self, Context};
 use super::graph_memory::GraphAllocation;
 use super::handle::Handles;
-use super::node::{Node, NodeKind, Nodes, Work, all_of, order};
-use super::status::{Result, Status};
+use super::node::{Node, NodeKind, Nodes, Params, Work, all_of, order};
+use super::status::{Failure, Result, Status};
+use super::user_object::{References, UserObject};
 
 static GRAPHS: Handles<Graph> = Handles::new();
 static NODES: Handles<NodeInfo> = Handles::new();
 
-#[derive(Default)]
 pub(crate) struct Graph {
     nodes: Mutex<Nodes>,
     /// What its nodes allocate.
     allocations: Mutex<Vec<Arc<GraphAllocation>>>,
+    /// What its conditional nodes read.
+    conditions: Mutex<Vec<Arc<Condition>>>,
+    /// The graph with the conditional node that runs it.
+    outer: Weak<Graph>,
+    /// The objects of callers that its nodes use.
+    references: Mutex<Vec<References>>,
     /// The last executable graph that was made of it.
     instance: Mutex<Weak<Instance>>,
 }
 
 /// Held by an executable graph for as long as it lives.
-pub(crate) struct Instance(());
+pub(crate) struct Instance {
+    conditions: Vec<Arc<Condition>>,
+    _references: Vec<References>,
+}
+
+impl Instance {
+    /// Runs before the nodes of each launch.
+    pub(crate) fn begin(&self) {
+        self.conditions
+            .iter()
+            .for_each(|condition| condition.reset());
+    }
+}
 
 /// The object of a node's handle.
 struct NodeInfo {
@@ -38,9 +57,103 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Graph {
+    /// An empty graph within another.
+    fn within(outer: Weak<Graph>) -> Arc<Graph> {
+        Arc::new(Graph {
+            outer,
+            nodes: Mutex::default(),
+            allocations: Mutex::default(),
+            conditions: Mutex::default(),
+            references: Mutex::default(),
+            instance: Mutex::default(),
+        })
+    }
+
     /// Adds a node that depends on others of the graph.
-    pub(crate) fn add(self: &Arc<Self>, kind: NodeKind, after: Vec<usize>, work: Work) -> usize {
-        self.insert(Node::new(kind, after, work), None)
+    pub(crate) fn add(self: &Arc<Self>, node: Node) -> usize {
+        self.insert(node, None)
+    }
+
+    /// Takes out a node, with its edges.
+    pub(crate) fn remove(&self, node: usize) -> Result {
+        self.refuse_allocations()?;
+        let mut nodes = self.nodes();
+        let removed = nodes.remove(&node);
+        for other in nodes.values_mut() {
+            other.after.retain(|before| *before != node);
+        }
+        drop(nodes);
+        NODES.remove(node);
+        removed.iter().for_each(destroy_within);
+        Ok(())
+    }
+
+    /// Gives a node other parameters.
+    pub(crate) fn set(&self, node: usize, kind: NodeKind, params: Params, work: Work) -> Result {
+        let mut nodes = self.nodes();
+        let Some(node) = nodes.get_mut(&node).filter(|node| node.kind == kind) else {
+            return Err(Status::INVALID_VALUE.because("the node is of another kind"));
+        };
+        let before = Node {
+            params: std::mem::replace(&mut node.params, params),
+            ..node.clone()
+        };
+        node.work = work;
+        drop(nodes);
+        destroy_within(&before);
+        Ok(())
+    }
+
+    /// Makes a value for conditional nodes.
+    pub(crate) fn condition(&self, context: &Context, default: Option<u32>) -> Result<u64> {
+        let condition = Condition::new(context, default)?;
+        let handle = condition.handle();
+        lock(&self.conditions).push(condition);
+        Ok(handle)
+    }
+
+    /// The value of a handle that was made for this graph, or for one that it is within.
+    pub(crate) fn find_condition(&self, handle: u64) -> Result<Arc<Condition>> {
+        let all = lock(&self.conditions);
+        if let Some(found) = all.iter().find(|condition| condition.handle() == handle) {
+            return Ok(found.clone());
+        }
+        match self.outer.upgrade() {
+            Some(outer) => outer.find_condition(handle),
+            None => Err(Status::INVALID_VALUE.because("the conditional handle is not the graph's")),
+        }
+    }
+
+    /// Takes over references to an object.
+    pub(crate) fn refer(&self, references: References) {
+        lock(&self.references).push(references);
+    }
+
+    /// Gives up references to an object, of which it must have as many.
+    pub(crate) fn give_up(&self, object: &Arc<UserObject>, count: u32) -> Result {
+        let mut left = count;
+        let mut all = lock(&self.references);
+        let has: u32 = all
+            .iter()
+            .filter(|references| Arc::ptr_eq(&references.object, object))
+            .map(|references| references.count)
+            .sum();
+        if has < count {
+            return Err(Status::INVALID_VALUE.because("the graph has not as many references"));
+        }
+        for references in all
+            .iter_mut()
+            .filter(|one| Arc::ptr_eq(&one.object, object))
+        {
+            let taken = left.min(references.count);
+            references.count -= taken;
+            left -= taken;
+        }
+        let none = all
+            .extract_if(.., |references| references.count == 0)
+            .collect::<Vec<_>>();
+        drop((all, none));
+        object.release(count)
     }
 
     fn insert(self: &Arc<Self>, node: Node, original: Option<usize>) -> usize {
@@ -84,36 +197,81 @@ impl Graph {
         }
     }
 
-    /// The nodes for an executable graph, and what that retains. Each allocation is
-    /// freed by the graph itself, or by its next launch.
-    pub(crate) fn instantiate(&self, frees_on_launch: bool) -> Result<(Nodes, Arc<Instance>)> {
-        let is_freed = |allocation: &Arc<GraphAllocation>| allocation.is_freed();
-        if !frees_on_launch && !lock(&self.allocations).iter().all(is_freed) {
-            return Err(
-                Status::NOT_SUPPORTED.because("on the CPU device a graph frees what it allocates")
-            );
-        }
-        let nodes = self.nodes();
+    /// The nodes for an executable graph, and what that retains.
+    pub(crate) fn instantiate(&self) -> Result<(Nodes, Arc<Instance>)> {
+        let nodes = self.runnable();
         let mut last = lock(&self.instance);
         if allocates(&nodes) && last.upgrade().is_some() {
             return Err(Status::INVALID_VALUE
                 .because("a graph that allocates memory has one executable graph at a time"));
         }
-        let instance = Arc::new(Instance(()));
+        let instance = Arc::new(Instance {
+            conditions: lock(&self.conditions).clone(),
+            _references: self.all_references(),
+        });
         *last = Arc::downgrade(&instance);
-        Ok((nodes.clone(), instance))
+        Ok((nodes, instance))
+    }
+
+    /// References to objects of callers, also those of graphs within it.
+    fn all_references(&self) -> Vec<References> {
+        let mut all = lock(&self.references).clone();
+        for node in self.nodes().clone().values() {
+            for graph in within(node).iter().filter_map(|graph| GRAPHS.get(*graph)) {
+                all.extend(graph.all_references());
+            }
+        }
+        all
+    }
+
+    /// The nodes with their work: that of graphs within them is as these are now.
+    pub(crate) fn runnable(&self) -> Nodes {
+        let mut nodes = self.nodes().clone();
+        for node in nodes.values_mut() {
+            // A caller may have destroyed one, of which nothing is left to do.
+            let work_of = |graph: &usize| -> Work {
+                match GRAPHS.get(*graph) {
+                    Some(graph) => graph.work(),
+                    None => Arc::new(|_: &_| ()),
+                }
+            };
+            let mut works: Vec<Work> = within(node).iter().map(work_of).collect();
+            match &node.params {
+                Params::Conditional(conditional) => node.work = conditional.work(works),
+                Params::Graph(_) => node.work = works.pop().unwrap_or_else(|| node.work.clone()),
+                _ => {}
+            }
+        }
+        nodes
     }
 
     /// A copy, in which each node has another handle; returns the handle of the graph.
     pub(crate) fn copy(&self) -> usize {
-        let copy = Arc::<Graph>::default();
+        self.copy_within(Weak::new())
+    }
+
+    fn copy_within(&self, outer: Weak<Graph>) -> usize {
+        let copy = Graph::within(outer);
         let nodes = self.nodes();
         let mut handles = BTreeMap::new();
         for handle in order(&nodes) {
             let mut node = nodes[&handle].clone();
+            let copies = within(&node)
+                .iter()
+                .filter_map(|graph| Some(GRAPHS.get(*graph)?.copy_within(Arc::downgrade(&copy))))
+                .collect::<Vec<_>>();
+            node.params = match node.params {
+                Params::Graph(_) => copies
+                    .first()
+                    .map_or(Params::Unknown, |graph| Params::Graph(*graph)),
+                Params::Conditional(conditional) => Params::Conditional(conditional.with(copies)),
+                params => params,
+            };
             node.after = node.after.iter().map(|before| handles[before]).collect();
             handles.insert(handle, copy.insert(node, Some(handle)));
         }
+        *lock(&copy.conditions) = lock(&self.conditions).clone();
+        *lock(&copy.references) = lock(&self.references).clone();
         GRAPHS.insert(copy)
     }
 
@@ -174,7 +332,12 @@ impl Graph {
     }
 
     pub(crate) fn work(&self) -> Work {
-        all_of(&lock(&self.nodes))
+        let conditions = lock(&self.conditions).clone();
+        let nodes = all_of(&self.runnable());
+        Arc::new(move |context| {
+            conditions.iter().for_each(|condition| condition.reset());
+            nodes(context);
+        })
     }
 
     /// The graph in the DOT language.
@@ -194,8 +357,9 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         let nodes = self.nodes.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for handle in nodes.keys() {
-            NODES.remove(*handle);
+        for (handle, node) in std::mem::take(nodes) {
+            NODES.remove(handle);
+            destroy_within(&node);
         }
     }
 }
@@ -206,14 +370,34 @@ fn allocates(nodes: &Nodes) -> bool {
         .any(|node| matches!(node.kind, NodeKind::Allocate | NodeKind::Free))
 }
 
-/// A graph of these nodes; returns its handle.
-pub(crate) fn create(nodes: Nodes) -> usize {
-    let graph = Arc::<Graph>::default();
-    for (handle, node) in &nodes {
-        NODES.insert_at(*handle, graph.info(node, None));
+/// The handles of the graphs that are within a node, and its own.
+fn within(node: &Node) -> &[usize] {
+    match &node.params {
+        Params::Graph(graph) => std::slice::from_ref(graph),
+        Params::Conditional(conditional) => &conditional.graphs,
+        _ => &[],
     }
-    *lock(&graph.nodes) = nodes;
-    GRAPHS.insert(graph)
+}
+
+fn destroy_within(node: &Node) {
+    for graph in within(node) {
+        GRAPHS.remove(*graph);
+    }
+}
+
+/// An empty graph; returns its handle.
+pub(crate) fn create() -> usize {
+    GRAPHS.insert(Graph::within(Weak::new()))
+}
+
+/// An empty graph for a conditional node; returns its handle.
+pub(crate) fn create_within(outer: &Arc<Graph>) -> usize {
+    GRAPHS.insert(Graph::within(Arc::downgrade(outer)))
+}
+
+/// Frees the handle of a graph that no caller has.
+pub(crate) fn discard(graph: usize) {
+    GRAPHS.remove(graph);
 }
 
 pub(crate) fn find(graph: usize) -> Result<Arc<Graph>> {
@@ -229,11 +413,26 @@ pub(crate) fn destroy(graph: usize) -> Result {
     Ok(())
 }
 
+fn no_node() -> Failure {
+    Status::INVALID_VALUE.because("no node of a graph has this handle")
+}
+
 /// The kind of a node of a live graph.
 pub(crate) fn kind_of(node: usize) -> Result<NodeKind> {
     let info = NODES.get(node).filter(|info| info.graph.strong_count() > 0);
-    match info {
-        Some(info) => Ok(info.kind),
-        None => Err(Status::INVALID_VALUE.because("no node of a graph has this handle")),
-    }
+    Ok(info.ok_or_else(no_node)?.kind)
+}
+
+/// The live graph of a node.
+pub(crate) fn of_node(node: usize) -> Result<Arc<Graph>> {
+    context::working()?;
+    let info = NODES.get(node).ok_or_else(no_node)?;
+    info.graph.upgrade().ok_or_else(no_node)
+}
+
+/// A node of a live graph, as it is now.
+pub(crate) fn node(handle: usize) -> Result<Node> {
+    let graph = of_node(handle)?;
+    let node = graph.nodes().get(&handle).cloned();
+    node.ok_or_else(no_node)
 }

@@ -15,7 +15,8 @@ static EXECUTABLE: Handles<ExecutableGraph> = Handles::new();
 /// made of.
 pub(crate) struct ExecutableGraph {
     nodes: Mutex<Nodes>,
-    _instance: Arc<Instance>,
+    instance: Arc<Instance>,
+    pub(crate) flags: u64,
 }
 
 impl ExecutableGraph {
@@ -47,7 +48,7 @@ impl ExecutableGraph {
     /// Takes the work of another graph of the same shape. If the shapes differ, returns
     /// how, as `CU_GRAPH_EXEC_UPDATE_…`, and at which node.
     pub(crate) fn update(&self, graph: &Graph) -> std::result::Result<(), (c_uint, usize)> {
-        let new = graph.nodes().clone();
+        let new = graph.runnable();
         let mut nodes = self.nodes();
         difference(&nodes, &new)?;
         for (node, other) in nodes.values_mut().zip(new.into_values()) {
@@ -57,16 +58,22 @@ impl ExecutableGraph {
     }
 
     pub(crate) fn work(&self) -> Work {
-        all_of(&self.nodes())
+        let nodes = all_of(&self.nodes());
+        let instance = self.instance.clone();
+        Arc::new(move |context| {
+            instance.begin();
+            nodes(context);
+        })
     }
 }
 
 /// An executable graph of `graph`; returns its handle.
-pub(crate) fn instantiate(graph: &Graph, frees_on_launch: bool) -> Result<usize> {
-    let (nodes, instance) = graph.instantiate(frees_on_launch)?;
+pub(crate) fn instantiate(graph: &Graph, flags: u64) -> Result<usize> {
+    let (nodes, instance) = graph.instantiate()?;
     Ok(EXECUTABLE.insert(Arc::new(ExecutableGraph {
         nodes: Mutex::new(nodes),
-        _instance: instance,
+        instance,
+        flags,
     })))
 }
 

@@ -2,13 +2,15 @@
 //! node that allocates it up to the end of the graph and of what is made of it; the
 //! numbers that a device reports of it follow CUDA's rules.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::Context;
 use super::device::{self, MAX_DEVICES};
 use super::memory;
-use super::status::Result;
+use super::status::{Result, Status};
+use crate::memory::Purpose;
 use api::CUdevice;
 
 /// One allocation of a graph.
@@ -30,27 +32,37 @@ const RESERVED: usize = 2;
 static ATTRIBUTES: Mutex<[Attributes; MAX_DEVICES as usize]> =
     Mutex::new([[0; 4]; MAX_DEVICES as usize]);
 
+/// Allocations of graphs that live, by address.
+type Live = BTreeMap<u64, Weak<GraphAllocation>>;
+
+fn live() -> MutexGuard<'static, Live> {
+    static LIVE: Mutex<Live> = Mutex::new(Live::new());
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn all_attributes() -> MutexGuard<'static, [Attributes; MAX_DEVICES as usize]> {
     ATTRIBUTES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl GraphAllocation {
-    pub(crate) fn new(context: &Context, bytes: usize) -> Result<Arc<GraphAllocation>> {
-        Ok(Arc::new(GraphAllocation {
-            address: memory::allocate_for_graph(context, bytes)?,
+    pub(crate) fn new(
+        context: &Context,
+        bytes: usize,
+        purpose: Purpose,
+    ) -> Result<Arc<GraphAllocation>> {
+        let allocation = Arc::new(GraphAllocation {
+            address: memory::allocate_for_graph(context, bytes, purpose)?,
             bytes: bytes as u64,
             device: context.device() as usize,
             is_freed: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
-        }))
+        });
+        live().insert(allocation.address, Arc::downgrade(&allocation));
+        Ok(allocation)
     }
 
     pub(crate) fn address(&self) -> u64 {
         self.address
-    }
-
-    pub(crate) fn is_freed(&self) -> bool {
-        self.is_freed.load(Ordering::Acquire)
     }
 
     /// Sets whether a node frees it; returns whether one did before.
@@ -73,13 +85,48 @@ impl GraphAllocation {
     }
 }
 
-impl Drop for GraphAllocation {
-    fn drop(&mut self) {
-        if *self.is_used.get_mut() {
+impl GraphAllocation {
+    /// The memory is not in use any more; returns whether it was.
+    fn free(&self) -> bool {
+        let was_used = self.is_used.swap(false, Ordering::AcqRel);
+        if was_used {
             all_attributes()[self.device][USED] -= self.bytes;
         }
+        was_used
+    }
+}
+
+impl Drop for GraphAllocation {
+    fn drop(&mut self) {
+        live().remove(&self.address);
+        self.free();
         memory::free_of_graph(self.address);
     }
+}
+
+/// Whether memory of a graph begins at the address.
+pub(crate) fn is_live(address: u64) -> bool {
+    live().contains_key(&address)
+}
+
+/// Frees memory that a launch has allocated and its graph does not free. It stays in place
+/// for the next launch.
+pub(crate) fn free(address: u64) -> Result {
+    let found = live().get(&address).and_then(Weak::upgrade);
+    match found.is_some_and(|allocation| allocation.free()) {
+        true => Ok(()),
+        false => Err(Status::INVALID_VALUE.because(format!(
+            "{address:#x} is memory of a graph that no launch has allocated"
+        ))),
+    }
+}
+
+/// Sets a high-water mark to what it marks.
+pub(crate) fn reset_high(device: CUdevice, number: usize) -> Result {
+    device::check(device)?;
+    let attributes = &mut all_attributes()[device as usize];
+    attributes[number] = attributes[number - 1];
+    Ok(())
 }
 
 /// Releases what a device reserves beyond what is in use.

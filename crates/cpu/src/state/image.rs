@@ -1,5 +1,6 @@
 //! From the bytes that a caller passes to the image of a module.
 
+use std::borrow::Cow;
 use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::time::Instant;
@@ -9,6 +10,7 @@ use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
 use crate::blob::{self, BlobError, Image};
 use crate::compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, compile_image};
+use crate::merge;
 use ptx::ast::Version;
 use ptx::text_of;
 
@@ -102,6 +104,9 @@ fn compiled(bytes: &[u8], options: &mut Options) -> Result<Image> {
             .because("the image is neither PTX nor a binary of the CPU device"));
     }
     check_version(&text, options)?;
+    let linked =
+        merge::with_device_runtime(&text).map_err(|why| Status::INVALID_PTX.because(why))?;
+    let text = linked.map_or(text, Cow::Owned);
     let compiled = compile_image(&text, &CompileOptions::from_environment());
     let image = compiled.or_else(|error| Err(refused(&error, options)?))?;
     options.verbose(|| describe(&image))?;

@@ -5,14 +5,16 @@ use std::sync::{Arc, LazyLock};
 
 use super::context::Context;
 use super::device::{MAX_SHARED_OPTIN, engine};
+use super::handle;
 use super::library;
 use super::module::Function;
-use super::node::{NodeKind, Work};
+use super::node::{NodeKind, Params, Work};
 use super::status::{Failure, Result, Status};
 use super::stream;
 use super::user_pointer::UserPointer;
 use crate::abi::FaultKind;
 use crate::run::{Fault, Grid, LaunchConfig, ParamBlock};
+use api::CUDA_KERNEL_NODE_PARAMS_v2;
 
 /// `CU_LAUNCH_PARAM_…`: the keys of the list `extra`.
 const BUFFER_END: usize = 0;
@@ -106,13 +108,13 @@ fn buffered(kernel: &str, size: usize, extra: UserPointer<*mut c_void>) -> Resul
 
 /// Queues a launch of a function, or of a library's kernel, in a stream.
 pub(crate) fn launch(
-    function: usize,
+    handle: usize,
     config: LaunchConfig,
     stream: usize,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result {
-    let function = library::function(function)?;
+    let function = library::function(handle)?;
     let (context, stream) = stream::find(stream)?;
     if !Arc::ptr_eq(&function.context()?, &context) {
         return Err(
@@ -122,7 +124,26 @@ pub(crate) fn launch(
     let work = prepare(&function, config, params, extra)?;
     if stream.may_capture() {
         let work: Work = Arc::new(work);
-        if !stream.record(NodeKind::Kernel, || work.clone())? {
+        let LaunchConfig {
+            grid,
+            block,
+            shared_bytes,
+        } = config;
+        let params = Params::Kernel(CUDA_KERNEL_NODE_PARAMS_v2 {
+            func: handle::pointer(handle),
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: grid[2],
+            blockDimX: block[0],
+            blockDimY: block[1],
+            blockDimZ: block[2],
+            sharedMemBytes: shared_bytes,
+            kernelParams: std::ptr::null_mut(),
+            extra: std::ptr::null_mut(),
+            kern: std::ptr::null_mut(),
+            ctx: std::ptr::null_mut(),
+        });
+        if !stream.record_in(NodeKind::Kernel, |_| Ok((params, work.clone())))? {
             // The capture has ended meanwhile.
             stream.push(&context, move |context| work(context));
         }

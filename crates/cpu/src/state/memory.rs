@@ -97,8 +97,13 @@ pub(crate) fn allocate(
 
 /// Memory from a pool, for a context of the pool's device.
 pub(crate) fn allocate_from_pool(pool: usize, context: &Context, bytes: usize) -> Result<u64> {
-    pool::get(pool)?.allocate(context.device(), bytes, || {
-        allocate_from(pool, context, bytes, Purpose::Device, 0)
+    let found = pool::get(pool)?;
+    // In the order of a stream, nothing may be allocated.
+    let bytes = bytes.max(1);
+    // CU_MEM_ATTACH_GLOBAL
+    let flags = u32::from(found.place.0 == Purpose::Managed);
+    found.allocate(context.device(), bytes, || {
+        allocate_from(pool, context, bytes, found.place.0, flags)
     })
 }
 
@@ -126,8 +131,8 @@ fn allocate_from(
 const OF_GRAPH: usize = usize::MAX;
 
 /// Memory that a graph allocates and frees.
-pub(crate) fn allocate_for_graph(context: &Context, bytes: usize) -> Result<u64> {
-    allocate_from(OF_GRAPH, context, bytes, Purpose::Device, 0)
+pub(crate) fn allocate_for_graph(context: &Context, bytes: usize, purpose: Purpose) -> Result<u64> {
+    allocate_from(OF_GRAPH, context, bytes, purpose, 0)
 }
 
 /// Frees it after the graph and what was made of it are dropped.
@@ -138,17 +143,16 @@ pub(crate) fn free_of_graph(start: u64) {
     }
 }
 
-/// Removes the entry of an allocation of one of these purposes, so that it cannot be
+/// Removes the entry of an allocation of one of these purposes or of a pool, so that it cannot be
 /// freed twice; the caller frees its memory. Returns its pool and its bytes.
 pub(crate) fn remove(start: u64, purposes: &[Purpose]) -> Result<(usize, u64)> {
     let arena = arena()?;
-    let found = arena
-        .range_of(start)
-        .filter(|found| found.start == start && purposes.contains(&found.purpose));
+    let found = arena.range_of(start).filter(|found| found.start == start);
     let removed = found.and_then(|found| {
         let mut allocations = allocations();
         let pool = allocations.get(&start)?.pool;
-        if pool == OF_GRAPH {
+        // A pool's memory is freed like a device's, also where it is the host's.
+        if pool == OF_GRAPH || pool == 0 && !purposes.contains(&found.purpose) {
             return None;
         }
         allocations.remove(&start);

@@ -11,6 +11,7 @@
 
 pub(crate) mod array;
 pub(crate) mod capture;
+pub(crate) mod condition;
 pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;
@@ -41,6 +42,7 @@ pub(crate) mod status;
 pub(crate) mod stream;
 pub(crate) mod teardown;
 pub(crate) mod texture;
+pub(crate) mod user_object;
 pub(crate) mod user_pointer;
 pub(crate) mod value;
 pub(crate) mod virtual_memory;

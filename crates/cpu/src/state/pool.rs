@@ -1,26 +1,30 @@
 //! Memory pools. Freed memory goes back to the arena at once, where an access to it is
 //! found; a pool's reserve is a number that follows CUDA's rules.
 
+use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::device::{self, MAX_DEVICES};
+use super::device;
 use super::handle::Handles;
 use super::status::{Result, Status};
+use crate::memory::Purpose;
 use api::CUdevice;
 
 static POOLS: Handles<Pool> = Handles::new();
 
-/// Handles of the default and the current pool of each device; 0 before the first use.
-static OF_DEVICES: Mutex<[[usize; 2]; MAX_DEVICES as usize]> =
-    Mutex::new([[0; 2]; MAX_DEVICES as usize]);
+/// What a pool's memory is for, and of which device it is.
+pub(crate) type Place = (Purpose, CUdevice);
+
+/// Handles of the default and the current pool of each place.
+static OF_PLACES: Mutex<BTreeMap<Place, [usize; 2]>> = Mutex::new(BTreeMap::new());
 
 /// Whether something was freed since the last [`trim_all`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) struct Pool {
-    pub(crate) device: CUdevice,
+    pub(crate) place: Place,
     is_default: bool,
     state: Mutex<State>,
 }
@@ -40,9 +44,9 @@ pub(crate) struct State {
 }
 
 impl Pool {
-    fn insert(device: CUdevice, is_default: bool, max: u64) -> usize {
+    fn insert(place: Place, is_default: bool, max: u64) -> usize {
         POOLS.insert(Arc::new(Pool {
-            device,
+            place,
             is_default,
             state: Mutex::new(State {
                 reuse: [1; 3],
@@ -68,7 +72,7 @@ impl Pool {
         bytes: usize,
         allocate: impl FnOnce() -> Result<u64>,
     ) -> Result<u64> {
-        if self.device != device {
+        if self.place.0 == Purpose::Device && self.place.1 != device {
             return Err(Status::NOT_SUPPORTED
                 .because("a stream allocates from pools of its own device only"));
         }
@@ -97,8 +101,8 @@ impl State {
 }
 
 /// A pool of `max` bytes, or without a limit for 0; returns its handle.
-pub(crate) fn create(device: CUdevice, max: u64) -> usize {
-    Pool::insert(device, false, max)
+pub(crate) fn create(place: Place, max: u64) -> usize {
+    Pool::insert(place, false, max)
 }
 
 /// Frees the pool's handle, and the pool once its memory is freed.
@@ -107,9 +111,9 @@ pub(crate) fn destroy(handle: usize) -> Result {
     if pool.is_default {
         return Err(Status::INVALID_VALUE.because("a default pool is not destroyed"));
     }
-    let [default, current] = of_device(pool.device)?;
+    let [default, current] = of_place(pool.place)?;
     if current == handle {
-        set_current(pool.device, default);
+        set_current(pool.place, default);
     }
     let mut state = pool.state();
     state.destroyed = true;
@@ -120,20 +124,17 @@ pub(crate) fn destroy(handle: usize) -> Result {
     Ok(())
 }
 
-/// Handles of the default and the current pool of a device.
-pub(crate) fn of_device(device: CUdevice) -> Result<[usize; 2]> {
-    device::check(device)?;
-    let mut all = OF_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-    let pools = all.get_mut(device as usize).ok_or(Status::INVALID_DEVICE)?;
-    if pools[0] == 0 {
-        *pools = [Pool::insert(device, true, 0); 2];
-    }
-    Ok(*pools)
+/// Handles of the default and the current pool of a place.
+pub(crate) fn of_place(place: Place) -> Result<[usize; 2]> {
+    device::check(place.1)?;
+    let mut all = OF_PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = all.entry(place);
+    Ok(*pools.or_insert_with(|| [Pool::insert(place, true, 0); 2]))
 }
 
-pub(crate) fn set_current(device: CUdevice, handle: usize) {
-    let mut all = OF_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(pools) = all.get_mut(device as usize) {
+pub(crate) fn set_current(place: Place, handle: usize) {
+    let mut all = OF_PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(pools) = all.get_mut(&place) {
         pools[1] = handle;
     }
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::capture::CapturePoint;
 use super::context::{self, Context, StreamKind};
+use super::graph::Graph;
 use super::handle::{self, Handles};
-use super::node::{NodeKind, Nodes, Work};
+use super::node::{NodeKind, Params, Work};
 use super::queue::{Mark, Queue};
 use super::status::{Failure, Result, Status};
 use api::AttributeBits;
@@ -139,7 +140,13 @@ impl Stream {
     }
 
     /// Begins a capture that only this thread may end, or any thread.
-    pub(crate) fn begin_capture(&self, context: &Arc<Context>, any_thread: bool) -> Result {
+    /// It adds to a graph after these nodes, or makes one.
+    pub(crate) fn begin_capture(
+        &self,
+        context: &Arc<Context>,
+        any_thread: bool,
+        to: Option<(usize, Vec<usize>)>,
+    ) -> Result {
         if self.is_default() {
             return Err(
                 Status::STREAM_CAPTURE_UNSUPPORTED.because("the default stream cannot be captured")
@@ -149,12 +156,13 @@ impl Stream {
         if slot.is_some() {
             return Err(Status::ILLEGAL_STATE.because("the stream captures already"));
         }
-        self.start_capture(slot, CapturePoint::begin(context, self.id, any_thread));
+        let point = CapturePoint::begin(context, self.id, any_thread, to)?;
+        self.start_capture(slot, point);
         Ok(())
     }
 
-    /// Ends the capture that began in this stream; the nodes that it has made.
-    pub(crate) fn end_capture(&self) -> Result<Nodes> {
+    /// Ends the capture that began in this stream; the handle of its graph.
+    pub(crate) fn end_capture(&self) -> Result<usize> {
         let mut slot = self.capture();
         let point = slot
             .take()
@@ -168,12 +176,22 @@ impl Stream {
 
     /// Adds a node if the stream captures; returns whether it does.
     pub(crate) fn record(&self, kind: NodeKind, work: impl FnOnce() -> Work) -> Result<bool> {
+        self.record_in(kind, |_| Ok((Params::Unknown, work())))
+    }
+
+    /// The same, where the work depends on the graph.
+    pub(crate) fn record_in(
+        &self,
+        kind: NodeKind,
+        work: impl FnOnce(&Graph) -> Result<(Params, Work)>,
+    ) -> Result<bool> {
         let mut slot = self.capture();
         let Some(point) = slot.as_mut() else {
             return Ok(false);
         };
         point.capture.check()?;
-        point.add(kind, work());
+        let (params, work) = work(&point.capture.graph)?;
+        point.add(kind, params, work);
         Ok(true)
     }
 
