@@ -1,7 +1,7 @@
 //! What all functions have in common: their arguments are decoded, and their outcome
 //! becomes an error number.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use crate::error::{Code, Result};
 use crate::types::{Dim3, Extent, PitchedPointer};
@@ -123,7 +123,7 @@ impl<T> Argument for *const T {
 /// A stream among the arguments.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
-pub struct Stream(pub(crate) api::CUstream);
+pub struct Stream(pub api::CUstream);
 
 impl Argument for Stream {
     type Decoded = api::CUstream;
@@ -214,14 +214,6 @@ impl<T> Place<T> {
         T: Copy,
     {
         self.get().ok()
-    }
-}
-
-impl Place<c_char> {
-    /// A string of the caller's, for as long as the call lasts.
-    pub(crate) fn text<'a>(self) -> Result<&'a CStr> {
-        // SAFETY: not null, so a C string by the contract of `new`.
-        self.required().map(|text| unsafe { CStr::from_ptr(text) })
     }
 }
 

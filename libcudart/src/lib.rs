@@ -31,6 +31,7 @@ pub use array::*;
 pub use binary::*;
 pub use copy::*;
 pub use device::*;
+pub use entry::Stream;
 pub use error::*;
 pub use event::*;
 pub use execution::*;
