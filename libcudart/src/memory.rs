@@ -29,7 +29,12 @@ fn attribute<T: Default>(number: c_uint, address: u64) -> Result<T> {
 
 /// `CU_MEMORYTYPE_…` of an address that the driver knows: 1 the host's, 2 the device's.
 pub(crate) fn memory_type(address: u64) -> Option<c_uint> {
-    attribute(MEMORY_TYPE, address).ok()
+    let (mut number, mut kind) = (MEMORY_TYPE, 0);
+    let mut place = (&raw mut kind).cast::<c_void>();
+    // The plural form is no error for an address that the driver does not know.
+    let ask = || driver!(cuPointerGetAttributes(1, &mut number, &mut place, address));
+    ask().ok()?;
+    (kind != 0).then_some(kind)
 }
 
 fn pointer_attributes(address: u64) -> Result<PointerAttributes> {

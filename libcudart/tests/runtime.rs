@@ -118,6 +118,10 @@ fn a_registered_kernel_is_launched_as_nvcc_launches_it() {
             read
         };
         assert_eq!(get(), [42, 43, 44, 45]);
+        let mut attributes = FunctionAttributes::default();
+        assert_eq!(cudaFuncGetAttributes(&mut attributes, host), 0);
+        // CUB and Thrust choose their parameters by the PTX, not by the device.
+        assert_eq!((attributes.ptx_version, attributes.binary_version), (50, 90));
         let base = 100_u32;
         let symbol = variable.cast_const().cast();
         assert_eq!(cudaMemcpyToSymbol(symbol, (&raw const base).cast(), 4, 0, 1), 0);

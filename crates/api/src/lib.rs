@@ -339,7 +339,8 @@ impl Api {
     }
 
     /// The driver that a program finds, NVIDIA's or the CPU device under its names: opened
-    /// once a process and never closed. For code that is itself such a program.
+    /// once a process and never closed. For `libcudart`.
+    #[doc(hidden)]
     pub fn shared_library() -> Result<&'static Api, Error> {
         static FOUND: OnceLock<Result<Api, DriverMissing>> = OnceLock::new();
         FOUND
@@ -349,6 +350,7 @@ impl Api {
     }
 
     /// The driver's own `cuGetProcAddress_v2`, of a driver in a shared library.
+    #[doc(hidden)]
     pub fn get_proc_address(&self) -> Option<GetProcAddress> {
         self.get_proc_address
     }
@@ -447,6 +449,7 @@ fn open(take: impl Fn(&libloading::Library) -> Option<DriverKind>) -> Result<Api
 }
 
 /// `cuGetProcAddress_v2`
+#[doc(hidden)]
 pub type GetProcAddress =
     unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint) -> c_int;
 

@@ -1,6 +1,7 @@
 //! The PTX in a fatbin, the container that nvcc's compilers put images for several devices
 //! into.
 
+use std::borrow::Cow;
 use std::ffi::c_void;
 
 use ::image::{EntryKind, Image, ImageError, JitPolicy, Suffix, Target, open, select};
@@ -8,6 +9,7 @@ use ::image::{EntryKind, Image, ImageError, JitPolicy, Suffix, Target, open, sel
 use super::device::COMPUTE_CAPABILITY;
 use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
+use crate::merge::merge;
 
 /// The first bytes of a fatbin, and of the wrapper that nvcc's host code has around one.
 pub(crate) const MAGIC: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
@@ -20,11 +22,41 @@ pub(crate) const ADVICE: &str = "build with -gencode arch=compute_80,code=comput
 const HEADER: usize = 16;
 const MAX_BYTES: u64 = 1 << 32;
 
-/// The fatbin that a wrapper points to, after its magic and its version.
-pub(crate) fn wrapped(wrapper: UserPointer<c_void>) -> Result<UserPointer<c_void>> {
-    let fatbin = wrapper.cast::<*mut c_void>().follow(1)?;
-    match fatbin.bytes(MAGIC.len())? == MAGIC {
-        true => Ok(fatbin),
+/// The version of a wrapper that names the fatbins of separately compiled files, and the limit
+/// for their number.
+const LINKED: u32 = 2;
+const MAX_FILES: usize = 1 << 16;
+
+/// What a wrapper has: the fatbin that it points to, or the PTX of several files, linked.
+pub(crate) fn wrapped<'a>(wrapper: UserPointer<c_void>) -> Result<Cow<'a, [u8]>> {
+    let version = wrapper.cast::<u32>().get_at(1)?;
+    let pointers = wrapper.cast::<*mut c_void>();
+    let whole = bytes(fatbin(pointers.follow(1)?)?)?;
+    let files = pointers.follow(2)?.cast::<*mut c_void>();
+    // nvlink has put nothing into it if the files hold PTX alone.
+    if version != LINKED || files.is_null() || whole.len() > HEADER {
+        return Ok(whole.into());
+    }
+    let mut texts = Vec::new();
+    for index in 0..MAX_FILES {
+        let file = files.follow(index)?;
+        if file.is_null() {
+            break;
+        }
+        // nvlink adds NVIDIA's device runtime, of which there may be no PTX.
+        match ptx(bytes(fatbin(file)?)?) {
+            Err(failure) if failure.status == Status::NO_BINARY_FOR_GPU => {}
+            text => texts.push(text?),
+        }
+    }
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let linked = merge(&texts).map_err(|problem| Status::INVALID_PTX.because(problem))?;
+    Ok(linked.into_bytes().into())
+}
+
+fn fatbin(start: UserPointer<c_void>) -> Result<UserPointer<c_void>> {
+    match start.bytes(MAGIC.len())? == MAGIC {
+        true => Ok(start),
         false => Err(Status::INVALID_IMAGE.because("nvcc's wrapper holds no fatbin")),
     }
 }
@@ -121,6 +153,38 @@ mod tests {
     }
 
     #[test]
+    fn files_that_were_compiled_separately_are_linked() {
+        let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+        let mut uses = fatbin(
+            1,
+            80,
+            format!("{head}.extern .func f();\n.visible .entry k() {{ call f; ret; }}\n").as_bytes(),
+        );
+        let mut defines = fatbin(
+            1,
+            80,
+            format!("{head}.visible .func f() {{ ret; }}\n").as_bytes(),
+        );
+        let mut runtime = fatbin(2, 80, b"\x7fELF");
+        let mut empty = fatbin(1, 80, b"");
+        empty.truncate(HEADER);
+        empty[8..].fill(0);
+        let pointer = |bytes: &mut Vec<u8>| bytes.as_mut_ptr().expose_provenance() as u64;
+        let mut files = [&mut uses, &mut runtime, &mut defines].map(pointer).to_vec();
+        files.push(0);
+        let mut words = [
+            u64::from(u32::from_le_bytes(WRAPPER)) | u64::from(LINKED) << 32,
+            pointer(&mut empty),
+            files.as_mut_ptr().expose_provenance() as u64,
+        ];
+        // SAFETY: all of them outlive the call.
+        let wrapper = unsafe { UserPointer::new(words.as_mut_ptr().cast::<c_void>()) };
+        let text = wrapped(wrapper).unwrap();
+        let text = std::str::from_utf8(&text).unwrap();
+        assert!(text.contains(".entry k") && text.contains(".func f() {"), "{text}");
+    }
+
+    #[test]
     fn a_wrapper_leads_to_its_fatbin_and_no_further() {
         let mut image = fatbin(1, 80, b".version 8.0\n\0\0\0");
         let mut words = [
@@ -130,8 +194,7 @@ mod tests {
         ];
         // SAFETY: the wrapper and the fatbin outlive the calls.
         let wrapper = unsafe { UserPointer::new(words.as_mut_ptr().cast::<c_void>()) };
-        let found = bytes(wrapped(wrapper).unwrap()).unwrap();
-        assert_eq!(found.len(), 16 + 64 + 16);
+        assert_eq!(wrapped(wrapper).unwrap().len(), 16 + 64 + 16);
         image[0] = 0;
         assert_eq!(wrapped(wrapper).err().unwrap().status, Status::INVALID_IMAGE);
         words[1] = 0;

@@ -21,12 +21,12 @@ const ELF: [u8; 4] = *b"\x7fELF";
 /// binary of the CPU device up to the length in its header.
 pub(crate) fn load(image: UserPointer<c_void>, options: &mut Options) -> Result<Image> {
     let start = Instant::now();
-    let image = unbounded(image).and_then(|bytes| read(bytes, options));
+    let image = unbounded(image).and_then(|bytes| read(&bytes, options));
     options.finish(start.elapsed())?;
     image
 }
 
-fn unbounded<'a>(image: UserPointer<c_void>) -> Result<&'a [u8]> {
+fn unbounded<'a>(image: UserPointer<c_void>) -> Result<Cow<'a, [u8]>> {
     // A text may be shorter than the magic: no byte is read after its NUL.
     let starts_with = |magic: &[u8]| -> Result<bool> {
         for (index, byte) in magic.iter().enumerate() {
@@ -43,18 +43,18 @@ fn unbounded<'a>(image: UserPointer<c_void>) -> Result<&'a [u8]> {
                 what: "it states no length",
             })
         })?;
-        return image.bytes(length);
+        return Ok(image.bytes(length)?.into());
     }
     if starts_with(&ELF)? {
         return Err(foreign());
     }
     if starts_with(&fatbin::WRAPPER)? {
-        return fatbin::bytes(fatbin::wrapped(image)?);
+        return fatbin::wrapped(image);
     }
     if starts_with(&fatbin::MAGIC)? {
-        return fatbin::bytes(image);
+        return Ok(fatbin::bytes(image)?.into());
     }
-    Ok(image.cast::<c_char>().text()?.to_bytes())
+    Ok(image.cast::<c_char>().text()?.to_bytes().into())
 }
 
 /// Reads an image from a file.
