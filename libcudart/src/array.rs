@@ -32,7 +32,9 @@ pub(crate) fn format(channels: &Channels) -> Result<(c_uint, c_uint)> {
     let count = [x, y, z, w].iter().take_while(|bits| **bits != 0).count();
     let alike = [x, y, z, w][..count].iter().all(|bits| *bits == x);
     let rest_is_none = [x, y, z, w][count..].iter().all(|bits| *bits == 0);
-    let found = FORMATS.iter().find(|(_, bits, of)| (*bits, *of) == (x, kind));
+    let found = FORMATS
+        .iter()
+        .find(|(_, bits, of)| (*bits, *of) == (x, kind));
     match found {
         Some((format, ..)) if alike && rest_is_none && matches!(count, 1 | 2 | 4) => {
             Ok((*format, count as c_uint))
@@ -68,6 +70,12 @@ pub(crate) fn element_bytes(array: CUarray) -> Result<usize> {
     Ok(one * found.channels as usize)
 }
 
+/// Bytes of a row.
+pub(crate) fn row_bytes(array: CUarray) -> Result<usize> {
+    let width = descriptor(array)?.width;
+    Ok(width.saturating_mul(element_bytes(array)?))
+}
+
 fn described(channels: &Channels, extent: Extent, flags: c_uint) -> Result<Array3dDesc> {
     let (format, count) = format(channels)?;
     Ok(Array3dDesc {
@@ -85,7 +93,13 @@ fn described(channels: &Channels, extent: Extent, flags: c_uint) -> Result<Array
 /// # Safety
 /// It has no pointers.
 #[unsafe(no_mangle)]
-pub extern "C" fn cudaCreateChannelDesc(x: c_int, y: c_int, z: c_int, w: c_int, kind: c_uint) -> Channels {
+pub extern "C" fn cudaCreateChannelDesc(
+    x: c_int,
+    y: c_int,
+    z: c_int,
+    w: c_int,
+    kind: c_uint,
+) -> Channels {
     Channels { x, y, z, w, kind }
 }
 

@@ -63,7 +63,16 @@ impl Binary {
             let mut library = std::ptr::null_mut();
             let image = std::ptr::with_exposed_provenance::<c_void>(self.wrapper);
             let (numbers, values) = (std::ptr::null_mut(), std::ptr::null_mut());
-            driver!(cuLibraryLoadData(&mut library, image, numbers, values, 0, numbers, values, 0))?;
+            driver!(cuLibraryLoadData(
+                &mut library,
+                image,
+                numbers,
+                values,
+                0,
+                numbers,
+                values,
+                0
+            ))?;
             Ok(library.expose_provenance())
         };
         let library = *self.library.get_or_init(load);
@@ -74,7 +83,12 @@ impl Binary {
     fn variable(&self, name: &CStr) -> Result<(CUdeviceptr, usize)> {
         let (mut address, mut bytes) = (0, 0);
         let library = self.library()?;
-        driver!(cuLibraryGetGlobal(&mut address, &mut bytes, library, name.as_ptr()))?;
+        driver!(cuLibraryGetGlobal(
+            &mut address,
+            &mut bytes,
+            library,
+            name.as_ptr()
+        ))?;
         Ok((address, bytes))
     }
 
@@ -103,7 +117,13 @@ impl Kernel {
         let mut kernel = std::ptr::null_mut();
         driver!(cuLibraryGetKernel(&mut kernel, library, self.name.as_ptr()))
             // The fatbin has code for other devices only, or none of this kernel.
-            .map_err(|code| if code == Code::NOT_FOUND { Code::INVALID_FUNCTION } else { code })?;
+            .map_err(|code| {
+                if code == Code::NOT_FOUND {
+                    Code::INVALID_FUNCTION
+                } else {
+                    code
+                }
+            })?;
         self.binary.place_managed()?;
         know(kernel);
         let _ = self.handle.set(kernel.expose_provenance()); // another thread found the same
@@ -152,8 +172,14 @@ pub(crate) fn symbol(symbol: Place<c_void>) -> Result<(CUdeviceptr, usize)> {
 fn managed_symbol(address: CUdeviceptr) -> Option<(CUdeviceptr, usize)> {
     let binaries: Vec<_> = registered().binaries.values().cloned().collect();
     binaries.iter().find_map(|binary| {
-        let managed = binary.managed.lock().unwrap_or_else(PoisonError::into_inner);
-        let names: Vec<_> = managed.iter().map(|variable| variable.name.clone()).collect();
+        let managed = binary
+            .managed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let names: Vec<_> = managed
+            .iter()
+            .map(|variable| variable.name.clone())
+            .collect();
         drop(managed);
         let found = names.iter().filter_map(|name| binary.variable(name).ok());
         found.into_iter().find(|(start, _)| *start == address)
@@ -201,8 +227,12 @@ pub extern "C" fn __cudaUnregisterFatBinary(handle: *mut *mut c_void) {
         return;
     };
     let mut registered = registered();
-    registered.kernels.retain(|_, kernel| !Arc::ptr_eq(&kernel.binary, &removed));
-    registered.variables.retain(|_, variable| !Arc::ptr_eq(&variable.binary, &removed));
+    registered
+        .kernels
+        .retain(|_, kernel| !Arc::ptr_eq(&kernel.binary, &removed));
+    registered
+        .variables
+        .retain(|_, variable| !Arc::ptr_eq(&variable.binary, &removed));
     // The library stays loaded: launches of it may be queued.
 }
 
@@ -257,7 +287,9 @@ pub unsafe extern "C" fn __cudaRegisterVar(
         name: unsafe { name(device_name) },
         bytes,
     };
-    registered().variables.insert(host_variable.addr(), variable);
+    registered()
+        .variables
+        .insert(host_variable.addr(), variable);
 }
 
 /// Registers a managed variable, whose address host code reads from a pointer.
@@ -282,7 +314,10 @@ pub unsafe extern "C" fn __cudaRegisterManagedVar(
         // SAFETY: a C string, by the caller's word.
         name: unsafe { name(device_name) },
     };
-    let mut managed = binary.managed.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut managed = binary
+        .managed
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     managed.push(variable);
 }
 

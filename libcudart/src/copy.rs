@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use api::{CUDA_MEMCPY3D, CUarray, CUstream};
 use cudarc::driver::sys::CUmemorytype;
 
-use crate::array::element_bytes;
+use crate::array::{element_bytes, row_bytes};
 use crate::binary::symbol;
 use crate::context::{primary, ready};
 use crate::entry::{Place, Stream, driver, entries};
@@ -56,14 +56,27 @@ fn params(from: End, from_at: Extent, to: End, to_at: Extent, extent: Extent) ->
     let host = |address: u64| std::ptr::with_exposed_provenance_mut::<c_void>(address as usize);
     let kind = |end: End| match end {
         End::Array(_) => CU_MEMORYTYPE_ARRAY,
-        End::Rows { is_device: true, .. } => CU_MEMORYTYPE_DEVICE,
+        End::Rows {
+            is_device: true, ..
+        } => CU_MEMORYTYPE_DEVICE,
         End::Rows { .. } => CU_MEMORYTYPE_HOST,
     };
     // Where an end is, how far apart its rows are, and how many a slice has.
     let place = |end: End| match end {
         End::Array(array) => (std::ptr::null_mut(), 0, array, 0, 0),
-        End::Rows { address, pitch, height, is_device } => match is_device {
-            true => (std::ptr::null_mut(), address, std::ptr::null_mut(), pitch, height),
+        End::Rows {
+            address,
+            pitch,
+            height,
+            is_device,
+        } => match is_device {
+            true => (
+                std::ptr::null_mut(),
+                address,
+                std::ptr::null_mut(),
+                pitch,
+                height,
+            ),
             false => (host(address), 0, std::ptr::null_mut(), pitch, height),
         },
     };
@@ -121,9 +134,19 @@ fn run(params: &CUDA_MEMCPY3D, stream: CUstream) -> Result {
 }
 
 /// The driver's form of a copy of bytes.
-pub(crate) fn of_bytes(target: u64, source: u64, bytes: usize, kind: c_uint) -> Result<CUDA_MEMCPY3D> {
+pub(crate) fn of_bytes(
+    target: u64,
+    source: u64,
+    bytes: usize,
+    kind: c_uint,
+) -> Result<CUDA_MEMCPY3D> {
     let [from_device, to_device] = sides(kind, source, target)?;
-    let end = |address, is_device| End::Rows { address, pitch: bytes, height: 1, is_device };
+    let end = |address, is_device| End::Rows {
+        address,
+        pitch: bytes,
+        height: 1,
+        is_device,
+    };
     let (from, to) = (end(source, from_device), end(target, to_device));
     Ok(params(from, START, to, START, rows(bytes, 1)))
 }
@@ -146,7 +169,14 @@ fn wait(stream: CUstream) -> Result {
 }
 
 /// A rectangle of bytes.
-fn rectangle(from: End, from_at: Extent, to: End, to_at: Extent, size: Extent, stream: CUstream) -> Result {
+fn rectangle(
+    from: End,
+    from_at: Extent,
+    to: End,
+    to_at: Extent,
+    size: Extent,
+    stream: CUstream,
+) -> Result {
     ready()?;
     run(&params(from, from_at, to, to_at, size), stream)
 }
@@ -168,7 +198,10 @@ fn linear(
         height: size.height,
         is_device,
     };
-    let (from, to) = (end(source, source_pitch, from_device), end(target, target_pitch, to_device));
+    let (from, to) = (
+        end(source, source_pitch, from_device),
+        end(target, target_pitch, to_device),
+    );
     rectangle(from, START, to, START, size, stream)
 }
 
@@ -204,7 +237,11 @@ pub(crate) fn of_params(copy: &Copy3dParams) -> Result<CUDA_MEMCPY3D> {
     };
     // Elements of an array, but bytes of linear memory.
     let position = |at: Extent, array: CUarray| Extent {
-        width: if array.is_null() { at.width } else { at.width.saturating_mul(element) },
+        width: if array.is_null() {
+            at.width
+        } else {
+            at.width.saturating_mul(element)
+        },
         ..at
     };
     let extent = Extent {
@@ -233,12 +270,22 @@ fn fill_rows(address: u64, pitch: usize, value: c_int, size: Extent, stream: CUs
     if size.width == 0 || size.height == 0 {
         return Ok(());
     }
-    driver!(cuMemsetD2D8Async(address, pitch, value as u8, size.width, size.height, stream))
+    driver!(cuMemsetD2D8Async(
+        address,
+        pitch,
+        value as u8,
+        size.width,
+        size.height,
+        stream
+    ))
 }
 
 /// Slices follow each other as the pointer's height says.
 fn fill_slices(target: PitchedPointer, value: c_int, extent: Extent, stream: CUstream) -> Result {
-    let slice = target.pitch.checked_mul(target.height).ok_or(Code::INVALID_VALUE)?;
+    let slice = target
+        .pitch
+        .checked_mul(target.height)
+        .ok_or(Code::INVALID_VALUE)?;
     for index in 0..extent.depth {
         let offset = slice.checked_mul(index).ok_or(Code::INVALID_VALUE)?;
         let start = (target.start.addr() as u64).wrapping_add(offset as u64);
@@ -256,20 +303,42 @@ pub(crate) fn within_symbol(variable: Place<c_void>, offset: usize, bytes: usize
     }
 }
 
-fn to_symbol(variable: Place<c_void>, source: u64, bytes: usize, offset: usize, kind: c_uint, stream: CUstream) -> Result {
+fn to_symbol(
+    variable: Place<c_void>,
+    source: u64,
+    bytes: usize,
+    offset: usize,
+    kind: c_uint,
+    stream: CUstream,
+) -> Result {
     match kind {
-        HOST_TO_DEVICE | DEVICE_TO_DEVICE | DEFAULT => {
-            copy(within_symbol(variable, offset, bytes)?, source, bytes, kind, stream)
-        }
+        HOST_TO_DEVICE | DEVICE_TO_DEVICE | DEFAULT => copy(
+            within_symbol(variable, offset, bytes)?,
+            source,
+            bytes,
+            kind,
+            stream,
+        ),
         _ => Err(Code::INVALID_DIRECTION),
     }
 }
 
-fn from_symbol(target: u64, variable: Place<c_void>, bytes: usize, offset: usize, kind: c_uint, stream: CUstream) -> Result {
+fn from_symbol(
+    target: u64,
+    variable: Place<c_void>,
+    bytes: usize,
+    offset: usize,
+    kind: c_uint,
+    stream: CUstream,
+) -> Result {
     match kind {
-        DEVICE_TO_HOST | DEVICE_TO_DEVICE | DEFAULT => {
-            copy(target, within_symbol(variable, offset, bytes)?, bytes, kind, stream)
-        }
+        DEVICE_TO_HOST | DEVICE_TO_DEVICE | DEFAULT => copy(
+            target,
+            within_symbol(variable, offset, bytes)?,
+            bytes,
+            kind,
+            stream,
+        ),
         _ => Err(Code::INVALID_DIRECTION),
     }
 }
@@ -281,6 +350,39 @@ fn at(x: usize, y: usize) -> Extent {
         height: y,
         depth: 0,
     }
+}
+
+/// A rectangle of an array, and where its bytes are in what is copied.
+struct Piece {
+    offset: usize,
+    at: Extent,
+    size: Extent,
+}
+
+/// The rectangles that bytes fill in the order of an array's rows: the rest of a row, whole
+/// rows, and the start of a row.
+fn pieces(array: CUarray, [mut x, mut y]: [usize; 2], bytes: usize) -> Result<Vec<Piece>> {
+    let row = row_bytes(array)?;
+    if row == 0 || x >= row {
+        return Err(Code::INVALID_VALUE);
+    }
+    let mut pieces = Vec::new();
+    let mut offset = 0;
+    while offset < bytes {
+        let left = bytes - offset;
+        let size = match x == 0 && left >= row {
+            true => rows(row, left / row),
+            false => rows(left.min(row - x), 1),
+        };
+        pieces.push(Piece {
+            offset,
+            at: at(x, y),
+            size,
+        });
+        offset += size.width * size.height;
+        (x, y) = (0, y.saturating_add(size.height));
+    }
+    Ok(pieces)
 }
 
 entries! {
@@ -357,17 +459,25 @@ entries! {
 
     /// Copies bytes into an array, in the order of its rows.
     fn cudaMemcpyToArray / cudaMemcpyToArray_ptds(array: CUarray, x: usize, y: usize, source: *const c_void, bytes: usize, kind: c_uint) in stream {
+        ready()?;
         let [is_device, _] = sides(kind, source.addr(), 0)?;
-        let from = beside_array(source.addr(), bytes, rows(bytes, 1), is_device);
-        rectangle(from, START, End::Array(array.ptr()), at(x, y), rows(bytes, 1), stream)?;
+        for piece in pieces(array.ptr(), [x, y], bytes)? {
+            let start = source.addr().wrapping_add(piece.offset as u64);
+            let from = beside_array(start, piece.size.width, piece.size, is_device);
+            rectangle(from, START, End::Array(array.ptr()), piece.at, piece.size, stream)?;
+        }
         wait(stream)
     }
 
     /// Copies bytes out of an array.
     fn cudaMemcpyFromArray / cudaMemcpyFromArray_ptds(target: *mut c_void, array: CUarray, x: usize, y: usize, bytes: usize, kind: c_uint) in stream {
+        ready()?;
         let [_, is_device] = sides(kind, 0, target.addr())?;
-        let to = beside_array(target.addr(), bytes, rows(bytes, 1), is_device);
-        rectangle(End::Array(array.ptr()), at(x, y), to, START, rows(bytes, 1), stream)?;
+        for piece in pieces(array.ptr(), [x, y], bytes)? {
+            let start = target.addr().wrapping_add(piece.offset as u64);
+            let to = beside_array(start, piece.size.width, piece.size, is_device);
+            rectangle(End::Array(array.ptr()), piece.at, to, START, piece.size, stream)?;
+        }
         wait(stream)
     }
 

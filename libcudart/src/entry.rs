@@ -205,7 +205,8 @@ impl<T> Place<T> {
         T: Copy,
     {
         // SAFETY: not null, so good for the read by the contract of `new`.
-        self.required().map(|place| unsafe { place.read_unaligned() })
+        self.required()
+            .map(|place| unsafe { place.read_unaligned() })
     }
 
     /// The same, `None` for null.

@@ -106,8 +106,14 @@ const TEXTS: &[(c_int, &CStr)] = &[
     (18, c"invalid texture reference"),
     (20, c"invalid channel descriptor"),
     (21, c"invalid copy direction for memcpy"),
-    (35, c"CUDA driver version is insufficient for CUDA runtime version"),
-    (36, c"API call is not supported in the installed CUDA driver"),
+    (
+        35,
+        c"CUDA driver version is insufficient for CUDA runtime version",
+    ),
+    (
+        36,
+        c"API call is not supported in the installed CUDA driver",
+    ),
     (37, c"invalid surface reference"),
     (49, c"incompatible driver context"),
     (52, c"__global__ function call is not configured"),

@@ -72,9 +72,7 @@ fn is_impossible(grid: Dim3, block: Dim3) -> Result<bool> {
 /// The error of a launch.
 fn launched(result: Result, grid: Dim3, block: Dim3) -> Result {
     match result {
-        Err(Code::INVALID_VALUE) if is_impossible(grid, block)? => {
-            Err(Code::INVALID_CONFIGURATION)
-        }
+        Err(Code::INVALID_VALUE) if is_impossible(grid, block)? => Err(Code::INVALID_CONFIGURATION),
         result => result,
     }
 }
@@ -98,7 +96,17 @@ fn launch(
             function, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream, arguments
         )),
         false => driver!(cuLaunchKernel(
-            function, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream, arguments, std::ptr::null_mut()
+            function,
+            g.x,
+            g.y,
+            g.z,
+            b.x,
+            b.y,
+            b.z,
+            shared,
+            stream,
+            arguments,
+            std::ptr::null_mut()
         )),
     };
     launched(result, g, b)

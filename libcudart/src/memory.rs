@@ -23,7 +23,11 @@ const MANAGED: c_uint = 3;
 /// What an attribute of a pointer is; `T` is what the driver writes.
 fn attribute<T: Default>(number: c_uint, address: u64) -> Result<T> {
     let mut value = T::default();
-    driver!(cuPointerGetAttribute((&raw mut value).cast(), number, address))?;
+    driver!(cuPointerGetAttribute(
+        (&raw mut value).cast(),
+        number,
+        address
+    ))?;
     Ok(value)
 }
 
@@ -61,7 +65,13 @@ fn pointer_attributes(address: u64) -> Result<PointerAttributes> {
 /// Rows of `width` bytes, and how far apart they are.
 fn pitched(width: usize, rows: usize) -> Result<(u64, usize)> {
     let (mut address, mut pitch) = (0, 0);
-    driver!(cuMemAllocPitch_v2(&mut address, &mut pitch, width, rows, 16))?;
+    driver!(cuMemAllocPitch_v2(
+        &mut address,
+        &mut pitch,
+        width,
+        rows,
+        16
+    ))?;
     Ok((address, pitch))
 }
 

@@ -96,7 +96,16 @@ fn a_registered_kernel_is_launched_as_nvcc_launches_it() {
     let host = std::ptr::from_ref(&HOST).cast::<c_void>();
     // SAFETY: arguments as CUDA's documentation asks for; the kernel writes 4 words.
     unsafe {
-        __cudaRegisterVar(binary, variable.cast(), null_mut(), c"base".as_ptr(), 0, 4, 0, 1);
+        __cudaRegisterVar(
+            binary,
+            variable.cast(),
+            null_mut(),
+            c"base".as_ptr(),
+            0,
+            4,
+            0,
+            1,
+        );
         let (mut data, mut by) = (null_mut::<c_void>(), 2_u32);
         assert_eq!(cudaMalloc(&mut data, 16), 0);
         let block = Dim3 { x: 4, ..ONE };
@@ -104,14 +113,23 @@ fn a_registered_kernel_is_launched_as_nvcc_launches_it() {
         let (mut g, mut b, mut shared) = (ONE, ONE, 9);
         let (mut stream, mut handle) = (dangling_mut::<c_void>(), null_mut());
         let place = (&raw mut stream).cast();
-        assert_eq!(__cudaPopCallConfiguration(&mut g, &mut b, &mut shared, place), 0);
+        assert_eq!(
+            __cudaPopCallConfiguration(&mut g, &mut b, &mut shared, place),
+            0
+        );
         assert_eq!((b, shared, stream.is_null()), (block, 0, true));
-        assert_eq!(__cudaPopCallConfiguration(&mut g, &mut b, &mut shared, place), 52);
+        assert_eq!(
+            __cudaPopCallConfiguration(&mut g, &mut b, &mut shared, place),
+            52
+        );
         assert_eq!(__cudaGetKernel(&mut handle, host), 0);
         let mut args = [(&raw mut data).cast(), (&raw mut by).cast::<c_void>()];
         let stream = Stream(null_mut());
         let kernel = handle.cast();
-        assert_eq!(__cudaLaunchKernel(kernel, ONE, block, args.as_mut_ptr(), 0, stream), 0);
+        assert_eq!(
+            __cudaLaunchKernel(kernel, ONE, block, args.as_mut_ptr(), 0, stream),
+            0
+        );
         let mut read = [0_u32; 4];
         let mut get = || {
             assert_eq!(cudaMemcpy(read.as_mut_ptr().cast(), data, 16, 2), 0);
@@ -121,20 +139,45 @@ fn a_registered_kernel_is_launched_as_nvcc_launches_it() {
         let mut attributes = FunctionAttributes::default();
         assert_eq!(cudaFuncGetAttributes(&mut attributes, host), 0);
         // CUB and Thrust choose their parameters by the PTX, not by the device.
-        assert_eq!((attributes.ptx_version, attributes.binary_version), (50, 90));
+        assert_eq!(
+            (attributes.ptx_version, attributes.binary_version),
+            (50, 90)
+        );
         let base = 100_u32;
         let symbol = variable.cast_const().cast();
-        assert_eq!(cudaMemcpyToSymbol(symbol, (&raw const base).cast(), 4, 0, 1), 0);
-        assert_eq!(cudaLaunchKernel(host, ONE, block, args.as_mut_ptr(), 0, stream), 0);
+        assert_eq!(
+            cudaMemcpyToSymbol(symbol, (&raw const base).cast(), 4, 0, 1),
+            0
+        );
+        assert_eq!(
+            cudaLaunchKernel(host, ONE, block, args.as_mut_ptr(), 0, stream),
+            0
+        );
         assert_eq!(get(), [102, 103, 104, 105]);
-        assert_eq!(cudaMemcpyToSymbol(symbol, (&raw const base).cast(), 4, 1, 1), 1);
+        assert_eq!(
+            cudaMemcpyToSymbol(symbol, (&raw const base).cast(), 4, 1, 1),
+            1
+        );
         // Blocks that no device runs.
         let large = Dim3 { x: 1 << 20, ..ONE };
-        assert_eq!(cudaLaunchKernel(host, ONE, large, args.as_mut_ptr(), 0, stream), 9);
-        assert_eq!((cudaPeekAtLastError(), cudaGetLastError(), cudaGetLastError()), (9, 9, 0));
+        assert_eq!(
+            cudaLaunchKernel(host, ONE, large, args.as_mut_ptr(), 0, stream),
+            9
+        );
+        assert_eq!(
+            (
+                cudaPeekAtLastError(),
+                cudaGetLastError(),
+                cudaGetLastError()
+            ),
+            (9, 9, 0)
+        );
         assert_eq!(cudaFree(data), 0);
         __cudaUnregisterFatBinary(binary);
-        assert_eq!(cudaLaunchKernel(host, ONE, ONE, args.as_mut_ptr(), 0, stream), 98);
+        assert_eq!(
+            cudaLaunchKernel(host, ONE, ONE, args.as_mut_ptr(), 0, stream),
+            98
+        );
         cudaGetLastError();
     }
 }
@@ -185,7 +228,16 @@ fn null_freed_and_foreign_arguments_are_errors() {
             cudaFree(foreign),
             cudaFreeHost(foreign),
             cudaHostRegister(null_mut(), 8, 0),
-            cudaLibraryLoadData(null_mut(), null(), null_mut(), null_mut(), 0, null_mut(), null_mut(), 0),
+            cudaLibraryLoadData(
+                null_mut(),
+                null(),
+                null_mut(),
+                null_mut(),
+                0,
+                null_mut(),
+                null_mut(),
+                0,
+            ),
             cudaPointerGetAttributes(null_mut(), null()),
         ] {
             assert_eq!(code, 1);

@@ -36,5 +36,14 @@ int main() {
     std::vector<uchar4> raw(n * n);
     CHECK(cudaMemcpy2DFromArray(raw.data(), n * 4, array, 0, 0, n * 4, n, cudaMemcpyDeviceToHost));
     EXPECT(raw[5 * n + 7].x == 7 && raw[5 * n + 7].y == 5 && raw[5 * n + 7].w == 255);
+    // Bytes in the order of the rows: the end of one, whole ones, the start of another.
+    std::vector<unsigned char> bytes(100 + 2 * n * 4 + 20), back(bytes.size());
+    for (size_t i = 0; i < bytes.size(); i++)
+        bytes[i] = i % 199;
+    CHECK(cudaMemcpyToArray(array, n * 4 - 100, 3, bytes.data(), bytes.size(), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpyFromArray(back.data(), array, n * 4 - 100, 3, back.size(), cudaMemcpyDeviceToHost));
+    EXPECT(back == bytes);
+    CHECK(cudaMemcpy2DFromArray(raw.data(), n * 4, array, 0, 0, n * 4, n, cudaMemcpyDeviceToHost));
+    EXPECT(raw[4 * n].x == 100 && raw[6 * n + 4].w == (356 + 19) % 199 && raw[6 * n + 5].x == 5);
     CHECK(cudaDestroySurfaceObject(surface));
 }

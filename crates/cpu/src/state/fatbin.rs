@@ -16,7 +16,8 @@ pub(crate) const MAGIC: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
 pub(crate) const WRAPPER: [u8; 4] = 0x4662_43b1_u32.to_le_bytes();
 
 /// What to do about code for GPUs alone.
-pub(crate) const ADVICE: &str = "build with -gencode arch=compute_80,code=compute_80, which adds PTX";
+pub(crate) const ADVICE: &str =
+    "build with -gencode arch=compute_80,code=compute_80, which adds PTX";
 
 /// Bytes of a fatbin's header, and the limit for the whole.
 const HEADER: usize = 16;
@@ -111,8 +112,9 @@ fn without_ptx(fatbin: &::image::Fatbin<'_>, device: Target) -> Failure {
         true => "nothing".to_owned(),
         false => held.join(", "),
     };
-    let detail =
-        format!("the fatbin has no PTX for {device} or an earlier device: it holds {held}; {ADVICE}");
+    let detail = format!(
+        "the fatbin has no PTX for {device} or an earlier device: it holds {held}; {ADVICE}"
+    );
     Status::NO_BINARY_FOR_GPU.because(detail)
 }
 
@@ -143,12 +145,19 @@ mod tests {
     #[test]
     fn the_ptx_is_found_and_its_absence_explained() {
         let text = b".version 8.0\n.target sm_80\n.address_size 64\n\0\0\0";
-        assert!(ptx(&fatbin(1, 80, text)).unwrap().starts_with(".version 8.0"));
+        assert!(
+            ptx(&fatbin(1, 80, text))
+                .unwrap()
+                .starts_with(".version 8.0")
+        );
         for (kind, target, held) in [(2, 90, "cubin for sm_90"), (1, 100, "ptx for sm_100")] {
             let failure = ptx(&fatbin(kind, target, text)).unwrap_err();
             assert_eq!(failure.status, Status::NO_BINARY_FOR_GPU);
             let detail = failure.detail.unwrap();
-            assert!(detail.contains(held) && detail.ends_with(ADVICE), "{detail}");
+            assert!(
+                detail.contains(held) && detail.ends_with(ADVICE),
+                "{detail}"
+            );
         }
     }
 
@@ -158,7 +167,8 @@ mod tests {
         let mut uses = fatbin(
             1,
             80,
-            format!("{head}.extern .func f();\n.visible .entry k() {{ call f; ret; }}\n").as_bytes(),
+            format!("{head}.extern .func f();\n.visible .entry k() {{ call f; ret; }}\n")
+                .as_bytes(),
         );
         let mut defines = fatbin(
             1,
@@ -170,7 +180,9 @@ mod tests {
         empty.truncate(HEADER);
         empty[8..].fill(0);
         let pointer = |bytes: &mut Vec<u8>| bytes.as_mut_ptr().expose_provenance() as u64;
-        let mut files = [&mut uses, &mut runtime, &mut defines].map(pointer).to_vec();
+        let mut files = [&mut uses, &mut runtime, &mut defines]
+            .map(pointer)
+            .to_vec();
         files.push(0);
         let mut words = [
             u64::from(u32::from_le_bytes(WRAPPER)) | u64::from(LINKED) << 32,
@@ -181,7 +193,10 @@ mod tests {
         let wrapper = unsafe { UserPointer::new(words.as_mut_ptr().cast::<c_void>()) };
         let text = wrapped(wrapper).unwrap();
         let text = std::str::from_utf8(&text).unwrap();
-        assert!(text.contains(".entry k") && text.contains(".func f() {"), "{text}");
+        assert!(
+            text.contains(".entry k") && text.contains(".func f() {"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -196,10 +211,16 @@ mod tests {
         let wrapper = unsafe { UserPointer::new(words.as_mut_ptr().cast::<c_void>()) };
         assert_eq!(wrapped(wrapper).unwrap().len(), 16 + 64 + 16);
         image[0] = 0;
-        assert_eq!(wrapped(wrapper).err().unwrap().status, Status::INVALID_IMAGE);
+        assert_eq!(
+            wrapped(wrapper).err().unwrap().status,
+            Status::INVALID_IMAGE
+        );
         words[1] = 0;
         // SAFETY: as above.
         let wrapper = unsafe { UserPointer::new(words.as_mut_ptr().cast::<c_void>()) };
-        assert_eq!(wrapped(wrapper).err().unwrap().status, Status::INVALID_VALUE);
+        assert_eq!(
+            wrapped(wrapper).err().unwrap().status,
+            Status::INVALID_VALUE
+        );
     }
 }

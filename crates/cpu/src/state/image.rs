@@ -164,8 +164,10 @@ fn describe(image: &Image) -> String {
 }
 
 fn foreign() -> Failure {
-    Status::NO_BINARY_FOR_GPU
-        .because(format!("the image is a cubin, which a GPU runs and the CPU device does not: {}", fatbin::ADVICE))
+    Status::NO_BINARY_FOR_GPU.because(format!(
+        "the image is a cubin, which a GPU runs and the CPU device does not: {}",
+        fatbin::ADVICE
+    ))
 }
 
 fn bad_blob(error: &BlobError) -> Failure {
