@@ -36,7 +36,7 @@ pub(crate) fn memory_type(address: u64) -> Option<c_uint> {
     let (mut number, mut kind) = (MEMORY_TYPE, 0);
     let mut place = (&raw mut kind).cast::<c_void>();
     // The plural form is no error for an address that the driver does not know.
-    let ask = || driver!(cuPointerGetAttributes(1, &mut number, &mut place, address));
+    let mut ask = || driver!(cuPointerGetAttributes(1, &mut number, &mut place, address));
     ask().ok()?;
     (kind != 0).then_some(kind)
 }
