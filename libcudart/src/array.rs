@@ -89,9 +89,6 @@ fn described(channels: &Channels, extent: Extent, flags: c_uint) -> Result<Array
 }
 
 /// What the channels of an element are.
-///
-/// # Safety
-/// It has no pointers.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaCreateChannelDesc(
     x: c_int,

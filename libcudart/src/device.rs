@@ -261,7 +261,8 @@ entries! {
         flags: u64,
         status: *mut c_uint,
     ) {
-        (symbol.required()?, address.required()?);
+        symbol.required()?;
+        address.required()?;
         let get = api()?.get_proc_address().ok_or(Code::NOT_SUPPORTED)?;
         let version = c_int::try_from(version).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the caller's name and places, and the driver's own entry.

@@ -91,7 +91,8 @@ entries! {
     /// Device memory for rows.
     fn cudaMallocPitch(address: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) {
         ready()?;
-        (address.required()?, pitch.required()?);
+        address.required()?;
+        pitch.required()?;
         let (allocated, bytes) = pitched(width, height)?;
         address.put_address(allocated)?;
         pitch.put(bytes)
