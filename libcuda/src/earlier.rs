@@ -26,10 +26,10 @@ macro_rules! earlier {
         )*
 
         pub(super) fn exports() -> impl Iterator<Item = Export> {
-            let same = [$( Export { base: stringify!($name), since: $since, address: $name as *const c_void } ),*];
+            let same = [$( Export { base: stringify!($name), since: $since, address: $name as *const c_void, per_thread: None } ),*];
             let of_kernel_nodes = [
-                Export { base: "cuGraphAddKernelNode", since: 10000, address: cuGraphAddKernelNode as *const c_void },
-                Export { base: "cuGraphExecKernelNodeSetParams", since: 10010, address: cuGraphExecKernelNodeSetParams as *const c_void },
+                Export { base: "cuGraphAddKernelNode", since: 10000, address: cuGraphAddKernelNode as *const c_void, per_thread: None },
+                Export { base: "cuGraphExecKernelNodeSetParams", since: 10010, address: cuGraphExecKernelNodeSetParams as *const c_void, per_thread: None },
             ];
             same.into_iter().chain(of_kernel_nodes)
         }

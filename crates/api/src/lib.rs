@@ -300,20 +300,26 @@ macro_rules! driver_table {
         #[derive(Clone)]
         pub struct Api {
             kind: DriverKind,
+            get_proc_address: Option<GetProcAddress>,
             $( $(#[$doc])* pub $name: Option<unsafe extern "C" fn($($ty),*) -> c_int>, )*
         }
 
         impl Api {
             /// A table without entries, for a driver that fills the fields itself.
             pub const fn empty(kind: DriverKind) -> Api {
-                Api { kind, $( $name: None, )* }
+                Api { kind, get_proc_address: None, $( $name: None, )* }
             }
 
             /// Fills the table by asking `find` for each entry:
             /// exported name, base name, CUDA version of this form.
-            fn fill(kind: DriverKind, mut find: impl FnMut(&str, &str, c_int) -> Option<*mut c_void>) -> Api {
+            fn fill(
+                kind: DriverKind,
+                get_proc_address: Option<GetProcAddress>,
+                mut find: impl FnMut(&str, &str, c_int) -> Option<*mut c_void>,
+            ) -> Api {
                 Api {
                     kind,
+                    get_proc_address,
                     $( $name: find(stringify!($name), $base, $since).map(|address| {
                         // SAFETY: `find` gives the address of the entry of that name, whose
                         // signature in the form asked for is the one of the row.
@@ -372,9 +378,31 @@ impl Api {
     pub fn nvidia() -> Result<&'static Api, Error> {
         static NVIDIA: OnceLock<Result<Api, DriverMissing>> = OnceLock::new();
         NVIDIA
-            .get_or_init(open_nvidia)
+            .get_or_init(|| {
+                open(|library| {
+                    let is_gpu = is_named() || kind_of(library) == DriverKind::Nvidia;
+                    is_gpu.then_some(DriverKind::Nvidia)
+                })
+            })
             .as_ref()
             .map_err(|missing| Error::DriverMissing(missing.clone()))
+    }
+
+    /// The driver that a program finds, NVIDIA's or the CPU device under its names: opened
+    /// once a process and never closed. For `libcudart`.
+    #[doc(hidden)]
+    pub fn shared_library() -> Result<&'static Api, Error> {
+        static FOUND: OnceLock<Result<Api, DriverMissing>> = OnceLock::new();
+        FOUND
+            .get_or_init(|| open(|library| Some(kind_of(library))))
+            .as_ref()
+            .map_err(|missing| Error::DriverMissing(missing.clone()))
+    }
+
+    /// The driver's own `cuGetProcAddress_v2`, of a driver in a shared library.
+    #[doc(hidden)]
+    pub fn get_proc_address(&self) -> Option<GetProcAddress> {
+        self.get_proc_address
     }
 
     /// The version that `cuDriverGetVersion` gives (13000 is CUDA 13.0), 0 where it gives none.
@@ -422,9 +450,12 @@ fn is_named() -> bool {
 
 /// Whether a library is the CPU device under the driver's names (the member
 /// `libcuda`), which other programs may find first. It is no GPU.
-fn is_cpu_device(library: &libloading::Library) -> bool {
+fn kind_of(library: &libloading::Library) -> DriverKind {
     // SAFETY: only asks whether there is such a symbol.
-    unsafe { library.get::<*mut c_void>("ptxkitGetLastFault") }.is_ok()
+    match unsafe { library.get::<*mut c_void>("ptxkitGetLastFault") } {
+        Ok(_) => DriverKind::Cpu,
+        Err(_) => DriverKind::Nvidia,
+    }
 }
 
 /// The names to try, best first: `libcuda.so` comes after `libcuda.so.1`
@@ -437,21 +468,23 @@ fn library_names() -> Vec<String> {
     }
 }
 
-fn open_nvidia() -> Result<Api, DriverMissing> {
+/// Opens the first library that `take` takes for a driver.
+fn open(take: impl Fn(&libloading::Library) -> Option<DriverKind>) -> Result<Api, DriverMissing> {
     let mut tried = Vec::new();
     for name in library_names() {
         // SAFETY: opening runs the library's initialisers; the names are the driver's own,
         // or the file the user named.
         match unsafe { libloading::Library::new(&name) } {
-            Ok(library) if is_cpu_device(&library) && !is_named() => {
-                tried.push((name, "it is ptxkit's own CPU device".into()));
-            }
             Ok(library) => {
+                let Some(kind) = take(&library) else {
+                    tried.push((name, "it is ptxkit's own CPU device".into()));
+                    continue;
+                };
                 // The driver starts threads of its own and must stay mapped.
                 let library: &'static libloading::Library = Box::leak(Box::new(library));
                 // Found now: the list of mappings is many times as long once it is started.
                 identity::driver_build();
-                return Ok(fill_from(library));
+                return Ok(fill_from(library, kind));
             }
             Err(error) => {
                 // The loader's own sentence is the cause of libloading's error.
@@ -465,10 +498,12 @@ fn open_nvidia() -> Result<Api, DriverMissing> {
     Err(DriverMissing { tried })
 }
 
-type GetProcAddress =
+/// `cuGetProcAddress_v2`
+#[doc(hidden)]
+pub type GetProcAddress =
     unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint) -> c_int;
 
-fn fill_from(library: &'static libloading::Library) -> Api {
+fn fill_from(library: &'static libloading::Library, kind: DriverKind) -> Api {
     let symbol = |name: &str| -> Option<*mut c_void> {
         // SAFETY: only the address is taken here.
         let symbol = unsafe { library.get::<*mut c_void>(name) }.ok()?;
@@ -489,7 +524,7 @@ fn fill_from(library: &'static libloading::Library) -> Api {
         };
     }
 
-    Api::fill(DriverKind::Nvidia, |exported, base, since| {
+    Api::fill(kind, get_proc_address, |exported, base, since| {
         // An older driver would give the form it knows, with other parameters.
         let known = get_proc_address.filter(|_| version == 0 || since <= version);
         let from_driver = known.and_then(|get| {

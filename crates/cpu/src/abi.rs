@@ -17,6 +17,7 @@
 
 use std::mem::offset_of;
 
+use crate::grid_workspace::GridWorkspace;
 use crate::heap::Heap;
 use crate::memory::DeviceMemory;
 use crate::print::Output;
@@ -111,6 +112,7 @@ pub(crate) struct LaunchInfo<'a> {
     pub(crate) param_bytes: u64,
     /// The device of the kernel, which decides what it may access.
     pub(crate) device: usize,
+    pub(crate) workspace: GridWorkspace<'a>,
 }
 
 /// The operands and results of a thread at a sync point.

@@ -40,6 +40,8 @@ pub struct Image {
 pub struct KernelImage {
     /// The name in the PTX.
     pub name: String,
+    /// The number of the architecture that the PTX is for: 80 of `sm_80`. 0 without one.
+    pub target: u32,
     /// 1-based line of the kernel in the PTX.
     pub line: u32,
     /// Offset in [`Image::code`] of the function that runs one thread at a time.
@@ -299,6 +301,7 @@ impl Image {
 impl KernelImage {
     fn write(&self, w: &mut Writer) {
         w.text(&self.name);
+        w.u32(self.target);
         w.u32(self.line);
         w.u32(self.scalar);
         w.option(self.vector, |w, l| {
@@ -329,6 +332,7 @@ impl KernelImage {
         let threads = |r: &mut Reader<'_>| Ok([r.u32()?, r.u32()?, r.u32()?]);
         Ok(KernelImage {
             name: r.text()?,
+            target: r.u32()?,
             line: r.u32()?,
             scalar: r.u32()?,
             vector: r.option(|r| {
@@ -427,6 +431,7 @@ mod tests {
             code: vec![0xC3, 0x90, 0x90],
             kernels: vec![KernelImage {
                 name: "vecadd".into(),
+                target: 80,
                 line: 7,
                 scalar: 0,
                 vector: Some(VectorFunction {

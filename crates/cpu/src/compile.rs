@@ -11,6 +11,7 @@ use super::processor;
 use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Span, Version};
 use ptx::diagnostic::{LineIndex, Severity};
+use ptx::isa::target::Target;
 
 /// The newest PTX version that the device reads. Instructions that it does not support are
 /// errors that name them.
@@ -177,6 +178,9 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
             _ => None,
         })
         .collect();
+    let mut words = reading.module.target.iter();
+    let target = words.find_map(|word| word.text.parse::<Target>().ok());
+    let target = target.map_or(0, |target| target.number.into());
     let threads = match source.len() {
         0..PARALLEL_FROM => 1,
         _ => available_parallelism().map_or(1, usize::from),
@@ -188,7 +192,7 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
     });
     for result in compiled {
         match result {
-            Ok((program, code)) => image.add(&program, &code),
+            Ok((program, code)) => image.add(&program, &code, target),
             Err(found) => errors.extend(found),
         }
     }
@@ -233,7 +237,7 @@ fn in_parallel<T: Sync, R: Send + Sync>(
 }
 
 impl Image {
-    fn add(&mut self, program: &Program<'_>, code: &KernelCode) {
+    fn add(&mut self, program: &Program<'_>, code: &KernelCode, target: u32) {
         let scalar = self.append(&code.scalar);
         let vector = code.vector.as_ref().map(|(code, width)| VectorFunction {
             offset: self.append(code),
@@ -241,6 +245,7 @@ impl Image {
         });
         self.kernels.push(KernelImage {
             name: program.name.to_owned(),
+            target,
             line: program.line,
             scalar,
             vector,

@@ -12,6 +12,7 @@ mod codegen;
 mod compile;
 mod entries;
 mod executable;
+mod grid_workspace;
 mod heap;
 mod math;
 mod memory;

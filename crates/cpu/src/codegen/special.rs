@@ -83,6 +83,15 @@ impl Emitter<'_, '_> {
                 let time = self.call(Helper::global_timer, &[]);
                 self.upper(time)
             }
+            // Registers that the driver sets: no other of them is in use.
+            S::Envreg1 => {
+                let workspace = self.grid_workspace();
+                self.upper(workspace)
+            }
+            S::Envreg2 => {
+                let workspace = self.grid_workspace();
+                self.coerce(workspace, types::I32)
+            }
             S::DynamicSmemSize => self.field(types::I32, offset::DYNAMIC_SHARED),
             S::TotalSmemSize | S::AggrSmemSize => self.field(types::I32, offset::TOTAL_SHARED),
             // Without clusters, each block is a cluster.
@@ -106,6 +115,11 @@ impl Emitter<'_, '_> {
                 ));
             }
         })
+    }
+
+    fn grid_workspace(&mut self) -> Value {
+        let context = self.fixed.context;
+        self.call(Helper::grid_workspace, &[context])
     }
 
     fn field(&mut self, ty: Type, at: i32) -> Value {

@@ -23,6 +23,7 @@ pub use fault::Fault;
 pub(crate) use pool::THREADS;
 
 use super::abi::{FaultKind, LaunchInfo};
+use super::grid_workspace::GridWorkspace;
 use super::heap::Heap;
 use super::memory::DeviceMemory;
 use super::module::LoadedModule;
@@ -177,6 +178,7 @@ impl Engine {
                 heap: &self.heap,
                 param_bytes: params.size() as u64,
                 device,
+                workspace: GridWorkspace::new(&self.memory),
             },
             grid_id: self.launches.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),

@@ -55,6 +55,13 @@ pub(super) extern "C" fn global_timer() -> u64 {
         .map_or(0, |time| time.as_nanos() as u64)
 }
 
+pub(super) unsafe extern "C" fn grid_workspace(context: *mut BlockContext) -> u64 {
+    // SAFETY: see the module.
+    launch(unsafe { self::context(context) })
+        .workspace
+        .address()
+}
+
 pub(super) unsafe extern "C" fn check_slow(
     context: *mut BlockContext,
     thread: u32,

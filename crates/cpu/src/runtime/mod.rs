@@ -226,6 +226,8 @@ helpers! {
     device::clock() -> u64;
     /// `%globaltimer`: nanoseconds since the Unix epoch.
     device::global_timer() -> u64;
+    /// `%envreg1` and `%envreg2`: the address of the grid's workspace.
+    device::grid_workspace(context: *mut BlockContext) -> u64;
     /// The slow path of an access that the shadow memory does not allow. Returns 0 if the
     /// access is valid (registered host memory), otherwise 1 after recording the fault.
     /// `access` is an [`abi::Access`](crate::abi::Access).

@@ -28,7 +28,8 @@ pub(crate) fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
         2 => i32::try_from(function.code.constant_bytes()).unwrap_or(i32::MAX), // CONST_SIZE_BYTES
         3 => image.local_bytes.cast_signed(),      // LOCAL_SIZE_BYTES
         4 => REGISTERS,                            // NUM_REGS
-        5 | 6 => major * 10 + minor,               // PTX_VERSION, BINARY_VERSION
+        5 => image.target.cast_signed(),           // PTX_VERSION
+        6 => major * 10 + minor,                   // BINARY_VERSION
         MAX_DYNAMIC_SHARED => function.shared_limit().cast_signed(),
         SHARED_CARVEOUT => -1, // no preference
         7 | 10..=15 => 0,      // CACHE_MODE_CA, and attributes of clusters

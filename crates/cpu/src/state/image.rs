@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_void};
 use std::path::Path;
 use std::time::Instant;
 
+use super::fatbin;
 use super::options::Options;
 use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
@@ -14,22 +15,19 @@ use crate::merge;
 use ptx::ast::Version;
 use ptx::text_of;
 
-/// The first bytes of files with code for GPUs: an ELF file, a fatbin, and the
-/// wrapper that CUDA's compiler puts around one.
+/// The first bytes of a file with code for a GPU.
 const ELF: [u8; 4] = *b"\x7fELF";
-const FATBIN: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
-const FATBIN_WRAPPER: [u8; 4] = 0x4662_43b1_u32.to_le_bytes();
 
-/// Reads the image at a pointer without a length: PTX up to its NUL, or a binary of
-/// the CPU device up to the length in its header.
+/// Reads the image at a pointer without a length: PTX up to its NUL, or a fatbin or a
+/// binary of the CPU device up to the length in its header.
 pub(crate) fn load(image: UserPointer<c_void>, options: &mut Options) -> Result<Image> {
     let start = Instant::now();
-    let image = unbounded(image).and_then(|bytes| read(bytes, options));
+    let image = unbounded(image).and_then(|bytes| read(&bytes, options));
     options.finish(start.elapsed())?;
     image
 }
 
-fn unbounded<'a>(image: UserPointer<c_void>) -> Result<&'a [u8]> {
+fn unbounded<'a>(image: UserPointer<c_void>) -> Result<Cow<'a, [u8]>> {
     // A text may be shorter than the magic: no byte is read after its NUL.
     let starts_with = |magic: &[u8]| -> Result<bool> {
         for (index, byte) in magic.iter().enumerate() {
@@ -46,14 +44,18 @@ fn unbounded<'a>(image: UserPointer<c_void>) -> Result<&'a [u8]> {
                 what: "it states no length",
             })
         })?;
-        return image.bytes(length);
+        return Ok(image.bytes(length)?.into());
     }
-    for magic in [ELF, FATBIN, FATBIN_WRAPPER] {
-        if starts_with(&magic)? {
-            return Err(foreign());
-        }
+    if starts_with(&ELF)? {
+        return Err(foreign());
     }
-    Ok(image.cast::<c_char>().text()?.to_bytes())
+    if starts_with(&fatbin::WRAPPER)? {
+        return fatbin::wrapped(image);
+    }
+    if starts_with(&fatbin::MAGIC)? {
+        return Ok(fatbin::bytes(image)?.into());
+    }
+    Ok(image.cast::<c_char>().text()?.to_bytes().into())
 }
 
 /// Reads an image from a file.
@@ -91,17 +93,16 @@ pub(crate) fn assemble(bytes: &[u8], options: &mut Options) -> Result<Vec<u8>> {
 
 /// Compiles PTX.
 fn compiled(bytes: &[u8], options: &mut Options) -> Result<Image> {
-    if [ELF, FATBIN, FATBIN_WRAPPER]
-        .iter()
-        .any(|magic| bytes.starts_with(magic))
-    {
+    if bytes.starts_with(&ELF) {
         return Err(foreign());
     }
-    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    let text = text_of(text);
+    let text: Cow<'_, str> = match bytes.starts_with(&fatbin::MAGIC) {
+        true => fatbin::ptx(bytes)?.into(),
+        false => text_of(bytes.split(|byte| *byte == 0).next().unwrap_or_default()),
+    };
     if !text.contains(".version") {
         return Err(Status::INVALID_IMAGE
-            .because("the image is neither PTX nor a binary of the CPU device"));
+            .because("the image is neither PTX nor a fatbin nor a binary of the CPU device"));
     }
     check_version(&text, options)?;
     let linked =
@@ -167,8 +168,10 @@ fn describe(image: &Image) -> String {
 }
 
 fn foreign() -> Failure {
-    Status::NO_BINARY_FOR_GPU
-        .because("the image holds code for a GPU; the CPU device takes PTX or its own binaries")
+    Status::NO_BINARY_FOR_GPU.because(format!(
+        "the image is a cubin, which a GPU runs and the CPU device does not: {}",
+        fatbin::ADVICE
+    ))
 }
 
 fn bad_blob(error: &BlobError) -> Failure {
@@ -196,7 +199,7 @@ mod tests {
     fn what_is_not_for_this_device_is_told_apart() {
         let status = |bytes: &[u8]| assemble(bytes, &mut Options::default()).unwrap_err().status;
         assert_eq!(status(b"\x7fELF\x02\x01"), Status::NO_BINARY_FOR_GPU);
-        assert_eq!(status(&FATBIN), Status::NO_BINARY_FOR_GPU);
+        assert_eq!(status(&fatbin::MAGIC), Status::INVALID_IMAGE);
         assert_eq!(status(b"hello"), Status::INVALID_IMAGE);
         assert_eq!(status(b"\xff.version"), Status::INVALID_PTX);
         assert_eq!(status(b"PTXKCPU1"), Status::INVALID_IMAGE);

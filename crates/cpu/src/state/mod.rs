@@ -16,6 +16,7 @@ pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;
 pub(crate) mod event;
+pub(crate) mod fatbin;
 pub(crate) mod function;
 pub(crate) mod graph;
 pub(crate) mod graph_exec;

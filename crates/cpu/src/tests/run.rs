@@ -197,6 +197,18 @@ fn a_barrier_of_the_whole_grid() {
 }
 
 #[test]
+fn every_grid_has_a_workspace_of_zeros_that_its_blocks_share() {
+    let body = "mov.u32 %r1, %envreg1; mov.u32 %r2, %envreg2; mov.b64 %d0, {%r2, %r1};
+        atom.global.add.u32 %r3, [%d0+4], 1; mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %n;
+        spin: ld.volatile.global.u32 %r3, [%d0+4]; setp.lt.u32 %p1, %r3, %r4; @%p1 bra spin;
+        st.global.u32 [%at], %r3;";
+    let bench = Bench::new(2, 160, body);
+    for _ in 0..3 {
+        assert_eq!(bench.launch(5, 32).unwrap(), [160; 160]);
+    }
+}
+
+#[test]
 fn a_flag_set_by_a_later_thread_of_the_same_warp() {
     let body = "setp.eq.u32 %p0, %t, 31; @%p0 st.volatile.global.u32 [%out], 5; @%p0 bra done;
         wait: ld.volatile.global.u32 %r0, [%out]; setp.eq.u32 %p1, %r0, 0; @%p1 bra wait;

@@ -1,0 +1,188 @@
+//! The nodes of graphs.
+
+use std::ffi::{c_uint, c_void};
+
+use api::{
+    CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMSET_NODE_PARAMS_v1, CUcontext,
+    CUevent, CUgraph, CUgraphExec, CUgraphNode, MemAllocNodeParams,
+};
+
+use crate::binary::function;
+use crate::context::ready;
+use crate::copy::{of_bytes, of_params, within_symbol};
+use crate::entry::{Place, driver, entries};
+use crate::error::Result;
+use crate::types::{Copy3dParams, KernelNodeParams, MemsetNodeParams};
+
+/// The context in which a node runs.
+fn context() -> Result<CUcontext> {
+    ready()?;
+    let mut context = std::ptr::null_mut();
+    driver!(cuCtxGetCurrent(&mut context))?;
+    Ok(context)
+}
+
+fn launch(params: Place<KernelNodeParams>) -> Result<CUDA_KERNEL_NODE_PARAMS_v2> {
+    let params = params.get()?;
+    // SAFETY: a host function or a handle, which is looked up and not read.
+    let kernel = unsafe { Place::new(params.function) };
+    Ok(CUDA_KERNEL_NODE_PARAMS_v2 {
+        func: function(kernel)?,
+        gridDimX: params.grid.x,
+        gridDimY: params.grid.y,
+        gridDimZ: params.grid.z,
+        blockDimX: params.block.x,
+        blockDimY: params.block.y,
+        blockDimZ: params.block.z,
+        sharedMemBytes: params.shared_bytes,
+        kernelParams: params.arguments,
+        extra: params.extra,
+        kern: std::ptr::null_mut(),
+        ctx: std::ptr::null_mut(),
+    })
+}
+
+fn fill(params: Place<MemsetNodeParams>) -> Result<CUDA_MEMSET_NODE_PARAMS_v1> {
+    let params = params.get()?;
+    Ok(CUDA_MEMSET_NODE_PARAMS_v1 {
+        dst: params.start,
+        pitch: params.pitch,
+        value: params.value,
+        elementSize: params.element_bytes,
+        width: params.width,
+        height: params.height,
+    })
+}
+
+entries! {
+    /// Adds a launch.
+    fn cudaGraphAddKernelNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const KernelNodeParams) {
+        ready()?;
+        driver!(cuGraphAddKernelNode_v2(node.required()?, graph.ptr(), after.ptr(), count, &launch(params)?))
+    }
+
+    /// Adds a copy.
+    fn cudaGraphAddMemcpyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const Copy3dParams) {
+        let context = context()?;
+        let copy = of_params(&params.get()?)?;
+        driver!(cuGraphAddMemcpyNode(node.required()?, graph.ptr(), after.ptr(), count, &copy, context))
+    }
+
+    /// Adds a copy of bytes.
+    fn cudaGraphAddMemcpyNode1D(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, target: *mut c_void, source: *const c_void, bytes: usize, kind: c_uint) {
+        let context = context()?;
+        let copy = of_bytes(target.addr(), source.addr(), bytes, kind)?;
+        driver!(cuGraphAddMemcpyNode(node.required()?, graph.ptr(), after.ptr(), count, &copy, context))
+    }
+
+    /// Adds a copy into a variable.
+    fn cudaGraphAddMemcpyNodeToSymbol(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, variable: *const c_void, source: *const c_void, bytes: usize, offset: usize, kind: c_uint) {
+        let context = context()?;
+        let copy = of_bytes(within_symbol(variable, offset, bytes)?, source.addr(), bytes, kind)?;
+        driver!(cuGraphAddMemcpyNode(node.required()?, graph.ptr(), after.ptr(), count, &copy, context))
+    }
+
+    /// Adds a copy out of a variable.
+    fn cudaGraphAddMemcpyNodeFromSymbol(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, target: *mut c_void, variable: *const c_void, bytes: usize, offset: usize, kind: c_uint) {
+        let context = context()?;
+        let copy = of_bytes(target.addr(), within_symbol(variable, offset, bytes)?, bytes, kind)?;
+        driver!(cuGraphAddMemcpyNode(node.required()?, graph.ptr(), after.ptr(), count, &copy, context))
+    }
+
+    /// Adds a fill.
+    fn cudaGraphAddMemsetNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const MemsetNodeParams) {
+        let context = context()?;
+        driver!(cuGraphAddMemsetNode(node.required()?, graph.ptr(), after.ptr(), count, &fill(params)?, context))
+    }
+
+    /// Adds a call of a host function.
+    fn cudaGraphAddHostNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const CUDA_HOST_NODE_PARAMS_v1) {
+        ready()?;
+        driver!(cuGraphAddHostNode(node.required()?, graph.ptr(), after.ptr(), count, params.required()?))
+    }
+
+    /// Adds a node that does nothing.
+    fn cudaGraphAddEmptyNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize) {
+        ready()?;
+        driver!(cuGraphAddEmptyNode(node.required()?, graph.ptr(), after.ptr(), count))
+    }
+
+    /// Adds a copy of another graph as one node.
+    fn cudaGraphAddChildGraphNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, child: CUgraph) {
+        ready()?;
+        driver!(cuGraphAddChildGraphNode(node.required()?, graph.ptr(), after.ptr(), count, child.ptr()))
+    }
+
+    /// Adds the recording of an event.
+    fn cudaGraphAddEventRecordNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent) {
+        ready()?;
+        driver!(cuGraphAddEventRecordNode(node.required()?, graph.ptr(), after.ptr(), count, event.ptr()))
+    }
+
+    /// Adds waiting for an event.
+    fn cudaGraphAddEventWaitNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, event: CUevent) {
+        ready()?;
+        driver!(cuGraphAddEventWaitNode(node.required()?, graph.ptr(), after.ptr(), count, event.ptr()))
+    }
+
+    /// Adds an allocation.
+    fn cudaGraphAddMemAllocNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *mut MemAllocNodeParams) {
+        ready()?;
+        driver!(cuGraphAddMemAllocNode(node.required()?, graph.ptr(), after.ptr(), count, params.required()?))
+    }
+
+    /// Adds the end of an allocation.
+    fn cudaGraphAddMemFreeNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, address: *mut c_void) {
+        ready()?;
+        driver!(cuGraphAddMemFreeNode(node.required()?, graph.ptr(), after.ptr(), count, address.addr()))
+    }
+
+    /// Gives a launch of a graph that is ready other parameters.
+    fn cudaGraphExecKernelNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const KernelNodeParams) {
+        ready()?;
+        driver!(cuGraphExecKernelNodeSetParams_v2(executable.ptr(), node.ptr(), &launch(params)?))
+    }
+
+    /// Gives a copy other ends.
+    fn cudaGraphExecMemcpyNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const Copy3dParams) {
+        let context = context()?;
+        driver!(cuGraphExecMemcpyNodeSetParams(executable.ptr(), node.ptr(), &of_params(&params.get()?)?, context))
+    }
+
+    /// Gives a copy of bytes other ends.
+    fn cudaGraphExecMemcpyNodeSetParams1D(executable: CUgraphExec, node: CUgraphNode, target: *mut c_void, source: *const c_void, bytes: usize, kind: c_uint) {
+        let context = context()?;
+        let copy = of_bytes(target.addr(), source.addr(), bytes, kind)?;
+        driver!(cuGraphExecMemcpyNodeSetParams(executable.ptr(), node.ptr(), &copy, context))
+    }
+
+    /// Gives a fill another value or memory.
+    fn cudaGraphExecMemsetNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const MemsetNodeParams) {
+        let context = context()?;
+        driver!(cuGraphExecMemsetNodeSetParams(executable.ptr(), node.ptr(), &fill(params)?, context))
+    }
+
+    /// Gives a call another function.
+    fn cudaGraphExecHostNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *const CUDA_HOST_NODE_PARAMS_v1) {
+        ready()?;
+        driver!(cuGraphExecHostNodeSetParams(executable.ptr(), node.ptr(), params.required()?))
+    }
+
+    /// Gives a graph within the graph other parameters.
+    fn cudaGraphExecChildGraphNodeSetParams(executable: CUgraphExec, node: CUgraphNode, child: CUgraph) {
+        ready()?;
+        driver!(cuGraphExecChildGraphNodeSetParams(executable.ptr(), node.ptr(), child.ptr()))
+    }
+
+    /// Lets another event be recorded.
+    fn cudaGraphExecEventRecordNodeSetEvent(executable: CUgraphExec, node: CUgraphNode, event: CUevent) {
+        ready()?;
+        driver!(cuGraphExecEventRecordNodeSetEvent(executable.ptr(), node.ptr(), event.ptr()))
+    }
+
+    /// Lets another event be waited for.
+    fn cudaGraphExecEventWaitNodeSetEvent(executable: CUgraphExec, node: CUgraphNode, event: CUevent) {
+        ready()?;
+        driver!(cuGraphExecEventWaitNodeSetEvent(executable.ptr(), node.ptr(), event.ptr()))
+    }
+}
