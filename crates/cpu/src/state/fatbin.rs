@@ -6,7 +6,7 @@ use std::ffi::c_void;
 
 use ::image::{EntryKind, Image, ImageError, JitPolicy, Suffix, Target, open, select};
 
-use super::device::COMPUTE_CAPABILITY;
+use super::device::compute_capability;
 use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
 use crate::merge::merge;
@@ -79,7 +79,7 @@ pub(crate) fn bytes<'a>(fatbin: UserPointer<c_void>) -> Result<&'a [u8]> {
 /// The PTX of a fatbin that a driver would compile for the device.
 pub(crate) fn ptx(bytes: &[u8]) -> Result<String> {
     let image = open(bytes).map_err(|error| damaged(&error))?;
-    let (major, minor) = COMPUTE_CAPABILITY;
+    let (major, minor) = compute_capability();
     let device = Target::new((major * 10 + minor).unsigned_abs(), Suffix::None);
     // Its cubins are for GPUs.
     let policy = JitPolicy {
