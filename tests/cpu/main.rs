@@ -7,6 +7,7 @@ mod entry;
 mod before_init;
 mod context;
 mod kernels;
+mod lazy;
 mod launch;
 mod memory;
 mod module;

@@ -8,6 +8,7 @@
 
 mod abi;
 mod blob;
+mod code;
 mod codegen;
 mod compile;
 mod entries;
@@ -23,6 +24,7 @@ mod program;
 mod run;
 mod runtime;
 mod setting;
+mod source;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -30,8 +32,9 @@ mod texture;
 mod tier_up;
 
 pub use codegen::Vectorization;
-pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, compile};
+pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
+pub use source::compile;
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that
 /// contain the compiler's identity.

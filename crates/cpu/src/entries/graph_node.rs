@@ -27,7 +27,7 @@ pub(super) fn kernel(params: UserPointer<CUDA_KERNEL_NODE_PARAMS_v2>) -> Result<
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared_bytes: params.sharedMemBytes,
     };
-    let function = library::function(handle)?;
+    let function = library::compiled(handle)?;
     Ok(Arc::new(launch::prepare(
         &function, config, arguments, extra,
     )?))

@@ -101,8 +101,8 @@ impl Engine {
         params: &[u8],
     ) -> Result<(), Fault> {
         let grid = Grid::new(config).map_err(|why| refused("?", why))?;
-        let image = module.kernels().get(kernel);
-        let size = image.map_or(0, |image| image.param_bytes as usize);
+        let compiled = module.code().fastest(kernel);
+        let size = compiled.map_or(0, |kernel| kernel.image().param_bytes as usize);
         self.launch_on(0, module, kernel, &grid, &ParamBlock::new(params, size))
     }
 
@@ -116,25 +116,24 @@ impl Engine {
         grid: &Grid,
         params: &ParamBlock,
     ) -> Result<(), Fault> {
-        let code = module.code();
-        let Some(image) = code.kernels().get(kernel) else {
-            let message = format!("the module has no kernel number {kernel}");
+        let Some(compiled) = module.code().fastest(kernel) else {
+            let message = format!("the module has no code for kernel number {kernel}");
             return Err(refused("?", message));
         };
+        let image = compiled.image();
         if params.size() < image.param_bytes as usize {
             let (size, needed) = (params.size(), image.param_bytes);
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let vector = image.vector.filter(|vector| {
-            vector.width != 0 && grid.config.block[0].is_multiple_of(vector.width)
+        let vector = compiled.vector().filter(|(_, width)| {
+            *width != 0 && grid.config.block[0].is_multiple_of(*width)
         });
-        let vector = vector.and_then(|vector| Some((code.function(vector.offset)?, vector.width)));
-        let Some(scalar) = code.function(image.scalar) else {
+        let Some(scalar) = compiled.scalar() else {
             let message = "the module contains no code for it".into();
             return Err(refused(&image.name, message));
         };
-        let kernel = Kernel {
+        let launched = Kernel {
             name: &image.name,
             code: schedule::CompiledKernel {
                 scalar,
@@ -148,8 +147,8 @@ impl Engine {
             globals: module.addresses(),
         };
         let start = Instant::now();
-        let outcome = self.run(device, &kernel, grid, params);
-        module.record_run(start.elapsed());
+        let outcome = self.run(device, &launched, grid, params);
+        module.code().record_run(kernel, start.elapsed());
         outcome
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use super::context::Context;
 use super::device::{MAX_SHARED_OPTIN, engine};
 use super::library;
-use super::module::Function;
+use super::module::CompiledFunction;
 use super::node::{NodeKind, Work};
 use super::status::{Failure, Result, Status};
 use super::stream;
@@ -20,7 +20,7 @@ const BUFFER_POINTER: usize = 1;
 const BUFFER_SIZE: usize = 2;
 
 /// Fails for a grid that the kernel cannot be launched with.
-fn check(function: &Function, grid: &Grid) -> Result {
+fn check(function: &CompiledFunction, grid: &Grid) -> Result {
     let refuse = |detail: String| Err(Status::INVALID_VALUE.because(detail));
     let (config, threads) = (grid.config(), grid.threads());
     let image = function.image();
@@ -52,7 +52,7 @@ fn check(function: &Function, grid: &Grid) -> Result {
 
 /// Copies the arguments into one block, laid out as the kernel declares them.
 fn arguments(
-    function: &Function,
+    function: &CompiledFunction,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result<ParamBlock> {
@@ -112,7 +112,7 @@ pub(crate) fn launch(
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result {
-    let function = library::function(function)?;
+    let function = library::compiled(function)?;
     let (context, stream) = stream::find(stream)?;
     if !Arc::ptr_eq(&function.context()?, &context) {
         return Err(
@@ -138,7 +138,7 @@ pub(crate) fn launch(
 
 /// The work of a launch, which is checked now and can run any number of times.
 pub(crate) fn prepare(
-    function: &Function,
+    function: &CompiledFunction,
     config: LaunchConfig,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
