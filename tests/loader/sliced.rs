@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Barrier;
 
 use ptxkit::cache::{Cache, Key, Slicing};
-use ptxkit::driver::{CudaError, DeviceBuffer, DriverKind, Error, Kernel, LaunchConfig, Stream};
+use ptxkit::driver::{Context, ContextFlags, CudaError, DeviceBuffer, DriverKind, Error, Kernel, LaunchConfig, Stream};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, LoadError, Loader, Prepare, SlicedModule, Source};
 
@@ -71,6 +71,39 @@ fn on_gpu(result: u32) -> Option<u32> {
 fn numbered(count: u32) -> String {
     let kernels = (0..count).map(|n| kernel(&format!("k{n}"), &format!("mov.u32 %r, {n};")));
     module(&kernels.collect::<String>())
+}
+
+/// A context of its own: a fault ends it.
+fn context_to_lose() -> Context {
+    Context::create(&context().device(), ContextFlags::default()).unwrap()
+}
+
+#[test]
+fn a_fault_has_the_line_of_the_whole_module() {
+    let wrong = kernel("wrong", "// a comment\n\nmov.u64 %rd, 64;\nst.global.u32 [%rd], 1;");
+    let ptx = module(&format!("{}{wrong}", kernel("right", "mov.u32 %r, 1;")));
+    let line = ptx.lines().position(|line| line.contains("], 1;")).unwrap() + 1;
+    let folder = tempfile::tempdir().unwrap();
+    for cache in [CacheUse::Miss, CacheUse::Hit] {
+        let context = context_to_lose();
+        let policy = policy(folder.path()).with_slicing(Slicing::Always);
+        let loader = Loader::new(context.clone(), Cache::new(policy));
+        let module = load(&loader, &ptx).unwrap();
+        let kernel = module.kernel("wrong").unwrap();
+        assert_eq!(module.kernel_report("wrong").unwrap().cache, cache);
+        // The kernel keeps what the message needs.
+        drop((module, loader));
+        let stream = Stream::new(&context).unwrap();
+        let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+        // SAFETY: it stores to no memory of this process.
+        let launched = unsafe { kernel.launch(LaunchConfig::default(), &stream, (&out,)) };
+        let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+        assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
+        if context.device().driver().kind() == DriverKind::Cpu {
+            let named = format!("PTX line {line}");
+            assert!(error.to_string().contains(&named), "{named}: {error}");
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Loaded modules: code, and variables in device memory.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 #[cfg(test)]
 use super::blob::Image;
@@ -28,9 +28,14 @@ pub enum LoadError {
     },
 }
 
+/// From a line of a module's PTX to the line of the text from which that was cut; `None` for
+/// a line that was added.
+pub(crate) type OriginalLines = dyn Fn(u32) -> Option<u32> + Send + Sync;
+
 /// A module whose kernels can be launched. Dropping it frees its variables.
 pub struct LoadedModule {
     code: Arc<ModuleCode>,
+    original_lines: OnceLock<Box<OriginalLines>>,
     addresses: Vec<u64>,
     memory: Arc<DeviceMemory>,
 }
@@ -62,6 +67,7 @@ impl LoadedModule {
         // From here on, dropping the module frees the allocated variables.
         let mut module = LoadedModule {
             code: Arc::clone(code),
+            original_lines: OnceLock::new(),
             addresses: Vec::new(),
             memory: Arc::clone(memory),
         };
@@ -93,6 +99,15 @@ impl LoadedModule {
     /// Its code, which other contexts may share.
     pub(crate) fn code(&self) -> &Arc<ModuleCode> {
         &self.code
+    }
+
+    /// Has faults name lines of the text from which the PTX was cut. The first call counts.
+    pub(crate) fn set_original_lines(&self, lines: Box<OriginalLines>) {
+        let _ = self.original_lines.set(lines);
+    }
+
+    pub(crate) fn original_lines(&self) -> Option<&OriginalLines> {
+        self.original_lines.get().map(|lines| &**lines)
     }
 
     fn variables(&self) -> &[VariableImage] {

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::launch::Kernel;
 use crate::abi::{Access, BlockContext, FaultKind, FaultRecord};
 use crate::memory::DeviceMemory;
+use crate::module::OriginalLines;
 
 /// Why a launch failed, and where.
 ///
@@ -29,15 +31,27 @@ pub struct Fault {
     pub message: String,
 }
 
+/// Lines of a module's PTX, or of the text from which that was cut.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Lines<'a>(pub(super) Option<&'a OriginalLines>);
+
+impl Lines<'_> {
+    /// The line that messages name. One that was added to the module keeps its number.
+    pub(super) fn original(self, line: u32) -> u32 {
+        self.0.and_then(|lines| lines(line)).unwrap_or(line)
+    }
+}
+
 impl Fault {
     /// The fault in a block's context. `detail` replaces the description of its kind.
     pub(super) fn of(
-        kernel: &str,
+        kernel: &Kernel<'_>,
         context: &BlockContext,
         memory: &DeviceMemory,
         device: usize,
         detail: Option<String>,
     ) -> Fault {
+        let name = kernel.name;
         let record = context.fault;
         // Compiled code records only kinds of this enum: any other number means that the
         // code is damaged.
@@ -52,10 +66,10 @@ impl Fault {
             kind,
             FaultKind::OutOfBounds | FaultKind::Misaligned | FaultKind::BadFree
         );
-        let line = (record.line != 0).then_some(record.line);
+        let line = (record.line != 0).then(|| kernel.code.lines.original(record.line));
         let what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
         let mut message = format!(
-            "kernel {kernel}, block {}, thread {}: {what}",
+            "kernel {name}, block {}, thread {}: {what}",
             triple(context.block),
             triple(thread)
         );
@@ -65,7 +79,7 @@ impl Fault {
         }
         Fault {
             kind,
-            kernel: kernel.to_owned(),
+            kernel: name.to_owned(),
             block: context.block,
             thread,
             address: is_access.then_some(record.address),

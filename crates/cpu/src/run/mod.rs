@@ -140,6 +140,7 @@ impl Engine {
                 vector,
                 stateless: image.stateless,
                 points: &image.sync_points,
+                lines: fault::Lines(module.original_lines()),
             },
             shared_bytes: image.shared_bytes,
             local_bytes: image.local_bytes,

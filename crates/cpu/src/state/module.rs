@@ -16,6 +16,7 @@ use crate::compile::CompileErrorKind;
 use crate::executable::ExecutableKernel;
 use crate::module::{LoadError, LoadedModule};
 use crate::run::MAX_THREADS;
+use api::CUmodule;
 
 static MODULES: Handles<Module> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
@@ -191,6 +192,25 @@ pub(crate) fn c_names(code: &ModuleCode) -> Result<Vec<CString>> {
             .map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))
     };
     code.names().map(name).collect()
+}
+
+/// Has the faults of a module's kernels name lines of the text from which its PTX was cut.
+///
+/// `original` is given a line of the module's PTX, from 1, and returns `None` for one that
+/// was added. The first call for a module counts; one for no module does nothing.
+///
+/// ```
+/// use ptxkit_cpu::set_original_lines;
+///
+/// set_original_lines(std::ptr::null_mut(), |line| Some(line + 100));
+/// ```
+pub fn set_original_lines(
+    module: CUmodule,
+    original: impl Fn(u32) -> Option<u32> + Send + Sync + 'static,
+) {
+    if let Some(module) = get(module.addr()) {
+        module.code.set_original_lines(Box::new(original));
+    }
 }
 
 /// Unloads a module and its kernels.
