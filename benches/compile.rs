@@ -75,8 +75,7 @@ fn library(c: &mut Criterion) {
                 let code = text.as_ptr().cast();
                 // SAFETY: text and name end in NUL, and each call writes one handle.
                 unsafe {
-                    let loaded =
-                        load(&mut library, code, none, no_values, 0, none, no_values, 0);
+                    let loaded = load(&mut library, code, none, no_values, 0, none, no_values, 0);
                     assert_eq!(loaded, 0);
                     assert_eq!(get(&mut kernel, library, c"kernel_250".as_ptr()), 0);
                     assert_eq!(unload(library), 0);

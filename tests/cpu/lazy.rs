@@ -111,11 +111,7 @@ fn what_the_device_cannot_run_is_told_by_its_kernel_in_lines_of_the_text() {
     let mut function = null_mut();
     for _ in 0..2 {
         assert_eq!(
-            cu!(cuModuleGetFunction(
-                &mut function,
-                module,
-                c"k400".as_ptr()
-            )),
+            cu!(cuModuleGetFunction(&mut function, module, c"k400".as_ptr())),
             NOT_SUPPORTED
         );
         let message = format!("line {LINE}: the CPU device cannot run `wgmma.fence");
@@ -135,11 +131,12 @@ fn a_mistake_in_any_kernel_is_told_by_the_load() {
     let mut module_handle = null_mut();
     for mistake in ["add.u32 %r, %r, %none;", "nonsense;"] {
         let text = module(mistake);
-        let code = cu!(cuModuleLoadData(
-            &mut module_handle,
-            text.as_ptr().cast()
-        ));
+        let code = cu!(cuModuleLoadData(&mut module_handle, text.as_ptr().cast()));
         assert_eq!(code, 218, "{mistake}");
-        assert!(detail().starts_with(&format!("line {LINE}: ")), "{}", detail());
+        assert!(
+            detail().starts_with(&format!("line {LINE}: ")),
+            "{}",
+            detail()
+        );
     }
 }

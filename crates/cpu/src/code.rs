@@ -143,7 +143,12 @@ impl ModuleCode {
         };
         let code = Arc::new(ExecutableCode::new(&image.code, image.kernels)?);
         let compiled = ExecutableKernel::all(&code).next();
-        compiled.ok_or_else(|| BlobError::Damaged { what: "it has no text" }.into())
+        compiled.ok_or_else(|| {
+            BlobError::Damaged {
+                what: "it has no text",
+            }
+            .into()
+        })
     }
 
     fn source(&self) -> Option<&Source> {

@@ -1,6 +1,6 @@
 //! The intermediate representation of one kernel: a control-flow graph of basic
 //! blocks over numbered virtual registers, with names resolved and device
-//! functions inlined.
+//! functions inlined, or called through a stack where they cannot be.
 //!
 //! An [`Instruction`] keeps the opcode and modifiers of the PTX. Only the code
 //! generator interprets them, so their semantics are written once.
@@ -8,6 +8,7 @@
 mod build;
 mod call_params;
 mod frequency;
+mod functions;
 mod inline;
 mod ir;
 mod live_ranges;
@@ -18,6 +19,7 @@ mod reg_class;
 mod scope;
 mod simplify_cfg;
 mod spin_loops;
+mod stack;
 mod uniformity;
 
 pub(crate) use build::build;
@@ -28,4 +30,5 @@ pub(crate) use ir::{
 };
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
+pub(crate) use stack::STACK_BYTES;
 pub(crate) use uniformity::{GROUP, NoWrap, Uniformity, UniformityInfo};

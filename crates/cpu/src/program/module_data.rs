@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::functions::FunctionTable;
 use super::ir::LoweringError;
 use crate::blob::{Reference, Relocation, VariableImage};
 use ptx::ast::{
@@ -17,6 +18,7 @@ pub(crate) struct ModuleData<'m, 'a> {
     source: &'m str,
     pub symbols: HashMap<&'a str, ModuleSymbol<'m, 'a>>,
     pub variables: Vec<VariableImage>,
+    pub functions: FunctionTable<'m, 'a>,
     /// Offset of the start of each line.
     lines: Vec<u32>,
 }
@@ -94,6 +96,7 @@ pub(crate) fn module_data<'m, 'a>(
         source,
         symbols: HashMap::new(),
         variables: Vec::new(),
+        functions: FunctionTable::default(),
         lines: std::iter::once(0)
             .chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1))
             .collect(),
@@ -121,6 +124,7 @@ pub(crate) fn module_data<'m, 'a>(
             data.symbols.insert(name.text, function);
         }
     }
+    data.functions = FunctionTable::new(module, source, &data.symbols);
     // Initializers may refer to later variables.
     for item in &module.items {
         if let Item::Variable(variable) = item
@@ -129,6 +133,7 @@ pub(crate) fn module_data<'m, 'a>(
         {
             let mut writer = InitWriter {
                 symbols: &data.symbols,
+                functions: &data.functions,
                 bytes: Vec::new(),
                 relocations: Vec::new(),
             };
@@ -216,6 +221,7 @@ fn element_sizes(variable: &Variable<'_>) -> Vec<u64> {
 
 struct InitWriter<'d, 'm, 'a> {
     symbols: &'d HashMap<&'a str, ModuleSymbol<'m, 'a>>,
+    functions: &'d FunctionTable<'m, 'a>,
     bytes: Vec<u8>,
     relocations: Vec<Relocation>,
 }
@@ -258,18 +264,29 @@ impl InitWriter<'_, '_, '_> {
                         name.text
                     ));
                 }
-                let Some(&ModuleSymbol::Global(variable)) = self.symbols.get(name.text) else {
-                    return Err(format!(
-                        "the initial value is the address of {}, which is not a variable",
-                        name.text
-                    ));
+                let symbol = self.symbols.get(name.text);
+                let function = match symbol {
+                    Some(ModuleSymbol::Function(function)) => self.functions.address(function),
+                    _ => None,
                 };
-                self.relocations.push(Relocation {
-                    offset: at,
-                    variable,
-                    addend: *offset,
-                });
-                0
+                match (symbol, function) {
+                    (_, Some(address)) => address.wrapping_add_signed(*offset),
+                    (Some(&ModuleSymbol::Global(variable)), None) => {
+                        self.relocations.push(Relocation {
+                            offset: at,
+                            variable,
+                            addend: *offset,
+                        });
+                        0
+                    }
+                    _ => {
+                        return Err(format!(
+                            "the initial value is the address of {}, which is neither a \
+                             variable nor a function with a body",
+                            name.text
+                        ));
+                    }
+                }
             }
             Initializer::Property { .. } => {
                 return Err("the initial value sets a property of a sampler".into());

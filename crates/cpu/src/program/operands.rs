@@ -34,10 +34,13 @@ impl<'m, 'a> Builder<'m, 'a> {
                 let storage = self.allocate_shared(variable)?;
                 Ok(Symbol::Variable(storage))
             }
-            ModuleSymbol::Function(_) => Err(LoweringError::unsupported(
-                self.module.span(name),
-                format!("the address of the function {}", name.text),
-            )),
+            ModuleSymbol::Function(function) => match self.module.functions.address(function) {
+                Some(address) => Ok(Symbol::Function(address)),
+                None => Err(LoweringError::unsupported(
+                    self.module.span(name),
+                    format!("the address of {}, a kernel or undefined", name.text),
+                )),
+            },
             ModuleSymbol::Opaque => Err(LoweringError::unsupported(
                 self.module.span(name),
                 format!("{}: a sampler separate from its texture", name.text),
@@ -101,7 +104,8 @@ impl<'m, 'a> Builder<'m, 'a> {
                     })
                 }
                 Symbol::Variable(storage) => Arg::Symbol(storage, 0),
-                Symbol::Label(_) | Symbol::Targets(_) => {
+                Symbol::Function(address) => Arg::Int(address),
+                Symbol::Label(_) | Symbol::Targets(_) | Symbol::Prototype(_) => {
                     return Err(LoweringError::unsupported(
                         self.module.span(*name),
                         format!("the address of the label {}", name.text),

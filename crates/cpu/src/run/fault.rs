@@ -6,6 +6,7 @@ use super::launch::Kernel;
 use crate::abi::{Access, BlockContext, FaultKind, FaultRecord};
 use crate::memory::DeviceMemory;
 use crate::module::OriginalLines;
+use crate::program::STACK_BYTES;
 
 /// Why a launch failed, and where.
 ///
@@ -64,7 +65,10 @@ impl Fault {
         ];
         let is_access = matches!(
             kind,
-            FaultKind::OutOfBounds | FaultKind::Misaligned | FaultKind::BadFree
+            FaultKind::OutOfBounds
+                | FaultKind::Misaligned
+                | FaultKind::BadFree
+                | FaultKind::BadCall
         );
         let line = (record.line != 0).then(|| kernel.code.lines.original(record.line));
         let what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
@@ -156,6 +160,15 @@ fn describe(
         FaultKind::BadTexture => format!(
             "{:#x} is not a texture or surface that the instruction can access; in one dimension, linear memory needs .s32 coordinates and an array .f32",
             record.address
+        ),
+        FaultKind::BadCall => format!(
+            "call of {:#x}, which is not the address of a function of the module with the \
+             call's signature",
+            record.address
+        ),
+        FaultKind::Stack => format!(
+            "calls are nested too deeply, or a frame was overwritten: the stack of a thread has \
+             {STACK_BYTES} bytes"
         ),
         FaultKind::OutsideSurface => {
             format!("access out of bounds of the surface {:#x}", record.address)

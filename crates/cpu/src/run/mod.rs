@@ -126,9 +126,9 @@ impl Engine {
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let vector = compiled.vector().filter(|(_, width)| {
-            *width != 0 && grid.config.block[0].is_multiple_of(*width)
-        });
+        let vector = compiled
+            .vector()
+            .filter(|(_, width)| *width != 0 && grid.config.block[0].is_multiple_of(*width));
         let Some(scalar) = compiled.scalar() else {
             let message = "the module contains no code for it".into();
             return Err(refused(&image.name, message));

@@ -173,6 +173,8 @@ fn failure(fault: Fault) -> Failure {
         FaultKind::Assert => Status::ASSERT,
         FaultKind::IllegalInstruction => Status::ILLEGAL_INSTRUCTION,
         FaultKind::OutOfMemory => Status::OUT_OF_MEMORY,
+        FaultKind::BadCall => Status::INVALID_PC,
+        FaultKind::Stack => Status::HARDWARE_STACK_ERROR,
         FaultKind::Trap | FaultKind::Deadlock | FaultKind::BadFree => Status::LAUNCH_FAILED,
     };
     status.because(fault.message)

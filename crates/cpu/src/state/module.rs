@@ -188,8 +188,7 @@ pub(crate) fn load(
 /// The kernels' names for C callers.
 pub(crate) fn c_names(code: &ModuleCode) -> Result<Vec<CString>> {
     let name = |name| {
-        CString::new(name)
-            .map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))
+        CString::new(name).map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))
     };
     code.names().map(name).collect()
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::source::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
+use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
 const WORDS: usize = 4096;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::CompileOptions;
 use crate::abi::FaultKind;
-use crate::source::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, Fault, LaunchConfig};
+use crate::source::compile_image;
 
 /// An engine, a module with one kernel `k(out)`, and its output.
 struct Bench {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::CompileOptions;
-use crate::source::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
+use crate::source::compile_image;
 
 /// Numbers that differ from thread to thread, after a loop that takes a while.
 const PTX: &str = "

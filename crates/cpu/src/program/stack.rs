@@ -1,0 +1,698 @@
+//! Calls through a stack: of functions that may call themselves, and through registers.
+//! Others are inlined.
+//!
+//! A kernel has one copy of such a function, to which calls jump. A call writes the number
+//! of the place to return to and the arguments into a new frame, and moves the frame
+//! pointer; the return jumps by that number through a table. Frames lie in the local memory
+//! of the thread, behind its variables. No address of code is in memory or in a register of
+//! the PTX: an address of a function is an index into a table, too.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::build::Builder;
+use super::call_params;
+use super::inline::bits_of;
+use super::ir::{
+    Arg, ArgList, Base, BlockId, Guard, Instruction, LoweringError, Modifiers, Program, Reg,
+    RegClass, Step, Storage, Terminator,
+};
+use super::liveness::Liveness;
+use super::module_data::{align_of, size_of};
+use super::scope::Symbol;
+use crate::abi::FaultKind;
+use ptx::ast::{Body, Function, Operand, Space, Span, Variable};
+use ptx::names::{Modifier, Opcode};
+
+/// Bytes of frames that a thread has for calls of functions that may call themselves.
+pub(crate) const STACK_BYTES: u32 = 32 << 10;
+
+const FRAME_ALIGN: u32 = 16;
+/// A frame begins with the number of the place to return to.
+const RETURN_SITE: u32 = 0;
+const HEADER: u32 = 8;
+
+/// The limit of entries in the tables of a kernel: each call through a register may reach
+/// each function.
+const MAX_JUMPS: usize = 1 << 20;
+
+fn too_many_jumps(span: Span) -> LoweringError {
+    LoweringError::unsupported(span, "more than 1048576 ways of calls through registers")
+}
+
+/// Where a frame has the parameters and return values of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Signature {
+    params: Vec<Slot>,
+    returns: Vec<Slot>,
+    end: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    offset: u32,
+    size: u32,
+    align: u32,
+}
+
+impl Signature {
+    fn new(params: &[Variable<'_>], returns: &[Variable<'_>]) -> Result<Signature, LoweringError> {
+        let mut end = HEADER;
+        let mut slots = |variables: &[Variable<'_>]| {
+            let slot = |variable: &Variable<'_>| slot(variable, &mut end);
+            variables.iter().map(slot).collect::<Result<Vec<_>, _>>()
+        };
+        let (params, returns) = (slots(params)?, slots(returns)?);
+        Ok(Signature {
+            params,
+            returns,
+            end,
+        })
+    }
+}
+
+/// The place of a variable behind `end`, which moves behind the variable.
+fn slot(variable: &Variable<'_>, end: &mut u32) -> Result<Slot, LoweringError> {
+    let too_large = || LoweringError::invalid(variable.span, "too much local memory");
+    let align = align_of(variable).min(FRAME_ALIGN);
+    let size = size_of(variable).and_then(|size| u32::try_from(size).ok());
+    let size = size.ok_or_else(too_large)?;
+    let offset = end.checked_next_multiple_of(align).ok_or_else(too_large)?;
+    let after = offset.checked_add(size).filter(|end| *end < 1 << 30);
+    *end = after.ok_or_else(too_large)?;
+    Ok(Slot {
+        offset,
+        size,
+        align,
+    })
+}
+
+/// A function that is called through the stack.
+struct StackFunction<'m, 'a> {
+    function: &'m Function<'a>,
+    body: &'m Body<'a>,
+    signature: Signature,
+    entry: BlockId,
+    /// Returns jump to it.
+    leave: BlockId,
+    /// The block that ends with the table of places to return to.
+    table: BlockId,
+    /// Bytes of its frame, so far.
+    frame: u32,
+    /// The registers of its copy.
+    registers: Range<u32>,
+    is_recursive: bool,
+    /// The numbers of the calls of it.
+    sites: Vec<usize>,
+}
+
+/// A call.
+struct Site {
+    caller: Option<usize>,
+    /// Where the frame pointer moves to the new frame, and where it has moved back.
+    enter: BlockId,
+    back: BlockId,
+}
+
+/// What is added to an argument once the sizes of the frames are known.
+enum Amount {
+    /// Bytes of the frame of a function.
+    Frame(usize),
+    /// The last frame pointer with which a function may run.
+    Limit(usize),
+}
+
+/// The calls of a kernel through the stack.
+#[derive(Default)]
+pub(super) struct Stack<'m, 'a> {
+    functions: Vec<StackFunction<'m, 'a>>,
+    by_name: HashMap<&'a str, usize>,
+    sites: Vec<Site>,
+    pointer: Option<Reg>,
+    /// The function that is being built; `None` for the kernel.
+    current: Option<usize>,
+    /// The largest part of a frame that a caller writes.
+    outgoing: u32,
+    amounts: Vec<(usize, Amount)>,
+    /// The functions that calls through registers may jump to, counted once for each call.
+    jumps: usize,
+}
+
+/// What a call jumps to.
+pub(super) enum Callee<'m, 'a> {
+    Function(&'m Function<'a>, &'m Body<'a>),
+    /// One of these functions, whose address is in the register, by its number.
+    Address(Reg, Vec<Option<&'m Function<'a>>>),
+}
+
+/// A call with its formal and actual parameters.
+pub(super) struct Call<'m, 'a> {
+    pub callee: Callee<'m, 'a>,
+    pub params: &'m [Variable<'a>],
+    pub returns: &'m [Variable<'a>],
+    pub arguments: &'m [Operand<'a>],
+    pub results: &'m [Operand<'a>],
+    pub span: Span,
+    pub line: u32,
+}
+
+impl<'m, 'a> Builder<'m, 'a> {
+    /// The storage of a local variable or a `.param` variable of the function that is being
+    /// built, if that is called through the stack: each activation has its own.
+    pub(super) fn in_frame(
+        &mut self,
+        variable: &Variable<'a>,
+    ) -> Result<Option<Storage>, LoweringError> {
+        let Some(current) = self.stack.current else {
+            return Ok(None);
+        };
+        let function = &mut self.stack.functions[current];
+        let slot = slot(variable, &mut function.frame)?;
+        Ok(Some(Storage::Stack(slot.offset)))
+    }
+
+    fn frame_pointer(&mut self) -> Reg {
+        match self.stack.pointer {
+            Some(pointer) => pointer,
+            None => {
+                let pointer = self.new_register(RegClass::I64);
+                self.stack.pointer = Some(pointer);
+                pointer
+            }
+        }
+    }
+
+    fn stack_function(
+        &mut self,
+        function: &'m Function<'a>,
+        body: &'m Body<'a>,
+    ) -> Result<usize, LoweringError> {
+        if let Some(&known) = self.stack.by_name.get(function.name.text) {
+            return Ok(known);
+        }
+        let signature = Signature::new(&function.params, &function.returns)?;
+        let (entry, leave) = (self.new_block(), self.new_block());
+        self.stack.functions.push(StackFunction {
+            function,
+            body,
+            frame: signature.end,
+            signature,
+            entry,
+            leave,
+            table: leave,
+            registers: 0..0,
+            is_recursive: self.module.functions.is_recursive(function),
+            sites: Vec::new(),
+        });
+        let number = self.stack.functions.len() - 1;
+        self.stack.by_name.insert(function.name.text, number);
+        Ok(number)
+    }
+
+    pub(super) fn stack_call(
+        &mut self,
+        body: &'m Body<'a>,
+        call: &Call<'m, 'a>,
+    ) -> Result<(), LoweringError> {
+        let signature = Signature::new(call.params, call.returns)?;
+        self.stack.outgoing = self.stack.outgoing.max(signature.end);
+        let pointer = self.frame_pointer();
+        let formals = call.params.iter().zip(&signature.params);
+        for ((formal, slot), actual) in formals.zip(call.arguments) {
+            let actual = self.argument(body, actual)?;
+            self.copy(Opcode::St, formal, *slot, actual, call.span)?;
+        }
+        let site = self.stack.sites.len();
+        let number = Arg::Int(site as u64);
+        self.frame_access(Opcode::St, Modifier::B32, RETURN_SITE, number, call.span);
+
+        let (enter, back) = (self.new_block(), self.new_block());
+        let jump = self.jump_to(call, &signature, site)?;
+        self.end_and_open(Terminator::Jump(enter), enter);
+        self.move_pointer(Opcode::Add, pointer, call.span);
+        self.end_and_open(jump, back);
+        self.move_pointer(Opcode::Sub, pointer, call.span);
+        self.stack.sites.push(Site {
+            caller: self.stack.current,
+            enter,
+            back,
+        });
+
+        let formals = call.returns.iter().zip(&signature.returns);
+        for ((formal, slot), actual) in formals.zip(call.results) {
+            let actual = self.argument(body, actual)?;
+            self.copy(Opcode::Ld, formal, *slot, actual, call.span)?;
+        }
+        Ok(())
+    }
+
+    /// The jump to the callee, which will return to `site`.
+    fn jump_to(
+        &mut self,
+        call: &Call<'m, 'a>,
+        signature: &Signature,
+        site: usize,
+    ) -> Result<Terminator, LoweringError> {
+        let (address, candidates) = match &call.callee {
+            &Callee::Function(function, body) => {
+                let number = self.stack_function(function, body)?;
+                let callee = &mut self.stack.functions[number];
+                callee.sites.push(site);
+                return Ok(Terminator::Jump(callee.entry));
+            }
+            Callee::Address(address, candidates) => (*address, candidates),
+        };
+        let line = call.line;
+        self.stack.jumps += candidates.len();
+        if self.stack.jumps > MAX_JUMPS {
+            return Err(too_many_jumps(call.span));
+        }
+        let wrong = self.new_block();
+        let fault = Terminator::Fault {
+            kind: FaultKind::BadCall,
+            address: Some(address),
+            line,
+        };
+        self.put_block(wrong, fault);
+        let mut targets = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let callable = candidate.and_then(|function| Some((function, function.body.as_ref()?)));
+            let Some((function, body)) = callable else {
+                targets.push(wrong);
+                continue;
+            };
+            if Signature::new(&function.params, &function.returns)? != *signature {
+                targets.push(wrong);
+                continue;
+            }
+            let number = self.stack_function(function, body)?;
+            let callee = &mut self.stack.functions[number];
+            callee.sites.push(site);
+            targets.push(callee.entry);
+        }
+        // The number of the function, or a larger one.
+        let [offset, least] = [(); 2].map(|()| Arg::Reg(self.new_register(RegClass::I64)));
+        let index = Arg::Reg(self.new_register(RegClass::I32));
+        let first = Arg::Int(self.module.functions.first());
+        let limit = Arg::Int(u32::MAX.into());
+        let u64 = [Modifier::U64];
+        self.push_with(
+            Opcode::Sub,
+            &u64,
+            &[offset, Arg::Reg(address), first],
+            call.span,
+        );
+        self.push_with(Opcode::Min, &u64, &[least, offset, limit], call.span);
+        let convert = [Modifier::U32, Modifier::U64];
+        self.push_with(Opcode::Cvt, &convert, &[index, least], call.span);
+        Ok(Terminator::Table {
+            index,
+            targets,
+            otherwise: Some(wrong),
+            line,
+        })
+    }
+
+    /// Builds the functions that were called through the stack, and those that they call.
+    pub(super) fn stack_functions(&mut self) {
+        let mut number = 0;
+        while let Some(callee) = self.stack.functions.get(number) {
+            let (function, body) = (callee.function, callee.body);
+            if let Err(error) = self.stack_body(number, function, body) {
+                self.report(error);
+            }
+            number += 1;
+        }
+        self.stack.current = None;
+    }
+
+    fn stack_body(
+        &mut self,
+        number: usize,
+        function: &'m Function<'a>,
+        body: &'m Body<'a>,
+    ) -> Result<(), LoweringError> {
+        let span = self.module.span(function.name);
+        let line = self.module.line(span);
+        let pointer = self.frame_pointer();
+        let first = self.registers.len() as u32;
+        let callee = &self.stack.functions[number];
+        let (entry, leave, signature) = (callee.entry, callee.leave, callee.signature.clone());
+        self.stack.current = Some(number);
+        self.open(entry);
+        self.scopes = self.scopes_of(body);
+
+        let (overflow, fits) = (self.new_block(), self.new_block());
+        let reg = self.new_register(RegClass::Pred);
+        let at = self.args.len() + 2;
+        let compared = [Arg::Reg(reg), Arg::Reg(pointer), Arg::Int(0)];
+        self.push_with(
+            Opcode::Setp,
+            &[Modifier::Gt, Modifier::U64],
+            &compared,
+            span,
+        );
+        self.stack.amounts.push((at, Amount::Limit(number)));
+        let check = Terminator::Branch {
+            predicate: Guard {
+                reg,
+                negated: false,
+            },
+            then: overflow,
+            otherwise: fits,
+        };
+        self.end_and_open(check, fits);
+        let fault = Terminator::Fault {
+            kind: FaultKind::Stack,
+            address: None,
+            line,
+        };
+        self.put_block(overflow, fault.clone());
+
+        // Registers among the return values, which the end stores.
+        let mut results = Vec::new();
+        let params = function.params.iter().zip(&signature.params);
+        let returns = function.returns.iter().zip(&signature.returns);
+        let params = params.map(|formal| (formal, true));
+        for ((formal, slot), is_param) in params.chain(returns.map(|formal| (formal, false))) {
+            let symbol = match formal.space {
+                Space::Param => Symbol::Variable(Storage::Stack(slot.offset)),
+                _ => {
+                    let reg = self.formal_register(formal)?;
+                    let storage = Storage::Stack(slot.offset);
+                    if is_param {
+                        self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, span);
+                    } else {
+                        results.push((formal, reg, storage));
+                    }
+                    Symbol::Register(reg)
+                }
+            };
+            self.declare_name(formal.name, None, symbol);
+        }
+        self.calls = vec![(function.name.text, leave)];
+        self.statements(body);
+        self.end_and_open(Terminator::Jump(leave), leave);
+        for (formal, reg, storage) in results {
+            self.push_access(Opcode::St, formal, Arg::Reg(reg), storage, span);
+        }
+        let index = Arg::Reg(self.new_register(RegClass::I32));
+        let address = Arg::Address(Base::Reg(pointer), RETURN_SITE.into());
+        let load = [Modifier::Local, Modifier::B32];
+        self.push_with(Opcode::Ld, &load, &[index, address], span);
+        let wrong = self.new_block();
+        self.put_block(wrong, fault);
+        let table = self.new_block();
+        let returns = Terminator::Table {
+            index,
+            targets: Vec::new(),
+            otherwise: Some(wrong),
+            line,
+        };
+        self.end_and_open(Terminator::Jump(table), table);
+        self.put_block(table, returns);
+        let last = self.registers.len() as u32;
+        let callee = &mut self.stack.functions[number];
+        callee.registers = first..last;
+        callee.table = table;
+        Ok(())
+    }
+
+    /// Moves the frame pointer by the frame of the function that is being built.
+    fn move_pointer(&mut self, opcode: Opcode, pointer: Reg, span: Span) {
+        let pointer = Arg::Reg(pointer);
+        let at = self.args.len() + 2;
+        self.push_with(
+            opcode,
+            &[Modifier::U64],
+            &[pointer, pointer, Arg::Int(0)],
+            span,
+        );
+        if let Some(current) = self.stack.current {
+            self.stack.amounts.push((at, Amount::Frame(current)));
+        }
+    }
+
+    /// Stores an argument to the new frame, or loads a return value from it.
+    fn copy(
+        &mut self,
+        opcode: Opcode,
+        formal: &Variable<'a>,
+        slot: Slot,
+        actual: Arg,
+        span: Span,
+    ) -> Result<(), LoweringError> {
+        let Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) = actual else {
+            return match bits_of(formal) {
+                Modifier::Pred => Err(LoweringError::unsupported(
+                    span,
+                    "a predicate as the parameter of a call through the stack",
+                )),
+                _ if actual == Arg::Sink => Ok(()),
+                ty => {
+                    self.frame_access(opcode, ty, slot.offset, actual, span);
+                    Ok(())
+                }
+            };
+        };
+        let (mut at, mut bytes) = (0, slot.align.min(8));
+        while at < slot.size {
+            while at + bytes > slot.size {
+                bytes /= 2;
+            }
+            let (ty, class) = match bytes {
+                1 => (Modifier::B8, RegClass::I16),
+                2 => (Modifier::B16, RegClass::I16),
+                4 => (Modifier::B32, RegClass::I32),
+                _ => (Modifier::B64, RegClass::I64),
+            };
+            let part = Arg::Reg(self.new_register(class));
+            let param = Arg::Address(Base::Storage(storage), at.into());
+            let modifiers = [Modifier::Param, ty];
+            if opcode == Opcode::St {
+                self.push_with(Opcode::Ld, &modifiers, &[part, param], span);
+                self.frame_access(Opcode::St, ty, slot.offset + at, part, span);
+            } else {
+                self.frame_access(Opcode::Ld, ty, slot.offset + at, part, span);
+                self.push_with(Opcode::St, &modifiers, &[param, part], span);
+            }
+            at += bytes;
+        }
+        Ok(())
+    }
+
+    /// An access to the frame behind that of the function that is being built.
+    fn frame_access(&mut self, opcode: Opcode, ty: Modifier, offset: u32, value: Arg, span: Span) {
+        let pointer = self.frame_pointer();
+        let address = Arg::Address(Base::Reg(pointer), offset.into());
+        let (at, args) = match opcode {
+            Opcode::Ld => (1, [value, address]),
+            _ => (0, [address, value]),
+        };
+        if let Some(current) = self.stack.current {
+            let at = self.args.len() + at;
+            self.stack.amounts.push((at, Amount::Frame(current)));
+        }
+        self.push_with(opcode, &[Modifier::Local, ty], &args, span);
+    }
+
+    fn push_with(&mut self, opcode: Opcode, modifiers: &[Modifier], args: &[Arg], span: Span) {
+        self.push_synthetic(opcode, modifiers_of(modifiers), args, span);
+    }
+}
+
+fn modifiers_of(list: &[Modifier]) -> Modifiers {
+    let mut modifiers = Modifiers::default();
+    for modifier in list {
+        modifiers.push(*modifier);
+    }
+    modifiers
+}
+
+/// Gives frames their sizes and places. What a function that may call itself needs after a
+/// call it keeps in its frame meanwhile.
+pub(super) fn lower(program: &mut Program<'_>, stack: Stack<'_, '_>) -> Result<(), LoweringError> {
+    let Some(pointer) = stack.pointer else {
+        return Ok(());
+    };
+    let mut frames: Vec<u32> = stack.functions.iter().map(|f| f.frame).collect();
+    fill_tables(program, &stack)?;
+    save(program, &stack, pointer, &mut frames);
+
+    let too_large = || LoweringError::unsupported(Span::default(), "too much local memory");
+    let align = |bytes: u32| {
+        bytes
+            .checked_next_multiple_of(FRAME_ALIGN)
+            .ok_or_else(too_large)
+    };
+    let start = align(program.local_bytes)?;
+    let mut end = start;
+    for frame in &mut frames {
+        *frame = align(*frame)?;
+        end = end.checked_add(*frame).ok_or_else(too_large)?;
+    }
+    if stack.functions.iter().any(|function| function.is_recursive) {
+        end = end.checked_add(STACK_BYTES).ok_or_else(too_large)?;
+    }
+    let all = end.checked_add(stack.outgoing).ok_or_else(too_large)?;
+    program.local_bytes = align(all)?;
+    for (arg, amount) in stack.amounts {
+        let amount = match amount {
+            Amount::Frame(function) => frames[function],
+            Amount::Limit(function) => end - frames[function],
+        };
+        match &mut program.args[arg] {
+            Arg::Int(value) => *value += u64::from(amount),
+            Arg::Address(_, offset) => *offset += i64::from(amount),
+            _ => {}
+        }
+    }
+    let set = [Arg::Reg(pointer), Arg::Int(start.into())];
+    let line = program.line;
+    let set = new_instruction(program, Opcode::Mov, &[Modifier::U64], &set, line);
+    program.blocks[0].steps.insert(0, set);
+    replace_storage(program, pointer);
+    Ok(())
+}
+
+/// The return of a function jumps to the calls of it.
+fn fill_tables(program: &mut Program<'_>, stack: &Stack<'_, '_>) -> Result<(), LoweringError> {
+    let mut jumps = 0;
+    for function in &stack.functions {
+        if let Terminator::Table {
+            targets,
+            otherwise: Some(wrong),
+            ..
+        } = &mut program.blocks[function.table.index()].terminator
+        {
+            let count = function.sites.iter().max().map_or(0, |last| last + 1);
+            jumps += count;
+            if jumps > MAX_JUMPS {
+                return Err(too_many_jumps(function.function.span));
+            }
+            *targets = vec![*wrong; count];
+            for &site in &function.sites {
+                targets[site] = stack.sites[site].back;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Saves registers around the calls in functions that may call themselves.
+fn save(program: &mut Program<'_>, stack: &Stack<'_, '_>, pointer: Reg, frames: &mut [u32]) {
+    if !stack.functions.iter().any(|function| function.is_recursive) {
+        return;
+    }
+    let liveness = Liveness::new(program);
+    for site in &stack.sites {
+        let Some(caller) = site.caller else { continue };
+        let function = &stack.functions[caller];
+        if !function.is_recursive {
+            continue;
+        }
+        let live = liveness.live_in(site.back).iter();
+        let live: Vec<Reg> = live.filter(|r| function.registers.contains(&r.0)).collect();
+        let line = program.line;
+        let (mut saves, mut restores) = (Vec::new(), Vec::new());
+        let mut offset = function.frame.next_multiple_of(8);
+        for reg in live {
+            let class = program.registers[reg.index()];
+            let address = Arg::Address(Base::Reg(pointer), offset.into());
+            offset += 8;
+            let (ty, kept) = match class {
+                RegClass::I16 => (Modifier::B16, reg),
+                RegClass::I32 => (Modifier::B32, reg),
+                RegClass::F32 => (Modifier::F32, reg),
+                RegClass::I64 => (Modifier::B64, reg),
+                RegClass::F64 => (Modifier::F64, reg),
+                RegClass::Pred => {
+                    program.registers.push(RegClass::I32);
+                    (Modifier::U32, Reg(program.registers.len() as u32 - 1))
+                }
+            };
+            let (flag, kept) = (Arg::Reg(reg), Arg::Reg(kept));
+            let mut new = |opcode, modifiers: &[Modifier], args: &[Arg]| {
+                new_instruction(program, opcode, modifiers, args, line)
+            };
+            let is_flag = class == RegClass::Pred;
+            if is_flag {
+                let select = [kept, Arg::Int(1), Arg::Int(0), flag];
+                saves.push(new(Opcode::Selp, &[Modifier::U32], &select));
+            }
+            let access = [Modifier::Local, ty];
+            saves.push(new(Opcode::St, &access, &[address, kept]));
+            restores.push(new(Opcode::Ld, &access, &[kept, address]));
+            if is_flag {
+                let test = [flag, kept, Arg::Int(0)];
+                restores.push(new(Opcode::Setp, &[Modifier::Ne, Modifier::U32], &test));
+            }
+        }
+        frames[caller] = frames[caller].max(offset);
+        program.blocks[site.enter.index()].steps.splice(0..0, saves);
+        // The first step moves the frame pointer back.
+        program.blocks[site.back.index()]
+            .steps
+            .splice(1..1, restores);
+    }
+}
+
+fn new_instruction(
+    program: &mut Program<'_>,
+    opcode: Opcode,
+    modifiers: &[Modifier],
+    args: &[Arg],
+    line: u32,
+) -> Step {
+    let start = program.args.len() as u32;
+    program.args.extend_from_slice(args);
+    let args = ArgList {
+        start,
+        len: args.len() as u32,
+    };
+    let modifiers = modifiers_of(modifiers);
+    Step::Instruction(Instruction::new(
+        opcode,
+        modifiers,
+        args,
+        Span::default(),
+        line,
+    ))
+}
+
+/// Replaces variables in frames by addresses relative to the frame pointer.
+fn replace_storage(program: &mut Program<'_>, pointer: Reg) {
+    let mut blocks = std::mem::take(&mut program.blocks);
+    for block in &mut blocks {
+        for mut step in std::mem::take(&mut block.steps) {
+            let (list, line) = match &step {
+                Step::Instruction(i) => (i.args, i.line),
+                Step::SystemCall { args, line, .. } => (*args, *line),
+            };
+            for at in list.start..list.start + list.len {
+                match program.args[at as usize] {
+                    Arg::Address(Base::Storage(Storage::Stack(start)), offset) => {
+                        let offset = i64::from(start) + offset;
+                        program.args[at as usize] = Arg::Address(Base::Reg(pointer), offset);
+                        if let Step::Instruction(i) = &mut step {
+                            i.modifiers = call_params::in_local_memory(&i.modifiers);
+                        }
+                    }
+                    Arg::Symbol(Storage::Stack(start), offset) => {
+                        program.registers.push(RegClass::I64);
+                        let sum = Arg::Reg(Reg(program.registers.len() as u32 - 1));
+                        let offset = Arg::Int((i64::from(start) + offset).cast_unsigned());
+                        program.args[at as usize] = sum;
+                        let parts = [sum, Arg::Reg(pointer), offset];
+                        let add =
+                            new_instruction(program, Opcode::Add, &[Modifier::U64], &parts, line);
+                        block.steps.push(add);
+                    }
+                    _ => {}
+                }
+            }
+            block.steps.push(step);
+        }
+    }
+    program.blocks = blocks;
+}
