@@ -9,8 +9,8 @@ use super::ir::{
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
-use super::stack::{self, Stack};
-use super::{call_params, live_ranges, reg_class, simplify_cfg, spin_loops};
+use super::stack::Stack;
+use super::{call_params, frames, live_ranges, reg_class, simplify_cfg, spin_loops};
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use ptx::ast::{
@@ -132,7 +132,7 @@ pub(crate) fn build<'m, 'a>(
         max_threads: thread_directive(&kernel.directives, "maxntid"),
         carry: builder.carry,
     };
-    stack::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
+    frames::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
     simplify_cfg::simplify(&mut program);
     call_params::promote(&mut program, &builder.call_params);
     live_ranges::split(&mut program);

@@ -7,6 +7,7 @@
 
 mod build;
 mod call_params;
+mod frames;
 mod frequency;
 mod functions;
 mod inline;
