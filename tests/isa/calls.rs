@@ -236,8 +236,8 @@ fn an_address_that_is_no_function_is_a_fault() {
     let call = call("%f", "%t", "%v", ", one");
     let body = |wrong: &str| format!("{start}\n@%p {wrong}\n{ONE_NUMBER}{call}");
     let lines_before = HEAD.lines().count() + functions.lines().count();
-    // Four lines of the kernel's start and three of the body's, the first of the call.
-    let line = lines_before + 1 + 5 + 3 + 2;
+    // An empty line, five of the start of the kernel, four before the call, and its second.
+    let line = lines_before + 1 + 5 + 4 + 2;
     let place = [
         "kernel k, block (0,0,0), thread (3,0,0): call of 0x",
         &format!("PTX line {line}"),
