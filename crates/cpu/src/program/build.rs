@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use super::call_params::CallParam;
+use super::frames::{self, Stack};
 use super::ir::{
     Arg, ArgList, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program, Reg,
     RegClass, Step, Storage, Terminator, can_speculate,
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
-use super::stack::Stack;
-use super::{call_params, frames, live_ranges, reg_class, simplify_cfg, spin_loops};
+use super::{call_params, live_ranges, reg_class, simplify_cfg, spin_loops};
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use ptx::ast::{
@@ -601,4 +601,17 @@ pub(super) fn class_of(ty: Type) -> Option<RegClass> {
             _ => return None,
         },
     })
+}
+
+/// The type of a move that keeps the bits of a parameter.
+pub(super) fn bits_of(formal: &Variable<'_>) -> Modifier {
+    match (formal.ty, formal.ty.bits()) {
+        (Type::Pred, _) => Modifier::Pred,
+        (Type::F32, _) => Modifier::F32,
+        (Type::F64, _) => Modifier::F64,
+        (_, 8) => Modifier::B8,
+        (_, 16) => Modifier::B16,
+        (_, 64) => Modifier::B64,
+        _ => Modifier::B32,
+    }
 }

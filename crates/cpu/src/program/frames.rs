@@ -1,16 +1,142 @@
 //! Gives the frames of functions that are called through the stack their sizes and places.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use super::call_params;
 use super::ir::{
-    Arg, ArgList, Base, Instruction, LoweringError, Program, Reg, RegClass, Step, Storage,
-    Terminator,
+    Arg, ArgList, Base, BlockId, Instruction, LoweringError, Modifiers, Program, Reg, RegClass,
+    Step, Storage, Terminator,
 };
 use super::liveness::Liveness;
-use super::stack::{
-    Amount, FRAME_ALIGN, MAX_JUMPS, STACK_BYTES, Stack, modifiers_of, too_many_jumps,
-};
-use ptx::ast::Span;
+use super::module_data::{align_of, size_of};
+use ptx::ast::{Body, Function, Span, Variable};
 use ptx::names::{Modifier, Opcode};
+
+/// Bytes of frames that a thread has for calls of functions that may call themselves.
+pub(crate) const STACK_BYTES: u32 = 32 << 10;
+
+const FRAME_ALIGN: u32 = 16;
+/// A frame begins with the number of the place to return to.
+pub(super) const RETURN_SITE: u32 = 0;
+const HEADER: u32 = 8;
+
+/// The limit of entries in the tables of a kernel: each call through a register may reach
+/// each function.
+pub(super) const MAX_JUMPS: usize = 1 << 20;
+
+pub(super) fn too_many_jumps(span: Span) -> LoweringError {
+    LoweringError::unsupported(span, "more than 1048576 ways of calls through registers")
+}
+
+/// Where a frame has the parameters and return values of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Signature {
+    pub(super) params: Vec<Slot>,
+    pub(super) returns: Vec<Slot>,
+    pub(super) end: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) offset: u32,
+    pub(super) size: u32,
+    pub(super) align: u32,
+}
+
+impl Signature {
+    pub(super) fn new(
+        params: &[Variable<'_>],
+        returns: &[Variable<'_>],
+    ) -> Result<Signature, LoweringError> {
+        let mut end = HEADER;
+        let mut slots = |variables: &[Variable<'_>]| {
+            let slot = |variable: &Variable<'_>| slot(variable, &mut end);
+            variables.iter().map(slot).collect::<Result<Vec<_>, _>>()
+        };
+        let (params, returns) = (slots(params)?, slots(returns)?);
+        Ok(Signature {
+            params,
+            returns,
+            end,
+        })
+    }
+}
+
+/// The place of a variable behind `end`, which moves behind the variable.
+pub(super) fn slot(variable: &Variable<'_>, end: &mut u32) -> Result<Slot, LoweringError> {
+    let too_large = || LoweringError::invalid(variable.span, "too much local memory");
+    let align = align_of(variable).min(FRAME_ALIGN);
+    let size = size_of(variable).and_then(|size| u32::try_from(size).ok());
+    let size = size.ok_or_else(too_large)?;
+    let offset = end.checked_next_multiple_of(align).ok_or_else(too_large)?;
+    let after = offset.checked_add(size).filter(|end| *end < 1 << 30);
+    *end = after.ok_or_else(too_large)?;
+    Ok(Slot {
+        offset,
+        size,
+        align,
+    })
+}
+
+/// A function that is called through the stack.
+pub(super) struct StackFunction<'m, 'a> {
+    pub(super) function: &'m Function<'a>,
+    pub(super) body: &'m Body<'a>,
+    pub(super) signature: Signature,
+    pub(super) entry: BlockId,
+    /// Returns jump to it.
+    pub(super) leave: BlockId,
+    /// The block that ends with the table of places to return to.
+    pub(super) table: BlockId,
+    /// Bytes of its frame, so far.
+    pub(super) frame: u32,
+    /// The registers of its copy.
+    pub(super) registers: Range<u32>,
+    pub(super) is_recursive: bool,
+    /// The numbers of the calls of it.
+    pub(super) sites: Vec<usize>,
+}
+
+/// A call.
+pub(super) struct Site {
+    pub(super) caller: Option<usize>,
+    /// Where the frame pointer moves to the new frame, and where it has moved back.
+    pub(super) enter: BlockId,
+    pub(super) back: BlockId,
+}
+
+/// What is added to an argument once the sizes of the frames are known.
+pub(super) enum Amount {
+    /// Bytes of the frame of a function.
+    Frame(usize),
+    /// The last frame pointer with which a function may run.
+    Limit(usize),
+}
+
+/// The calls of a kernel through the stack.
+#[derive(Default)]
+pub(super) struct Stack<'m, 'a> {
+    pub(super) functions: Vec<StackFunction<'m, 'a>>,
+    pub(super) by_name: HashMap<&'a str, usize>,
+    pub(super) sites: Vec<Site>,
+    pub(super) pointer: Option<Reg>,
+    /// The function that is being built; `None` for the kernel.
+    pub(super) current: Option<usize>,
+    /// The largest part of a frame that a caller writes.
+    pub(super) outgoing: u32,
+    pub(super) amounts: Vec<(usize, Amount)>,
+    /// The functions that calls through registers may jump to, counted once for each call.
+    pub(super) jumps: usize,
+}
+
+pub(super) fn modifiers_of(list: &[Modifier]) -> Modifiers {
+    let mut modifiers = Modifiers::default();
+    for modifier in list {
+        modifiers.push(*modifier);
+    }
+    modifiers
+}
 
 /// Gives frames their sizes and places. What a function that may call itself needs after a
 /// call it keeps in its frame meanwhile.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::module_data::ModuleSymbol;
+use super::module_symbol::ModuleSymbol;
 use ptx::ast::{Body, Function, FunctionKind, Initializer, Item, Module, Operand, Statement};
 use ptx::names::Opcode;
 
@@ -201,68 +201,5 @@ impl<'a> Scan<'_, '_, 'a> {
             }
         }
         (0..count).filter(|node| left[*node] > 0).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::program::module_data;
-
-    fn with_table(items: &str, check: impl FnOnce(&FunctionTable<'_, '_>, &[u8])) {
-        let source = format!(".version 8.0\n.target sm_80\n.address_size 64\n{items}");
-        let reading = ptx::read(&source);
-        assert_eq!(reading.diagnostics, []);
-        let (data, errors) = module_data(&reading.module, &source);
-        assert!(errors.is_empty(), "{errors:?}");
-        check(
-            &data.functions,
-            data.variables.first().map_or(&[], |v| &v.init),
-        );
-    }
-
-    fn names<'a>(table: &FunctionTable<'_, 'a>) -> (Vec<&'a str>, Vec<&'a str>) {
-        let mut recursive: Vec<&str> = table.recursive.iter().copied().collect();
-        recursive.sort_unstable();
-        let addressed = table.addressed.iter().map(|function| function.name.text);
-        (addressed.collect(), recursive)
-    }
-
-    #[test]
-    fn functions_that_reach_a_cycle_are_recursive() {
-        let items = ".func b(); .func leaf() { ret; } .func a() { call b; call leaf; ret; }
-            .func b() { call a; ret; } .func above() { call a; ret; } .func self() { call self; }
-            .entry k() { call above; call leaf; ret; }";
-        with_table(items, |table, _| {
-            assert_eq!(names(table), (vec![], vec!["a", "above", "b", "self"]));
-        });
-    }
-
-    #[test]
-    fn a_call_through_a_register_may_reach_what_has_an_address() {
-        let items = ".func f() { .reg .b64 r; p: .callprototype _ (); call r, p; ret; }
-            .func g() { .reg .b64 r; mov.u64 r, h; p: .callprototype _ (); call r, p; ret; }
-            .func h() { ret; }
-            .entry k() { .reg .b64 r; mov.u64 r, g; ret; }";
-        with_table(items, |table, _| {
-            assert_eq!(names(table), (vec!["g", "h"], vec!["f", "g"]));
-        });
-    }
-
-    #[test]
-    fn variables_hold_addresses_which_differ_between_modules() {
-        let items = ".global .u64 table[2] = {g, f};
-            .func f() { ret; } .func g() { ret; } .func h() { ret; }";
-        let mut first = 0;
-        with_table(items, |table, init| {
-            assert_eq!(names(table), (vec!["f", "g"], vec![]));
-            let word = |at: usize| u64::from_le_bytes(*init[at..].first_chunk().unwrap());
-            assert_eq!([word(0), word(8)], [table.first() + 1, table.first()]);
-            assert_eq!(table.first() >> 56, 0xFA);
-            first = table.first();
-        });
-        with_table(&format!("{items}\n"), |table, _| {
-            assert_ne!(table.first(), first)
-        });
     }
 }

@@ -3,16 +3,16 @@
 
 use std::collections::HashSet;
 
-use super::build::Builder;
+use super::build::{Builder, bits_of};
 use super::ir::{
     Arg, ArgList, Base, LoweringError, Modifiers, Reg, RegClass, Step, Storage, SystemCall,
     Terminator,
 };
-use super::module_data::ModuleSymbol;
+use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
 use super::stack::{Call, Callee};
 use ptx::ast::{self, Body, Function, Operand, Space, Span, Statement, Variable};
-use ptx::names::{Modifier, Opcode, Type};
+use ptx::names::{Modifier, Opcode};
 
 /// The limit of nested calls.
 const MAX_DEPTH: usize = 64;
@@ -400,18 +400,5 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
         }
         Ok(())
-    }
-}
-
-/// The type of a move that keeps the bits of a parameter.
-pub(super) fn bits_of(formal: &Variable<'_>) -> Modifier {
-    match (formal.ty, formal.ty.bits()) {
-        (Type::Pred, _) => Modifier::Pred,
-        (Type::F32, _) => Modifier::F32,
-        (Type::F64, _) => Modifier::F64,
-        (_, 8) => Modifier::B8,
-        (_, 16) => Modifier::B16,
-        (_, 64) => Modifier::B64,
-        _ => Modifier::B32,
     }
 }

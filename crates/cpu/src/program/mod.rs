@@ -15,6 +15,7 @@ mod ir;
 mod live_ranges;
 mod liveness;
 mod module_data;
+mod module_symbol;
 mod operands;
 mod reg_class;
 mod scope;
@@ -24,6 +25,7 @@ mod stack;
 mod uniformity;
 
 pub(crate) use build::build;
+pub(crate) use frames::STACK_BYTES;
 pub(crate) use frequency::block_frequencies;
 pub(crate) use ir::{
     Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Program, Reg,
@@ -31,5 +33,4 @@ pub(crate) use ir::{
 };
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
-pub(crate) use stack::STACK_BYTES;
 pub(crate) use uniformity::{GROUP, NoWrap, Uniformity, UniformityInfo};

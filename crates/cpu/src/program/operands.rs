@@ -2,7 +2,8 @@
 
 use super::build::Builder;
 use super::ir::{Arg, ArgList, Base, LoweringError, Reg, Storage};
-use super::module_data::{ModuleSymbol, align_of, size_of};
+use super::module_data::{align_of, size_of};
+use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
 use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Variable};
 use ptx::names::{Modifier, SpecialRegister};

@@ -7,133 +7,16 @@
 //! of the thread, behind its variables. No address of code is in memory or in a register of
 //! the PTX: an address of a function is an index into a table, too.
 
-use std::collections::HashMap;
-use std::ops::Range;
-
-use super::build::Builder;
-use super::inline::bits_of;
-use super::ir::{
-    Arg, Base, BlockId, Guard, LoweringError, Modifiers, Reg, RegClass, Storage, Terminator,
+use super::build::{Builder, bits_of};
+use super::frames::{
+    Amount, MAX_JUMPS, RETURN_SITE, Signature, Site, Slot, StackFunction, modifiers_of, slot,
+    too_many_jumps,
 };
-use super::module_data::{align_of, size_of};
+use super::ir::{Arg, Base, Guard, LoweringError, Reg, RegClass, Storage, Terminator};
 use super::scope::Symbol;
 use crate::abi::FaultKind;
 use ptx::ast::{Body, Function, Operand, Space, Span, Variable};
 use ptx::names::{Modifier, Opcode};
-
-/// Bytes of frames that a thread has for calls of functions that may call themselves.
-pub(crate) const STACK_BYTES: u32 = 32 << 10;
-
-pub(super) const FRAME_ALIGN: u32 = 16;
-/// A frame begins with the number of the place to return to.
-const RETURN_SITE: u32 = 0;
-const HEADER: u32 = 8;
-
-/// The limit of entries in the tables of a kernel: each call through a register may reach
-/// each function.
-pub(super) const MAX_JUMPS: usize = 1 << 20;
-
-pub(super) fn too_many_jumps(span: Span) -> LoweringError {
-    LoweringError::unsupported(span, "more than 1048576 ways of calls through registers")
-}
-
-/// Where a frame has the parameters and return values of a function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Signature {
-    params: Vec<Slot>,
-    returns: Vec<Slot>,
-    end: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
-    offset: u32,
-    size: u32,
-    align: u32,
-}
-
-impl Signature {
-    fn new(params: &[Variable<'_>], returns: &[Variable<'_>]) -> Result<Signature, LoweringError> {
-        let mut end = HEADER;
-        let mut slots = |variables: &[Variable<'_>]| {
-            let slot = |variable: &Variable<'_>| slot(variable, &mut end);
-            variables.iter().map(slot).collect::<Result<Vec<_>, _>>()
-        };
-        let (params, returns) = (slots(params)?, slots(returns)?);
-        Ok(Signature {
-            params,
-            returns,
-            end,
-        })
-    }
-}
-
-/// The place of a variable behind `end`, which moves behind the variable.
-fn slot(variable: &Variable<'_>, end: &mut u32) -> Result<Slot, LoweringError> {
-    let too_large = || LoweringError::invalid(variable.span, "too much local memory");
-    let align = align_of(variable).min(FRAME_ALIGN);
-    let size = size_of(variable).and_then(|size| u32::try_from(size).ok());
-    let size = size.ok_or_else(too_large)?;
-    let offset = end.checked_next_multiple_of(align).ok_or_else(too_large)?;
-    let after = offset.checked_add(size).filter(|end| *end < 1 << 30);
-    *end = after.ok_or_else(too_large)?;
-    Ok(Slot {
-        offset,
-        size,
-        align,
-    })
-}
-
-/// A function that is called through the stack.
-pub(super) struct StackFunction<'m, 'a> {
-    pub(super) function: &'m Function<'a>,
-    pub(super) body: &'m Body<'a>,
-    pub(super) signature: Signature,
-    pub(super) entry: BlockId,
-    /// Returns jump to it.
-    pub(super) leave: BlockId,
-    /// The block that ends with the table of places to return to.
-    pub(super) table: BlockId,
-    /// Bytes of its frame, so far.
-    pub(super) frame: u32,
-    /// The registers of its copy.
-    pub(super) registers: Range<u32>,
-    pub(super) is_recursive: bool,
-    /// The numbers of the calls of it.
-    pub(super) sites: Vec<usize>,
-}
-
-/// A call.
-pub(super) struct Site {
-    pub(super) caller: Option<usize>,
-    /// Where the frame pointer moves to the new frame, and where it has moved back.
-    pub(super) enter: BlockId,
-    pub(super) back: BlockId,
-}
-
-/// What is added to an argument once the sizes of the frames are known.
-pub(super) enum Amount {
-    /// Bytes of the frame of a function.
-    Frame(usize),
-    /// The last frame pointer with which a function may run.
-    Limit(usize),
-}
-
-/// The calls of a kernel through the stack.
-#[derive(Default)]
-pub(super) struct Stack<'m, 'a> {
-    pub(super) functions: Vec<StackFunction<'m, 'a>>,
-    pub(super) by_name: HashMap<&'a str, usize>,
-    pub(super) sites: Vec<Site>,
-    pub(super) pointer: Option<Reg>,
-    /// The function that is being built; `None` for the kernel.
-    pub(super) current: Option<usize>,
-    /// The largest part of a frame that a caller writes.
-    pub(super) outgoing: u32,
-    pub(super) amounts: Vec<(usize, Amount)>,
-    /// The functions that calls through registers may jump to, counted once for each call.
-    pub(super) jumps: usize,
-}
 
 /// What a call jumps to.
 pub(super) enum Callee<'m, 'a> {
@@ -496,12 +379,4 @@ impl<'m, 'a> Builder<'m, 'a> {
     fn push_with(&mut self, opcode: Opcode, modifiers: &[Modifier], args: &[Arg], span: Span) {
         self.push_synthetic(opcode, modifiers_of(modifiers), args, span);
     }
-}
-
-pub(super) fn modifiers_of(list: &[Modifier]) -> Modifiers {
-    let mut modifiers = Modifiers::default();
-    for modifier in list {
-        modifiers.push(*modifier);
-    }
-    modifiers
 }

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::launch::Kernel;
 use crate::abi::{Access, BlockContext, FaultKind, FaultRecord};
 use crate::memory::DeviceMemory;
-use crate::module::OriginalLines;
 use crate::program::STACK_BYTES;
 
 /// Why a launch failed, and where.
@@ -30,17 +29,6 @@ pub struct Fault {
     pub line: Option<u32>,
     /// The whole message.
     pub message: String,
-}
-
-/// Lines of a module's PTX, or of the text from which that was cut.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Lines<'a>(pub(super) Option<&'a OriginalLines>);
-
-impl Lines<'_> {
-    /// The line that messages name. One that was added to the module keeps its number.
-    pub(super) fn original(self, line: u32) -> u32 {
-        self.0.and_then(|lines| lines(line)).unwrap_or(line)
-    }
 }
 
 impl Fault {

@@ -6,6 +6,7 @@ mod config;
 mod deadlock;
 mod fault;
 mod launch;
+mod lines;
 mod pool;
 mod schedule;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use super::memory::DeviceMemory;
 use super::module::LoadedModule;
 use super::print::Output;
 use launch::{Kernel, Launch};
+use lines::Lines;
 use pool::Pool;
 use schedule::Outcome;
 use thread_block::ThreadBlock;
@@ -140,7 +142,7 @@ impl Engine {
                 vector,
                 stateless: image.stateless,
                 points: &image.sync_points,
-                lines: fault::Lines(module.original_lines()),
+                lines: Lines(module.original_lines()),
             },
             shared_bytes: image.shared_bytes,
             local_bytes: image.local_bytes,

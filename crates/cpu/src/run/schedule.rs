@@ -10,7 +10,7 @@ use crate::abi::{
 };
 
 use super::barrier::{self, BARRIERS, Barrier};
-use super::fault::Lines;
+use super::lines::Lines;
 use super::warp::{self, LaneMask, lanes_of};
 
 /// The number of rounds without progress after which the block is suspended, so that
