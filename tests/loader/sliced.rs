@@ -63,7 +63,7 @@ fn numbered(count: u32) -> String {
 
 /// A context of its own: a fault ends it.
 fn context_to_lose() -> Context {
-    Context::create(&context().device(), ContextFlags::default()).unwrap()
+    Context::create(context().device(), ContextFlags::default()).unwrap()
 }
 
 #[test]
