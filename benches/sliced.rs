@@ -28,6 +28,9 @@ use ptxkit::loader::{Loader, Prepare, Source};
 use ptxkit::ptx;
 use ptxkit::ptx::signature::signatures;
 
+#[path = "kernels/service.rs"]
+mod service;
+
 /// What a child is to do.
 const ROLE: &str = "PTXKIT_BENCH_ROLE";
 /// The PTX that it loads.
@@ -42,18 +45,6 @@ fn main() -> Fallible<()> {
         Ok(role) => child(&role),
         Err(_) => parent(),
     }
-}
-
-/// A module of `count` kernels of about 7 KB each, no two alike.
-fn module(count: u32) -> String {
-    let kernel = include_str!("kernels/service.ptx");
-    let mut text = String::from(".version 8.0\n.target sm_90\n.address_size 64\n");
-    for number in 0..count {
-        text += &kernel
-            .replace("NUMBER", &number.to_string())
-            .replace("0f4AE99762", &format!("0f4AE9{number:04X}"));
-    }
-    text
 }
 
 /// The start of a long module that nvcc made of CUB, under a `.version` that the driver reads.
@@ -345,7 +336,7 @@ fn parent() -> Fallible<()> {
         made: 0,
     };
     for count in [1, 50, 500] {
-        let text = module(count);
+        let text = service::module(count);
         let name = format!("{count} kernels");
         one_input(&mut bench, peer, &name, &text, count == 500)?;
     }

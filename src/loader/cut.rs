@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use super::compile::{Compiled, Request, is_of_ptx};
 use super::constant::ConstantWrites;
@@ -14,21 +14,26 @@ use super::modules::{WeakLoaded, lock};
 use super::plan::cut;
 use super::start::CompilerStart;
 use super::{LoadError, Loaded, Loader};
-use crate::cache::{Batch, Digest};
-use crate::driver::{self, JitError};
+use crate::cache::{Batch, Digest, Slicing};
+use crate::driver;
 use ptx::slice::Slices;
 
 pub(super) struct Cut {
     pub loader: Loader,
-    /// Of the whole module.
-    request: Request<'static>,
+    whole: Arc<WholeModule>,
     pub index: Index,
-    /// Made by the first slice that must be compiled where the index was in the cache.
-    slices: OnceLock<Slices>,
     slots: Vec<Slot>,
     pub written: Mutex<ConstantWrites>,
     #[allow(dead_code, reason = "held, not read")]
     start: CompilerStart,
+}
+
+/// A module and its slices, to which faults of its kernels refer, too.
+struct WholeModule {
+    request: Request<'static>,
+    slicing: Slicing,
+    /// Made by the first slice that must be compiled where the index was in the cache.
+    slices: OnceLock<Slices>,
 }
 
 /// The place of one slice.
@@ -80,7 +85,7 @@ impl WeakLoaded for WeakCut {
 impl fmt::Debug for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cut")
-            .field("key", &self.request.key)
+            .field("key", &self.whole.request.key)
             .field("index", &self.index)
             .finish_non_exhaustive()
     }
@@ -96,10 +101,13 @@ impl Cut {
     ) -> Cut {
         Cut {
             loader: loader.clone(),
-            request,
+            whole: Arc::new(WholeModule {
+                request,
+                slicing: loader.cache().policy().slicing(),
+                slices: slices.map(OnceLock::from).unwrap_or_default(),
+            }),
             slots: index.slices.iter().map(|_| Slot::default()).collect(),
             index,
-            slices: slices.map(OnceLock::from).unwrap_or_default(),
             written: Mutex::default(),
             start,
         }
@@ -135,10 +143,13 @@ impl Cut {
             return Ok(loaded);
         }
         let code = self.take_code(slice, &mut state, settings)?;
-        let (key, image) = (self.index.slices[slice], &self.request.reason);
+        let (key, image) = (self.index.slices[slice], &self.whole.request.reason);
         let again = || self.code(slice, settings);
         let loaded = self.loader.load_compiled(key, image, code, again);
         let loaded = loaded.map_err(|error| state.remember(error))?;
+        let whole = Arc::clone(&self.whole);
+        let original = move |line| whole.original_line(slice, line);
+        loaded.module.set_original_lines(original);
         // Held until the slice counts as loaded, so that no write is lost between the two.
         let written = lock(&self.written);
         written.copy_to(&self.index, slice, &loaded.module)?;
@@ -191,14 +202,14 @@ impl Cut {
     ) -> Result<Compiled, LoadError> {
         let key = self.index.slices[slice];
         // Its text is not cut out before it is needed.
-        let source_bytes = self.request.ptx.text().len() / self.index.slices.len();
+        let whole = &*self.whole;
+        let source_bytes = whole.text().len() / self.index.slices.len();
         let code = self.loader.cached_or(&key, source_bytes, |lock, lookup| {
-            let text = self.text(slice);
+            let text = whole.text_of(slice);
             let digest = Digest::of(text.as_bytes());
-            let made = self
-                .loader
-                .key(digest, &self.request.target, &self.request.options)?;
-            let request = self.request.of_slice(&text, made, settings.threads);
+            let request = &whole.request;
+            let made = self.loader.key(digest, &request.target, &request.options)?;
+            let request = request.of_slice(&text, made, settings.threads);
             // An index of another build of this program may cut otherwise.
             let lock = lock.filter(|_| made == key);
             let compiled = self.loader.compile(&request, lock, settings.batch, lookup);
@@ -208,33 +219,38 @@ impl Cut {
         // may have too.
         code.map_err(|error| match error {
             LoadError::Driver(driver::Error::Jit(error)) => {
-                driver::Error::Jit(self.with_original_lines(slice, error)).into()
+                let original = |line| whole.original_line(slice, line);
+                driver::Error::Jit(error.with_lines(original)).into()
             }
             error => error,
         })
     }
+}
+
+impl WholeModule {
+    fn text(&self) -> &str {
+        self.request.ptx.text()
+    }
 
     fn slices(&self) -> &Slices {
         self.slices.get_or_init(|| {
-            let text = self.request.ptx.text();
-            let slicing = self.loader.cache().policy().slicing();
-            cut(text, &ptx::read_parallel(text, cores()).module, slicing)
+            let module = ptx::read_parallel(self.text(), cores()).module;
+            cut(self.text(), &module, self.slicing)
         })
     }
 
-    fn text(&self, slice: usize) -> Cow<'_, str> {
-        let text = self.request.ptx.text();
+    fn text_of(&self, slice: usize) -> Cow<'_, str> {
         match self.slices().slices().get(slice) {
-            Some(slice) => slice.text(text),
-            None => text.into(),
+            Some(slice) => slice.text(self.text()),
+            None => self.text().into(),
         }
     }
 
-    fn with_original_lines(&self, slice: usize, error: JitError) -> JitError {
-        let text = self.request.ptx.text();
+    /// The line from which a line of a slice comes; `None` for one that was added.
+    fn original_line(&self, slice: usize, line: u32) -> Option<u32> {
         match self.slices().slices().get(slice) {
-            Some(slice) => error.with_lines(|line| slice.original_line(text, line)),
-            None => error,
+            Some(slice) => slice.original_line(self.text(), line),
+            None => Some(line),
         }
     }
 }

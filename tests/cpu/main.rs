@@ -8,6 +8,7 @@ mod before_init;
 mod context;
 mod kernels;
 mod launch;
+mod lazy;
 mod memory;
 mod module;
 mod stream;

@@ -10,6 +10,7 @@ mod atomic;
 mod bits;
 mod bodies;
 mod both;
+mod calls;
 mod compare;
 mod constant;
 mod control;

@@ -5,7 +5,9 @@ use std::process::Command;
 use std::sync::Barrier;
 
 use ptxkit::cache::{Cache, Key, Slicing};
-use ptxkit::driver::{CudaError, DeviceBuffer, DriverKind, Error, Kernel, LaunchConfig, Stream};
+use ptxkit::driver::{
+    Context, ContextFlags, CudaError, DeviceBuffer, DriverKind, Error, Kernel, LaunchConfig, Stream,
+};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, LoadError, Loader, Prepare, SlicedModule, Source};
 
@@ -53,24 +55,46 @@ fn result_of(module: &SlicedModule, name: &str) -> u32 {
     result(&module.kernel(name).unwrap())
 }
 
-/// The same for what the CPU device does not compile: `None` there.
-fn result_on_gpu(module: &SlicedModule, name: &str) -> Option<u32> {
-    match module.kernel(name) {
-        Ok(kernel) => Some(result(&kernel)),
-        Err(LoadError::Driver(error)) if error.code() == Some(CudaError::NOT_SUPPORTED) => None,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn on_gpu(result: u32) -> Option<u32> {
-    let is_gpu = context().device().driver().kind() == DriverKind::Nvidia;
-    is_gpu.then_some(result)
-}
-
 /// `count` kernels that share nothing; the nth stores n.
 fn numbered(count: u32) -> String {
     let kernels = (0..count).map(|n| kernel(&format!("k{n}"), &format!("mov.u32 %r, {n};")));
     module(&kernels.collect::<String>())
+}
+
+/// A context of its own: a fault ends it.
+fn context_to_lose() -> Context {
+    Context::create(context().device(), ContextFlags::default()).unwrap()
+}
+
+#[test]
+fn a_fault_has_the_line_of_the_whole_module() {
+    let wrong = kernel(
+        "wrong",
+        "// a comment\n\nmov.u64 %rd, 64;\nst.global.u32 [%rd], 1;",
+    );
+    let ptx = module(&format!("{}{wrong}", kernel("right", "mov.u32 %r, 1;")));
+    let line = ptx.lines().position(|line| line.contains("], 1;")).unwrap() + 1;
+    let folder = tempfile::tempdir().unwrap();
+    for cache in [CacheUse::Miss, CacheUse::Hit] {
+        let context = context_to_lose();
+        let policy = policy(folder.path()).with_slicing(Slicing::Always);
+        let loader = Loader::new(context.clone(), Cache::new(policy));
+        let module = load(&loader, &ptx).unwrap();
+        let kernel = module.kernel("wrong").unwrap();
+        assert_eq!(module.kernel_report("wrong").unwrap().cache, cache);
+        // The kernel keeps what the message needs.
+        drop((module, loader));
+        let stream = Stream::new(&context).unwrap();
+        let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+        // SAFETY: it stores to no memory of this process.
+        let launched = unsafe { kernel.launch(LaunchConfig::default(), &stream, (&out,)) };
+        let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+        assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
+        if context.device().driver().kind() == DriverKind::Cpu {
+            let named = format!("PTX line {line}");
+            assert!(error.to_string().contains(&named), "{named}: {error}");
+        }
+    }
 }
 
 #[test]
@@ -308,7 +332,7 @@ fn functions_and_their_addresses_go_with_kernels() {
     let module = load(&loader(folder.path()), &ptx).unwrap();
     assert!(module.report().slices > 1, "{:?}", module.report());
     assert_eq!(result_of(&module, "direct"), 1);
-    assert_eq!(result_on_gpu(&module, "indirect"), on_gpu(2));
+    assert_eq!(result_of(&module, "indirect"), 2);
 }
 
 #[test]

@@ -171,6 +171,12 @@ pub enum FaultKind {
     BadTexture = 9,
     /// A `.trap` access out of bounds of a surface (`CUDA_ERROR_ILLEGAL_ADDRESS`).
     OutsideSurface = 10,
+    /// A call through a register that holds the address of no function of the module with
+    /// this signature (`CUDA_ERROR_INVALID_PC`).
+    BadCall = 11,
+    /// Calls are nested too deeply, or a frame is damaged
+    /// (`CUDA_ERROR_HARDWARE_STACK_ERROR`).
+    Stack = 12,
 }
 
 impl FaultKind {
@@ -188,6 +194,8 @@ impl FaultKind {
             OutOfMemory,
             BadTexture,
             OutsideSurface,
+            BadCall,
+            Stack,
         ]
         .into_iter()
         .find(|&kind| kind as u32 == number)

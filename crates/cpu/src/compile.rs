@@ -1,17 +1,15 @@
-//! The compiler: PTX to a binary of the CPU device.
+//! What compiling takes and gives: options, errors, and the image that kernels are put in.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Once, OnceLock};
-use std::thread::{self, available_parallelism};
+use std::thread;
 
-use super::blob::{Image, KernelImage, VectorFunction};
-use super::codegen::{self, CompilerContexts, KernelCode, MachineCode, Vectorization};
+use super::blob::{Image, KernelImage, VariableImage, VectorFunction};
+use super::codegen::{CompilerContexts, HostIsa, KernelCode, MachineCode, Vectorization};
 use super::processor;
-use super::program::{self, LoweringError, ModuleData, Program, module_data};
-use ptx::ast::{Body, Function, FunctionKind, Item, Span, Version};
-use ptx::diagnostic::{LineIndex, Severity};
-use ptx::isa::target::Target;
+use super::program::{LoweringError, ModuleData, Program};
+use ptx::ast::{Span, Version};
 
 /// The newest PTX version that the device reads. Instructions that it does not support are
 /// errors that name them.
@@ -101,114 +99,24 @@ impl fmt::Display for CompileError {
 
 impl std::error::Error for CompileError {}
 
-/// Compiles every kernel of a module for this machine's processor; those of a
-/// large module on all cores.
-///
-/// The result is what `cuModuleLoadData` of [`table`](super::table) takes.
-///
-/// # Errors
-/// All errors in the text, or all instructions that the CPU device does not support, each
-/// with its line.
-///
-/// ```
-/// use ptxkit_cpu::{CompileErrorKind, CompileOptions, compile};
-///
-/// let kernel = |body| format!(".version 8.0\n.target sm_90\n.entry k() {{\n{body}\n}}");
-/// let options = CompileOptions::default();
-/// let blob = compile(&kernel("ret;"), &options)?;
-/// assert!(blob.starts_with(b"PTXKCPU1"));
-///
-/// let refused = compile(&kernel("wgmma.fence.sync.aligned;"), &options).unwrap_err();
-/// assert_eq!(refused.kind, CompileErrorKind::NotSupported);
-/// assert_eq!(refused.problems[0].line, 4);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
-    Ok(compile_image(source, options)?.write())
-}
-
-/// The same, before serialization.
-pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Image, CompileError> {
-    let reading = ptx::read(source);
-    let lines = LineIndex::new(source);
-    let syntax_errors: Vec<Problem> = reading
-        .diagnostics
-        .iter()
-        .filter(|d| d.severity == Severity::Error)
-        .map(|d| Problem {
-            line: lines.locate(d.span.start).line,
-            message: d.message.clone(),
-        })
-        .collect();
-    if !syntax_errors.is_empty() {
-        return Err(CompileError {
-            kind: CompileErrorKind::Invalid,
-            problems: syntax_errors,
-        });
-    }
-    let unsupported_host = |message| CompileError {
-        kind: CompileErrorKind::NotSupported,
-        problems: vec![Problem { line: 0, message }],
-    };
-    let host = codegen::host().map_err(unsupported_host)?;
-
-    let (data, mut errors) = module_data(&reading.module, source);
+/// An image without kernels.
+pub(super) fn empty_image(host: &HostIsa, variables: Vec<VariableImage>) -> Image {
     let mut image = Image {
         arch: std::env::consts::ARCH.to_owned(),
         features: processor::features()
             .into_iter()
             .map(str::to_owned)
             .collect(),
-        variables: data.variables.clone(),
-        ptx: match options.vectorization {
-            Vectorization::WhenHot => source.to_owned(),
-            _ => String::new(),
-        },
+        variables,
         ..Image::default()
     };
     image.append(&host.slow_path_thunk);
-    let kernels: Vec<(&Function<'_>, &Body<'_>)> = reading
-        .module
-        .items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Function(function) if function.kind == FunctionKind::Entry => {
-                Some((function, function.body.as_ref()?))
-            }
-            _ => None,
-        })
-        .collect();
-    let mut words = reading.module.target.iter();
-    let target = words.find_map(|word| word.text.parse::<Target>().ok());
-    let target = target.map_or(0, |target| target.number.into());
-    let threads = match source.len() {
-        0..PARALLEL_FROM => 1,
-        _ => available_parallelism().map_or(1, usize::from),
-    };
-    let compiled = in_parallel(&kernels, threads, |contexts, (function, body)| {
-        let mut program = program::build(&data, function, body)?;
-        let code = codegen::compile_kernel(&mut program, host, options.vectorization, contexts)?;
-        Ok::<_, Vec<LoweringError>>((program, code))
-    });
-    for result in compiled {
-        match result {
-            Ok((program, code)) => image.add(&program, &code, target),
-            Err(found) => errors.extend(found),
-        }
-    }
-    if errors.is_empty() {
-        Ok(image)
-    } else {
-        Err(compile_error(source, &data, errors))
-    }
+    image
 }
-
-/// The size of PTX in bytes from which kernels are compiled on all cores.
-const PARALLEL_FROM: usize = 100_000;
 
 /// Does `work` on each of `items` with this many threads, each with its own contexts;
 /// the results are in the order of the items.
-fn in_parallel<T: Sync, R: Send + Sync>(
+pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
     items: &[T],
     threads: usize,
     work: impl Fn(&mut CompilerContexts, &T) -> R + Sync,
@@ -237,7 +145,7 @@ fn in_parallel<T: Sync, R: Send + Sync>(
 }
 
 impl Image {
-    fn add(&mut self, program: &Program<'_>, code: &KernelCode, target: u32) {
+    pub(super) fn add(&mut self, program: &Program<'_>, code: &KernelCode, target: u32) {
         let scalar = self.append(&code.scalar);
         let vector = code.vector.as_ref().map(|(code, width)| VectorFunction {
             offset: self.append(code),
@@ -279,7 +187,7 @@ impl Image {
 /// The size of a cache line. The constants after a function need alignment 16.
 const FUNCTION_ALIGN: usize = 64;
 
-fn compile_error(
+pub(super) fn compile_error(
     source: &str,
     data: &ModuleData<'_, '_>,
     errors: Vec<LoweringError>,
@@ -325,30 +233,6 @@ fn compile_error(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn many_threads_compile_what_one_does() {
-        let kernels: String = (0..20)
-            .map(|n| format!(".entry k{n}() {{ .reg .b32 %r; mov.u32 %r, {n}; ret; }}\n"))
-            .collect();
-        let small = format!(".version 8.0\n.target sm_90\n{kernels}");
-        let large = format!("{small}{}", "// nothing\n".repeat(PARALLEL_FROM / 10));
-        assert!(small.len() < PARALLEL_FROM && large.len() > PARALLEL_FROM);
-        // Other binaries have the text in them.
-        let options = CompileOptions {
-            vectorization: Vectorization::Never,
-        };
-        assert!(compile(&small, &options).unwrap() == compile(&large, &options).unwrap());
-        // Refusals keep their order.
-        let wrong = large.replace("mov.u32 %r, 1", "wgmma.fence.sync.aligned; mov.u32 %r, 1");
-        let refused = compile(&wrong, &options).unwrap_err();
-        let lines: Vec<u32> = refused
-            .problems
-            .iter()
-            .map(|problem| problem.line)
-            .collect();
-        assert_eq!(lines, [4, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22]);
-    }
 
     #[test]
     fn results_are_in_the_order_of_the_items() {

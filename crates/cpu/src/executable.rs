@@ -1,5 +1,7 @@
 //! Executable memory for the code of modules.
 
+use std::sync::Arc;
+
 use memmap2::{Mmap, MmapMut};
 use wasmtime_internal_jit_icache_coherence as icache;
 
@@ -32,13 +34,8 @@ impl ExecutableCode {
         })
     }
 
-    /// The kernels, in the order of the PTX.
-    pub(crate) fn kernels(&self) -> &[KernelImage] {
-        &self.kernels
-    }
-
     /// The kernel function at an offset of the code.
-    pub(crate) fn function(&self, offset: u32) -> Option<KernelFn> {
+    fn function(&self, offset: u32) -> Option<KernelFn> {
         let map = self
             .map
             .as_ref()
@@ -49,6 +46,39 @@ impl ExecutableCode {
         Some(unsafe {
             std::mem::transmute::<*const u8, KernelFn>(map.as_ptr().add(offset as usize))
         })
+    }
+}
+
+/// A kernel in executable code.
+#[derive(Clone, Debug)]
+pub(crate) struct ExecutableKernel {
+    code: Arc<ExecutableCode>,
+    /// Of one of its kernels.
+    index: usize,
+}
+
+impl ExecutableKernel {
+    /// The kernels of some code, in the order of the PTX.
+    pub(crate) fn all(code: &Arc<ExecutableCode>) -> impl Iterator<Item = ExecutableKernel> {
+        (0..code.kernels.len()).map(|index| ExecutableKernel {
+            code: Arc::clone(code),
+            index,
+        })
+    }
+
+    pub(crate) fn image(&self) -> &KernelImage {
+        &self.code.kernels[self.index]
+    }
+
+    /// The function that runs one thread at a time.
+    pub(crate) fn scalar(&self) -> Option<KernelFn> {
+        self.code.function(self.image().scalar)
+    }
+
+    /// The vector function and its width, if there is one.
+    pub(crate) fn vector(&self) -> Option<(KernelFn, u32)> {
+        let vector = self.image().vector?;
+        Some((self.code.function(vector.offset)?, vector.width))
     }
 }
 

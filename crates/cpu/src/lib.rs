@@ -1,6 +1,6 @@
 //! The CPU device: it implements the table of CUDA driver entries on the host's processor.
 //!
-//! Public are the table, the compiler and its options. The rest is private: a program that
+//! Public are the table, the compiler and its options, and what faults say of lines. The rest is private: a program that
 //! could fill in a code image, or register a range of addresses for kernels, would reach all
 //! of its own memory.
 
@@ -8,6 +8,7 @@
 
 mod abi;
 mod blob;
+mod code;
 mod codegen;
 mod compile;
 mod entries;
@@ -24,6 +25,7 @@ mod program;
 mod run;
 mod runtime;
 mod setting;
+mod source;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,10 @@ mod texture;
 mod tier_up;
 
 pub use codegen::Vectorization;
-pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, compile};
+pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
+pub use source::compile;
+pub use state::module::set_original_lines;
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that
 /// contain the compiler's identity.

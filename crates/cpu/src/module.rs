@@ -1,21 +1,17 @@
-//! Loaded modules: executable code, and variables in device memory.
+//! Loaded modules: code, and variables in device memory.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
-use super::blob::{BlobError, Image, KernelImage, Reference, VariableImage};
-use super::executable::{ExecutableCode, MapError};
+#[cfg(test)]
+use super::blob::Image;
+use super::blob::{Reference, VariableImage};
+use super::code::ModuleCode;
 use super::memory::{DeviceMemory, MemoryError, Purpose};
-use super::tier_up::TierUp;
 
-/// Why a blob could not be loaded.
+/// Why a module could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The bytes are not a blob, damaged, or for another processor.
-    #[error(transparent)]
-    Blob(#[from] BlobError),
     /// There is no device memory for a variable.
     #[error("variable {name}: {source}")]
     Memory {
@@ -24,9 +20,6 @@ pub enum LoadError {
         /// The error of the allocation.
         source: MemoryError,
     },
-    /// The system did not map executable memory.
-    #[error(transparent)]
-    Executable(#[from] MapError),
     /// An `.extern` variable is not defined.
     #[error("variable {name} is .extern: link the module that defines it")]
     Undefined {
@@ -35,54 +28,50 @@ pub enum LoadError {
     },
 }
 
+/// From a line of a module's PTX to the line of the text from which that was cut; `None` for
+/// a line that was added.
+pub(crate) type OriginalLines = dyn Fn(u32) -> Option<u32> + Send + Sync;
+
 /// A module whose kernels can be launched. Dropping it frees its variables.
 pub struct LoadedModule {
-    code: ExecutableCode,
-    tier_up: Arc<TierUp>,
-    variables: Vec<VariableImage>,
+    code: Arc<ModuleCode>,
+    original_lines: OnceLock<Box<OriginalLines>>,
     addresses: Vec<u64>,
-    kernel_index: HashMap<String, usize>,
     memory: Arc<DeviceMemory>,
 }
 
 impl LoadedModule {
     /// Maps the code of an image, and allocates and initializes its variables.
     #[cfg(test)]
-    pub fn new(image: Image, memory: &Arc<DeviceMemory>) -> Result<LoadedModule, LoadError> {
-        LoadedModule::with_symbols(image, memory, |_| None)
+    pub fn of_image(
+        image: Image,
+        memory: &Arc<DeviceMemory>,
+    ) -> Result<LoadedModule, Box<dyn std::error::Error>> {
+        let code = Arc::new(ModuleCode::compiled(image)?);
+        Ok(LoadedModule::new(&code, memory, |_| None)?)
     }
 
-    /// Maps the code of an image, and allocates and initializes its variables. `defined`
-    /// returns the addresses of `.extern` variables.
-    pub fn with_symbols(
-        image: Image,
+    /// Allocates and initializes the variables of a module. `defined` returns the addresses
+    /// of `.extern` variables.
+    pub(crate) fn new(
+        code: &Arc<ModuleCode>,
         memory: &Arc<DeviceMemory>,
         defined: impl Fn(&str) -> Option<u64>,
     ) -> Result<LoadedModule, LoadError> {
-        image.check_processor()?;
         let undefined = |v: &&VariableImage| v.external && defined(&v.name).is_none();
-        if let Some(variable) = image.variables.iter().find(undefined) {
+        if let Some(variable) = code.variables().iter().find(undefined) {
             return Err(LoadError::Undefined {
                 name: variable.name.clone(),
             });
         }
-        let kernel_index = image
-            .kernels
-            .iter()
-            .enumerate()
-            .map(|(i, k)| (k.name.clone(), i))
-            .collect();
-        let code = ExecutableCode::new(&image.code, image.kernels)?;
         // From here on, dropping the module frees the allocated variables.
         let mut module = LoadedModule {
-            code,
-            tier_up: TierUp::new(image.ptx),
-            variables: image.variables,
+            code: Arc::clone(code),
+            original_lines: OnceLock::new(),
             addresses: Vec::new(),
-            kernel_index,
             memory: Arc::clone(memory),
         };
-        for variable in &module.variables {
+        for variable in code.variables() {
             if variable.external {
                 module.addresses.extend(defined(&variable.name));
                 continue;
@@ -99,7 +88,7 @@ impl LoadedModule {
                 })?;
             module.addresses.push(address);
         }
-        for (variable, &address) in module.variables.iter().zip(&module.addresses) {
+        for (variable, &address) in code.variables().iter().zip(&module.addresses) {
             if !variable.external {
                 initialise(variable, address, &module.addresses);
             }
@@ -109,37 +98,45 @@ impl LoadedModule {
 
     /// Bytes of the variables in `.const`.
     pub(crate) fn constant_bytes(&self) -> u64 {
-        let constant = self.variables.iter().filter(|variable| variable.constant);
+        let constant = self.variables().iter().filter(|variable| variable.constant);
         constant.map(|variable| variable.size).sum()
     }
 
-    /// The kernels, in the order of the PTX.
-    pub fn kernels(&self) -> &[KernelImage] {
-        self.code.kernels()
+    /// Its code, which other contexts may share.
+    pub(crate) fn code(&self) -> &Arc<ModuleCode> {
+        &self.code
     }
 
-    /// The index of the kernel with this name.
-    pub fn kernel(&self, name: &str) -> Option<usize> {
-        self.kernel_index.get(name).copied()
+    /// Has faults name lines of the text from which the PTX was cut. The first call counts.
+    pub(crate) fn set_original_lines(&self, lines: Box<OriginalLines>) {
+        let _ = self.original_lines.set(lines);
+    }
+
+    pub(crate) fn original_lines(&self) -> Option<&OriginalLines> {
+        self.original_lines.get().map(|lines| &**lines)
+    }
+
+    fn variables(&self) -> &[VariableImage] {
+        self.code.variables()
     }
 
     /// Address and size of the variable with this name.
     pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
         let is_it = |v: &VariableImage| v.name == name && v.reference == Reference::None;
-        let index = self.variables.iter().position(is_it)?;
-        Some((*self.addresses.get(index)?, self.variables[index].size))
+        let index = self.variables().iter().position(is_it)?;
+        Some((*self.addresses.get(index)?, self.variables()[index].size))
     }
 
     /// The same, if the variable is managed.
     pub fn managed(&self, name: &str) -> Option<(u64, u64)> {
-        let variable = self.variables.iter().find(|v| v.name == name)?;
+        let variable = self.variables().iter().find(|v| v.name == name)?;
         self.variable(name).filter(|_| variable.managed)
     }
 
     /// Address of the texture or surface reference with this name.
     pub(crate) fn reference(&self, name: &str, kind: Reference) -> Option<u64> {
         let is_it = |v: &VariableImage| v.name == name && v.reference == kind;
-        let index = self.variables.iter().position(is_it)?;
+        let index = self.variables().iter().position(is_it)?;
         self.addresses.get(index).copied()
     }
 
@@ -147,7 +144,7 @@ impl LoadedModule {
     /// ones.
     pub(crate) fn own_addresses(&self) -> impl Iterator<Item = u64> {
         let own = |variable: &VariableImage| !variable.external && !variable.managed;
-        let all = self.variables.iter().zip(&self.addresses);
+        let all = self.variables().iter().zip(&self.addresses);
         all.filter(move |(variable, _)| own(variable))
             .map(|(_, address)| *address)
     }
@@ -156,28 +153,11 @@ impl LoadedModule {
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.addresses
     }
-
-    /// Whether the optimized code of a hot module is ready
-    /// ([`Vectorization::WhenHot`](super::Vectorization::WhenHot)).
-    #[cfg(test)]
-    pub fn is_hot(&self) -> bool {
-        self.tier_up.optimized().is_some()
-    }
-
-    /// The optimized code if it is ready, otherwise the first code.
-    pub(crate) fn code(&self) -> &ExecutableCode {
-        self.tier_up.optimized().unwrap_or(&self.code)
-    }
-
-    /// Records that one of its kernels ran for `time`.
-    pub(crate) fn record_run(&self, time: Duration) {
-        self.tier_up.record_run(time);
-    }
 }
 
 impl Drop for LoadedModule {
     fn drop(&mut self) {
-        for (variable, &address) in self.variables.iter().zip(&self.addresses) {
+        for (variable, &address) in self.variables().iter().zip(&self.addresses) {
             if variable.external {
                 continue;
             }
@@ -205,7 +185,8 @@ fn initialise(variable: &VariableImage, address: u64, addresses: &[u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blob::Relocation;
+    use crate::blob::{BlobError, Relocation};
+    use crate::code::CodeError;
 
     fn image() -> Image {
         let variable = |name: &str, size, init: &[u8]| VariableImage {
@@ -232,7 +213,7 @@ mod tests {
     fn variables_hold_their_first_values_and_are_freed() {
         let memory = Arc::new(DeviceMemory::with_size(1 << 20).unwrap());
         let free = memory.free_bytes();
-        let module = LoadedModule::new(image(), &memory).unwrap();
+        let module = LoadedModule::of_image(image(), &memory).unwrap();
         let (table, size) = module.variable("table").unwrap();
         assert_eq!(size, 40);
         let (pointer, _) = module.variable("pointer").unwrap();
@@ -257,8 +238,9 @@ mod tests {
         let free = memory.free_bytes();
         let mut large = image();
         large.variables[1].size = 1 << 30;
+        let error = LoadedModule::of_image(large, &memory).err().unwrap();
         assert!(
-            matches!(LoadedModule::new(large, &memory), Err(LoadError::Memory { name, .. }) if name == "table")
+            matches!(error.downcast_ref(), Some(LoadError::Memory { name, .. }) if name == "table")
         );
         assert_eq!(memory.free_bytes(), free);
 
@@ -271,18 +253,19 @@ mod tests {
                 features,
                 ..image()
             };
-            let error = LoadedModule::new(foreign, &memory);
+            let error = ModuleCode::compiled(foreign).err();
             assert!(matches!(
                 error,
-                Err(LoadError::Blob(BlobError::Processor { .. }))
+                Some(CodeError::Blob(BlobError::Processor { .. }))
             ));
         }
 
         let mut external = image();
         external.variables[0].external = true;
+        let error = LoadedModule::of_image(external, &memory).err().unwrap();
         assert!(matches!(
-            LoadedModule::new(external, &memory),
-            Err(LoadError::Undefined { .. })
+            error.downcast_ref(),
+            Some(LoadError::Undefined { .. })
         ));
     }
 }

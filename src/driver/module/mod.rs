@@ -331,6 +331,20 @@ impl Module {
         })
     }
 
+    /// Has faults on the CPU device name lines of the text from which its PTX was cut.
+    #[cfg(feature = "cache")]
+    pub(crate) fn set_original_lines(
+        &self,
+        original: impl Fn(u32) -> Option<u32> + Send + Sync + 'static,
+    ) {
+        #[cfg(feature = "cpu")]
+        if self.context().device().driver().kind() == DriverKind::Cpu {
+            cpu::set_original_lines(self.inner.handle, original);
+        }
+        #[cfg(not(feature = "cpu"))]
+        drop(original);
+    }
+
     /// A reference that does not keep it loaded.
     pub fn downgrade(&self) -> WeakModule {
         WeakModule {

@@ -150,7 +150,7 @@ impl Emitter<'_, '_> {
 
     /// An unconditional fault. The following code is unreachable.
     fn trap(&mut self, kind: FaultKind) {
-        self.fault(kind);
+        self.fault(kind, None);
         let dead = self.b.create_block();
         self.b.switch_to_block(dead);
     }

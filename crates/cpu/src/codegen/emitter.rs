@@ -506,14 +506,17 @@ impl<'e, 'a> Emitter<'e, 'a> {
     }
 
     /// Records a fault other than that of an access, and ends the block.
-    pub fn fault(&mut self, kind: FaultKind) {
+    pub fn fault(&mut self, kind: FaultKind, address: Option<Value>) {
         let thread = self.thread_index();
         let kind = self.int(types::I32, kind as u64);
-        let zero = self.int(types::I64, 0);
+        let address = address.unwrap_or_else(|| self.int(types::I64, 0));
         let access = self.int(types::I32, 0);
         let line = self.int(types::I32, self.line.into());
         let context = self.fixed.context;
-        self.call(Helper::fault, &[context, kind, thread, zero, access, line]);
+        self.call(
+            Helper::fault,
+            &[context, kind, thread, address, access, line],
+        );
         let fail = self.fail;
         self.b.ins().jump(fail, &[]);
     }
@@ -541,8 +544,8 @@ impl<'e, 'a> Emitter<'e, 'a> {
                 let base = i64::from(self.program.shared_bytes);
                 self.int(types::I64, (base + at).cast_unsigned())
             }
-            // Promotion has replaced all of these.
-            Storage::CallParam(_) => self.int(types::I64, 0),
+            // Promotion and the lowering of calls have replaced all of these.
+            Storage::CallParam(_) | Storage::Stack(_) => self.int(types::I64, 0),
         }
     }
 

@@ -22,7 +22,7 @@ use super::vectorize::{self, Vectorization};
 use super::{lane_group, slow_path};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::program::{
-    BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+    Arg, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use ptx::ast::Span;
 
@@ -356,11 +356,15 @@ fn terminate(
         Terminator::Table {
             index,
             targets,
+            otherwise,
             line,
         } => {
             e.line = *line;
             let index = e.read(*index, types::I32)?;
-            let out_of_range = e.b.create_block();
+            let out_of_range = match otherwise {
+                Some(otherwise) => to(otherwise),
+                None => e.b.create_block(),
+            };
             e.b.set_cold_block(out_of_range);
             let calls: Vec<BlockCall> = targets
                 .iter()
@@ -373,8 +377,10 @@ fn terminate(
             );
             let table = e.b.create_jump_table(JumpTableData::new(default, &calls));
             e.b.ins().br_table(index, table);
-            e.b.switch_to_block(out_of_range);
-            e.fault(FaultKind::IllegalInstruction);
+            if otherwise.is_none() {
+                e.b.switch_to_block(out_of_range);
+                e.fault(FaultKind::IllegalInstruction, None);
+            }
         }
         Terminator::Exit => {
             if !plan.resume_points.is_empty() {
@@ -383,9 +389,14 @@ fn terminate(
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);
         }
-        Terminator::Trap { line } => {
+        Terminator::Fault {
+            kind,
+            address,
+            line,
+        } => {
             e.line = *line;
-            e.fault(FaultKind::Trap);
+            let address = address.map(|reg| e.read(Arg::Reg(reg), types::I64));
+            e.fault(*kind, address.transpose()?);
         }
         Terminator::Sync { instruction, .. } => {
             let Some(at) = plan

@@ -31,6 +31,6 @@ mod vectorize;
 mod video;
 
 pub(crate) use function::{KernelCode, compile_kernel};
-pub(crate) use host::host;
+pub(crate) use host::{HostIsa, host};
 pub(crate) use machine_code::{CompilerContexts, MachineCode};
 pub use vectorize::Vectorization;

@@ -6,7 +6,7 @@ use super::entry::entries;
 use super::launch::attributes;
 use crate::state::function::{self, largest_block, max_active_blocks};
 use crate::state::handle::pointer;
-use crate::state::module::Function;
+use crate::state::module::CompiledFunction;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{context, device, library};
@@ -27,7 +27,7 @@ fn cluster(config: &CUlaunchConfig) -> Result<u32> {
 
 fn active_blocks(
     count: UserPointer<c_int>,
-    function: &Function,
+    function: &CompiledFunction,
     threads: c_int,
     dynamic: usize,
 ) -> Result {
@@ -40,7 +40,7 @@ fn active_blocks(
 fn potential_block(
     blocks: UserPointer<c_int>,
     threads: UserPointer<c_int>,
-    function: &Function,
+    function: &CompiledFunction,
     shared_of: CUoccupancyB2DSize,
     dynamic: usize,
     limit: c_int,
@@ -59,13 +59,13 @@ fn potential_block(
 entries! {
     fn cuFuncGetAttribute(value: *mut c_int, number: c_uint, function: CUfunction) {
         context::working()?;
-        let function = library::function(function.addr())?;
+        let function = library::compiled(function.addr())?;
         value.put(function::attribute(number, &function).ok_or(Status::INVALID_VALUE)?)
     }
 
     fn cuFuncSetAttribute(function: CUfunction, number: c_uint, value: c_int) {
         context::working()?;
-        let function = library::function(function.addr())?;
+        let function = library::compiled(function.addr())?;
         function::set_attribute(&function, number, value)
     }
 
@@ -106,7 +106,7 @@ entries! {
         offset: *mut usize,
         size: *mut usize,
     ) {
-        let function = library::function(function.addr())?;
+        let function = library::compiled(function.addr())?;
         let params = &function.image().params;
         let param = params.get(index).ok_or_else(|| {
             let detail = format!(
@@ -120,14 +120,13 @@ entries! {
         Ok(())
     }
 
-    /// `CU_FUNCTION_LOADING_STATE_LOADED`
+    /// `CU_FUNCTION_LOADING_STATE_…`: 1 is loaded.
     fn cuFuncIsLoaded(state: *mut c_uint, function: CUfunction) {
-        library::function(function.addr())?;
-        state.put(1)
+        state.put(library::function(function.addr())?.is_compiled().into())
     }
 
     fn cuFuncLoad(function: CUfunction) {
-        library::function(function.addr())?;
+        library::compiled(function.addr())?;
         Ok(())
     }
 
@@ -137,7 +136,7 @@ entries! {
         threads: c_int,
         dynamic: usize,
     ) {
-        active_blocks(count, &*library::function(function.addr())?, threads, dynamic)
+        active_blocks(count, &library::compiled(function.addr())?, threads, dynamic)
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -150,7 +149,7 @@ entries! {
         if flags > 1 {
             return Err(Status::INVALID_VALUE.into());
         }
-        active_blocks(count, &*library::function(function.addr())?, threads, dynamic)
+        active_blocks(count, &library::compiled(function.addr())?, threads, dynamic)
     }
 
     fn cuOccupancyMaxPotentialBlockSize(
@@ -161,7 +160,7 @@ entries! {
         dynamic: usize,
         limit: c_int,
     ) {
-        potential_block(blocks, threads, &*library::function(function.addr())?, shared_of, dynamic, limit)
+        potential_block(blocks, threads, &library::compiled(function.addr())?, shared_of, dynamic, limit)
     }
 
     fn cuOccupancyMaxPotentialBlockSizeWithFlags(
@@ -176,7 +175,7 @@ entries! {
         if flags > 1 {
             return Err(Status::INVALID_VALUE.into());
         }
-        potential_block(blocks, threads, &*library::function(function.addr())?, shared_of, dynamic, limit)
+        potential_block(blocks, threads, &library::compiled(function.addr())?, shared_of, dynamic, limit)
     }
 
     /// A cluster here is one block.
@@ -185,7 +184,7 @@ entries! {
         function: CUfunction,
         config: *const CUlaunchConfig,
     ) {
-        let function = library::function(function.addr())?;
+        let function = library::compiled(function.addr())?;
         let config = config.get()?;
         let threads = config
             .blockDimX
@@ -206,7 +205,7 @@ entries! {
         function: CUfunction,
         _config: *const CUlaunchConfig,
     ) {
-        library::function(function.addr())?;
+        library::compiled(function.addr())?;
         blocks.put(1)
     }
 
@@ -216,7 +215,7 @@ entries! {
         blocks: c_int,
         threads: c_int,
     ) {
-        let function = library::function(function.addr())?;
+        let function = library::compiled(function.addr())?;
         let (Ok(blocks), Ok(threads)) = (u32::try_from(blocks), u32::try_from(threads)) else {
             return Err(Status::INVALID_VALUE.into());
         };

@@ -29,7 +29,7 @@ pub(super) fn kernel(params: UserPointer<CUDA_KERNEL_NODE_PARAMS_v2>) -> Result<
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared_bytes: params.sharedMemBytes,
     };
-    let function = library::function(handle)?;
+    let function = library::compiled(handle)?;
     let work = launch::prepare(&function, config, arguments, extra)?;
     // The arguments were copied: the caller's are not there any more when they are asked for.
     let params = CUDA_KERNEL_NODE_PARAMS_v2 {

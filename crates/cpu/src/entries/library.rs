@@ -50,14 +50,8 @@ entries! {
 
     fn cuLibraryGetKernel(result: *mut CUkernel, library: CUlibrary, name: *const c_char) {
         let (library, name) = (library::find(library.addr())?, name.text()?);
-        let kernels = &library.image.kernels;
-        match kernels
-            .iter()
-            .position(|kernel| kernel.name.as_bytes() == name.to_bytes())
-        {
-            Some(index) => result.put(pointer(library.kernels[index])),
-            None => Err(module::no_kernel(&name.to_string_lossy(), kernels)),
-        }
+        let index = module::kernel_named(&library.code, &name.to_string_lossy())?;
+        result.put(pointer(library.kernels[index]))
     }
 
     fn cuLibraryGetModule(result: *mut CUmodule, library: CUlibrary) {
@@ -131,14 +125,14 @@ entries! {
     ) {
         device::check(device)?;
         library::kernel(handle.addr())?;
-        let function = library::function(handle.addr())?;
+        let function = library::compiled(handle.addr())?;
         value.put(function::attribute(number, &function).ok_or(Status::INVALID_VALUE)?)
     }
 
     fn cuKernelSetAttribute(number: c_uint, value: c_int, handle: CUkernel, device: CUdevice) {
         device::check(device)?;
         library::kernel(handle.addr())?;
-        function::set_attribute(&*library::function(handle.addr())?, number, value)
+        function::set_attribute(&library::compiled(handle.addr())?, number, value)
     }
 
     /// A preference that has no effect here.

@@ -19,7 +19,7 @@ fn load(result: UserPointer<CUmodule>, image: UserPointer<c_void>, mut options: 
     }
     let image = image::load(image, &mut options)?;
     let symbols = options.symbols()?;
-    result.put(pointer(module::load(&context, image, &symbols)?))
+    result.put(pointer(module::load(&context, &image, &symbols)?))
 }
 
 entries! {
@@ -33,7 +33,7 @@ entries! {
             return Err(Status::INVALID_VALUE.because("the pointer for the module is null"));
         }
         let image = image::read_file(&path.path()?, &mut Options::default())?;
-        module.put(pointer(module::load(&context, image, &[])?))
+        module.put(pointer(module::load(&context, &image, &[])?))
     }
 
     fn cuModuleLoadDataEx(
@@ -59,11 +59,8 @@ entries! {
 
     fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char) {
         let (module, name) = (module::find(module.addr())?, name.text()?);
-        let name = name.to_string_lossy();
-        match module.code.kernel(&name) {
-            Some(index) => function.put(pointer(module.functions[index])),
-            None => Err(module::no_kernel(&name, module.code.kernels())),
-        }
+        let index = module::kernel_named(module.code.code(), &name.to_string_lossy())?;
+        function.put(pointer(module.functions[index]))
     }
 
     fn cuModuleGetGlobal_v2(
@@ -79,9 +76,8 @@ entries! {
         Ok(())
     }
 
-    /// Everything is loaded at once: `CU_MODULE_EAGER_LOADING`.
     fn cuModuleGetLoadingMode(mode: *mut c_uint) {
-        mode.put(1)
+        mode.put(image::Loading::of_environment().mode())
     }
 
     fn cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) {

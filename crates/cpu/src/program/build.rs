@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::call_params::CallParam;
+use super::frames::{self, Stack};
 use super::ir::{
     Arg, ArgList, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program, Reg,
     RegClass, Step, Storage, Terminator, can_speculate,
@@ -10,6 +11,7 @@ use super::ir::{
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
 use super::{call_params, live_ranges, reg_class, simplify_cfg, spin_loops};
+use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use ptx::ast::{
     self, Body, Function, FunctionDirective, Name, Operand, Space, Span, Statement, Variable,
@@ -40,6 +42,7 @@ pub(super) struct Builder<'m, 'a> {
     /// The functions being inlined, outermost first, and the block that each
     /// returns to.
     pub calls: Vec<(&'a str, BlockId)>,
+    pub stack: Stack<'m, 'a>,
 }
 
 /// Lowers one kernel. On failure all problems found are returned.
@@ -65,6 +68,7 @@ pub(crate) fn build<'m, 'a>(
         local_bytes: 0,
         carry: None,
         calls: Vec::new(),
+        stack: Stack::default(),
     };
     builder.scopes = builder.scopes_of(body);
     let mut params = Vec::new();
@@ -93,6 +97,7 @@ pub(crate) fn build<'m, 'a>(
     }
     builder.statements(body);
     builder.end(Terminator::Exit);
+    builder.stack_functions();
 
     let shared = u64::from(builder.shared_bytes).next_multiple_of(builder.dynamic_align.into());
     let Ok(shared_bytes) = u32::try_from(shared) else {
@@ -127,6 +132,7 @@ pub(crate) fn build<'m, 'a>(
         max_threads: thread_directive(&kernel.directives, "maxntid"),
         carry: builder.carry,
     };
+    frames::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
     simplify_cfg::simplify(&mut program);
     call_params::promote(&mut program, &builder.call_params);
     live_ranges::split(&mut program);
@@ -157,6 +163,17 @@ impl<'m, 'a> Builder<'m, 'a> {
     pub fn end(&mut self, terminator: Terminator) {
         let next = self.new_block();
         self.end_and_open(terminator, next);
+    }
+
+    /// Opens a block; the current one has ended.
+    pub fn open(&mut self, block: BlockId) {
+        self.current = block;
+    }
+
+    /// A block that only ends.
+    pub fn put_block(&mut self, block: BlockId, terminator: Terminator) {
+        let steps = Vec::new();
+        self.blocks[block.index()] = Some(BasicBlock { steps, terminator });
     }
 
     pub fn end_and_open(&mut self, terminator: Terminator, next: BlockId) {
@@ -251,13 +268,13 @@ impl<'m, 'a> Builder<'m, 'a> {
                         self.report(error);
                     }
                 }
-                Statement::Targets(targets) if !targets.calls => {
+                Statement::Targets(targets) => {
                     self.declare_name(targets.name, None, Symbol::Targets(i));
                 }
-                Statement::Location { .. }
-                | Statement::Targets { .. }
-                | Statement::Prototype { .. }
-                | Statement::Directive(_) => {}
+                Statement::Prototype(prototype) => {
+                    self.declare_name(prototype.name, None, Symbol::Prototype(i));
+                }
+                Statement::Location { .. } | Statement::Directive(_) => {}
             }
         }
         self.leave_guard();
@@ -265,6 +282,14 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     pub fn declare(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
         let name = variable.name.text;
+        let in_frame = match variable.space {
+            Space::Local | Space::Param => self.in_frame(variable)?,
+            _ => None,
+        };
+        if let Some(storage) = in_frame {
+            self.declare_name(variable.name, None, Symbol::Variable(storage));
+            return Ok(());
+        }
         let symbol = match variable.space {
             Space::Reg => return self.declare_register(variable),
             Space::Shared => Symbol::Variable(self.allocate_shared(variable)?),
@@ -388,7 +413,12 @@ impl<'m, 'a> Builder<'m, 'a> {
                 return Ok(());
             }
             Effect::Trap => {
-                self.guarded_end(guard, Terminator::Trap { line });
+                let trap = Terminator::Fault {
+                    kind: FaultKind::Trap,
+                    address: None,
+                    line,
+                };
+                self.guarded_end(guard, trap);
                 return Ok(());
             }
             Effect::Call => {
@@ -525,6 +555,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             Terminator::Table {
                 index,
                 targets,
+                otherwise: None,
                 line,
             },
         );
@@ -570,4 +601,17 @@ pub(super) fn class_of(ty: Type) -> Option<RegClass> {
             _ => return None,
         },
     })
+}
+
+/// The type of a move that keeps the bits of a parameter.
+pub(super) fn bits_of(formal: &Variable<'_>) -> Modifier {
+    match (formal.ty, formal.ty.bits()) {
+        (Type::Pred, _) => Modifier::Pred,
+        (Type::F32, _) => Modifier::F32,
+        (Type::F64, _) => Modifier::F64,
+        (_, 8) => Modifier::B8,
+        (_, 16) => Modifier::B16,
+        (_, 64) => Modifier::B64,
+        _ => Modifier::B32,
+    }
 }

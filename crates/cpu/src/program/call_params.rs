@@ -131,6 +131,18 @@ fn collect(program: &Program<'_>, step: &Step, call_params: &mut [ScalarAccesses
     }
 }
 
+/// The modifiers of an access to a parameter that is in local memory.
+pub(super) fn in_local_memory(modifiers: &Modifiers) -> Modifiers {
+    let mut local = Modifiers::default();
+    for &modifier in modifiers.as_slice() {
+        local.push(match modifier {
+            Modifier::Param => Modifier::Local,
+            other => other,
+        });
+    }
+    local
+}
+
 /// Replaces the address operand of loads and stores by the promoted register.
 fn rewrite(
     program: &mut Program<'_>,
@@ -146,15 +158,7 @@ fn rewrite(
     };
     let Some(scalars) = &promoted[param as usize] else {
         // It was not promoted.
-        let mut modifiers = Modifiers::default();
-        for &m in instruction.modifiers.as_slice() {
-            modifiers.push(if m == Modifier::Param {
-                Modifier::Local
-            } else {
-                m
-            });
-        }
-        instruction.modifiers = modifiers;
+        instruction.modifiers = in_local_memory(&instruction.modifiers);
         out.push(Step::Instruction(instruction));
         return;
     };

@@ -1,19 +1,31 @@
-//! Calls. Device functions are inlined; functions of CUDA's device runtime become
-//! calls of the host.
+//! Calls. Device functions are inlined, unless they may call themselves; functions of
+//! CUDA's device runtime become calls of the host.
 
-use super::build::Builder;
+use std::collections::HashSet;
+
+use super::build::{Builder, bits_of};
 use super::ir::{
-    Arg, ArgList, Base, LoweringError, Modifiers, RegClass, Step, Storage, SystemCall, Terminator,
+    Arg, ArgList, Base, LoweringError, Modifiers, Reg, RegClass, Step, Storage, SystemCall,
+    Terminator,
 };
-use super::module_data::ModuleSymbol;
+use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
-use ptx::ast::{self, Body, Function, Operand, Space, Span, Variable};
-use ptx::names::{Modifier, Opcode, Type};
+use super::stack::{Call, Callee};
+use ptx::ast::{self, Body, Function, Operand, Space, Span, Statement, Variable};
+use ptx::names::{Modifier, Opcode};
 
 /// The limit of nested calls.
 const MAX_DEPTH: usize = 64;
 /// The limit of blocks in one kernel: its size can double with each level of calls.
 const MAX_BLOCKS: usize = 1 << 16;
+
+/// What a call through a register may call, by the function's number; the parameters and the
+/// return values of it.
+type Indirect<'m, 'a> = (
+    Vec<Option<&'m Function<'a>>>,
+    &'m [Variable<'a>],
+    &'m [Variable<'a>],
+);
 
 impl<'m, 'a> Builder<'m, 'a> {
     pub(super) fn call(
@@ -28,9 +40,8 @@ impl<'m, 'a> Builder<'m, 'a> {
             returns = body.list(*list);
             operands = rest;
         }
-        let (name, arguments): (_, &'m [Operand<'a>]) = match operands {
-            [Operand::Name(name)] => (*name, &[]),
-            [Operand::Name(name), Operand::Arguments(list, _), ..] => (*name, body.list(*list)),
+        let (name, operands) = match operands {
+            [Operand::Name(name), rest @ ..] => (*name, rest),
             _ => {
                 return Err(LoweringError::invalid(
                     ast.span,
@@ -38,20 +49,40 @@ impl<'m, 'a> Builder<'m, 'a> {
                 ));
             }
         };
+        let (arguments, operands): (&'m [Operand<'a>], _) = match operands {
+            [Operand::Arguments(list, _), rest @ ..] => (body.list(*list), rest),
+            rest => (&[], rest),
+        };
         let function = match self.module.symbols.get(name.text) {
             Some(ModuleSymbol::Function(function)) => *function,
-            _ if matches!(self.find(name), Some(Symbol::Register(_))) => {
-                return Err(LoweringError::unsupported(
-                    ast.span,
-                    "a call through a register",
-                ));
-            }
-            _ => {
-                return Err(LoweringError::invalid(
-                    self.module.span(name),
-                    format!("there is no function {}", name.text),
-                ));
-            }
+            _ => match self.find(name) {
+                Some(Symbol::Register(address)) => {
+                    let signature = self.signature_of(body, ast.span, operands)?;
+                    let (candidates, params, results) = signature;
+                    let call = Call {
+                        callee: Callee::Address(address, candidates),
+                        params,
+                        returns: results,
+                        arguments,
+                        results: returns,
+                        span: ast.span,
+                        line,
+                    };
+                    return match params.len() == arguments.len() && results.len() == returns.len() {
+                        true => self.stack_call(body, &call),
+                        false => Err(LoweringError::invalid(
+                            ast.span,
+                            "the call has not the parameters of its prototype",
+                        )),
+                    };
+                }
+                _ => {
+                    return Err(LoweringError::invalid(
+                        self.module.span(name),
+                        format!("there is no function {}", name.text),
+                    ));
+                }
+            },
         };
         if function.params.len() != arguments.len() || function.returns.len() != returns.len() {
             return Err(LoweringError::invalid(
@@ -65,8 +96,66 @@ impl<'m, 'a> Builder<'m, 'a> {
             ));
         }
         match &function.body {
+            Some(inner) if self.module.functions.is_recursive(function) => {
+                let call = Call {
+                    callee: Callee::Function(function, inner),
+                    params: &function.params,
+                    returns: &function.returns,
+                    arguments,
+                    results: returns,
+                    span: ast.span,
+                    line,
+                };
+                self.stack_call(body, &call)
+            }
             Some(inner) => self.inline(body, ast.span, function, inner, returns, arguments),
             None => self.system_call(body, ast.span, name.text, returns, arguments, line),
+        }
+    }
+
+    fn signature_of(
+        &mut self,
+        body: &'m Body<'a>,
+        span: Span,
+        operands: &[Operand<'a>],
+    ) -> Result<Indirect<'m, 'a>, LoweringError> {
+        let unknown = || {
+            let reason = "a call through a register needs a prototype or a list of targets";
+            LoweringError::invalid(span, reason)
+        };
+        let [Operand::Name(name)] = operands else {
+            return Err(unknown());
+        };
+        let found = self.find(*name).ok_or_else(unknown)?;
+        let addressed = self.module.functions.addressed();
+        let statement = |at: usize| body.statements.get(at);
+        match found {
+            Symbol::Prototype(at) => match statement(at) {
+                Some(Statement::Prototype(prototype)) => {
+                    let candidates = addressed.iter().map(|function| Some(*function));
+                    Ok((candidates.collect(), &prototype.params, &prototype.returns))
+                }
+                _ => Err(unknown()),
+            },
+            Symbol::Targets(at) => match statement(at) {
+                Some(Statement::Targets(list)) if list.calls => {
+                    let targets = list.targets.iter().map(|target| {
+                        match self.module.symbols.get(target.text) {
+                            Some(ModuleSymbol::Function(function)) => Ok(*function),
+                            _ => Err(unknown()),
+                        }
+                    });
+                    let targets = targets.collect::<Result<Vec<&Function<'a>>, _>>()?;
+                    let first = *targets.first().ok_or_else(unknown)?;
+                    let names: HashSet<&str> = targets.iter().map(|f| f.name.text).collect();
+                    let is_target = |function: &&Function<'a>| names.contains(function.name.text);
+                    let candidates = addressed.iter().copied();
+                    let candidates = candidates.map(|function| Some(function).filter(is_target));
+                    Ok((candidates.collect(), &first.params, &first.returns))
+                }
+                _ => Err(unknown()),
+            },
+            _ => Err(unknown()),
         }
     }
 
@@ -80,10 +169,10 @@ impl<'m, 'a> Builder<'m, 'a> {
         arguments: &'m [Operand<'a>],
     ) -> Result<(), LoweringError> {
         let name = function.name.text;
-        if self.calls.iter().any(|&(open, _)| open == name) || self.calls.len() >= MAX_DEPTH {
+        if self.calls.len() >= MAX_DEPTH {
             return Err(LoweringError::unsupported(
                 span,
-                format!("{name} calls itself"),
+                format!("{name} is called through more than {MAX_DEPTH} functions"),
             ));
         }
         let after = self.new_block();
@@ -154,26 +243,22 @@ impl<'m, 'a> Builder<'m, 'a> {
         if formal.space == Space::Param {
             // A callee cannot write its parameters, so the caller's variable needs
             // no copy.
-            if let Arg::Symbol(storage @ Storage::CallParam(_), 0) = arg {
+            if let Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) = arg {
                 return Ok(Symbol::Variable(storage));
             }
-            let storage = Storage::CallParam(self.new_call_param(formal)?);
+            let storage = match self.in_frame(formal)? {
+                Some(storage) => storage,
+                None => Storage::CallParam(self.new_call_param(formal)?),
+            };
             if input {
                 self.push_access(Opcode::St, formal, arg, storage, formal.span);
             }
             return Ok(Symbol::Variable(storage));
         }
-        let class = super::build::class_of(formal.ty).filter(|_| formal.vector <= 1);
-        let class = class.ok_or_else(|| {
-            LoweringError::unsupported(
-                formal.span,
-                format!("parameters of type .{}", formal.ty.text()),
-            )
-        })?;
-        let reg = self.new_register(class);
+        let reg = self.formal_register(formal)?;
         if input {
             match arg {
-                Arg::Symbol(storage @ Storage::CallParam(_), 0) => {
+                Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) => {
                     self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, formal.span);
                 }
                 _ => self.push_move(bits_of(formal), Arg::Reg(reg), arg, formal.span),
@@ -182,8 +267,20 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(Symbol::Register(reg))
     }
 
+    /// A register for a parameter that is one.
+    pub(super) fn formal_register(&mut self, formal: &Variable<'a>) -> Result<Reg, LoweringError> {
+        let class = super::build::class_of(formal.ty).filter(|_| formal.vector <= 1);
+        let class = class.ok_or_else(|| {
+            LoweringError::unsupported(
+                formal.span,
+                format!("parameters of type .{}", formal.ty.text()),
+            )
+        })?;
+        Ok(self.new_register(class))
+    }
+
     /// `ld.param` or `st.param` of a whole scalar.
-    fn push_access(
+    pub(super) fn push_access(
         &mut self,
         opcode: Opcode,
         formal: &Variable<'a>,
@@ -253,7 +350,9 @@ impl<'m, 'a> Builder<'m, 'a> {
             };
             let reg = Arg::Reg(self.new_register(class));
             let storage = match arg {
-                Arg::Symbol(storage @ Storage::CallParam(_), 0) => Some(storage),
+                Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) => {
+                    Some(storage)
+                }
                 _ => None,
             };
             match storage {
@@ -290,7 +389,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         });
         if let (Some(reg), Some(ty), [operand]) = (result_register, result, returns) {
             match self.argument(caller, operand)? {
-                Arg::Symbol(storage @ Storage::CallParam(_), 0) => {
+                Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) => {
                     let mut modifiers = Modifiers::default();
                     modifiers.push(Modifier::Param);
                     modifiers.push(ty);
@@ -301,18 +400,5 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
         }
         Ok(())
-    }
-}
-
-/// The type of a move that keeps the bits of a parameter.
-fn bits_of(formal: &Variable<'_>) -> Modifier {
-    match (formal.ty, formal.ty.bits()) {
-        (Type::Pred, _) => Modifier::Pred,
-        (Type::F32, _) => Modifier::F32,
-        (Type::F64, _) => Modifier::F64,
-        (_, 8) => Modifier::B8,
-        (_, 16) => Modifier::B16,
-        (_, 64) => Modifier::B64,
-        _ => Modifier::B32,
     }
 }

@@ -1,5 +1,6 @@
 //! The intermediate representation.
 
+use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use analysis::control_flow::Graph;
 use ptx::ast::{FloatValue, Span};
@@ -91,6 +92,9 @@ pub(crate) enum Storage {
     Param(u32),
     /// A `.param` variable of a call sequence. Call-parameter promotion replaces it.
     CallParam(u32),
+    /// Offset in the frame of a function that is called through the stack. The lowering of
+    /// such calls replaces it.
+    Stack(u32),
 }
 
 /// The base of an address operand.
@@ -212,15 +216,19 @@ pub(crate) enum Terminator {
         then: BlockId,
         otherwise: BlockId,
     },
-    /// `brx.idx`. An index out of range is a fault.
+    /// `brx.idx`, a call through a register, or the return from a function that is called
+    /// through the stack. An index out of range is a fault, unless there is a block for it.
     Table {
         index: Arg,
         targets: Vec<BlockId>,
+        otherwise: Option<BlockId>,
         line: u32,
     },
     Exit,
-    /// `trap`
-    Trap {
+    /// `trap`, and what else always fails. Some faults have an address.
+    Fault {
+        kind: FaultKind,
+        address: Option<Reg>,
         line: u32,
     },
     /// The thread is suspended, and resumes in `next`.
@@ -237,8 +245,10 @@ impl Terminator {
             Terminator::Branch {
                 then, otherwise, ..
             } => ([Some(*then), Some(*otherwise)], &[]),
-            Terminator::Table { targets, .. } => ([None, None], targets),
-            Terminator::Exit | Terminator::Trap { .. } => ([None, None], &[]),
+            Terminator::Table {
+                targets, otherwise, ..
+            } => ([*otherwise, None], targets),
+            Terminator::Exit | Terminator::Fault { .. } => ([None, None], &[]),
         };
         inline.into_iter().flatten().chain(table.iter().copied())
     }

@@ -114,6 +114,9 @@ pub(super) fn split(program: &mut Program<'_>) {
             Terminator::Table {
                 index: Arg::Reg(reg),
                 ..
+            }
+            | Terminator::Fault {
+                address: Some(reg), ..
             } => {
                 let value = scan.value(*reg);
                 other_operands.push((number, usize::MAX, value));
@@ -189,6 +192,7 @@ pub(super) fn split(program: &mut Program<'_>) {
             None => match &mut blocks[number].terminator {
                 Terminator::Branch { predicate, .. } => predicate.reg = new,
                 Terminator::Table { index, .. } => *index = Arg::Reg(new),
+                Terminator::Fault { address, .. } => *address = Some(new),
                 _ => {}
             },
         }

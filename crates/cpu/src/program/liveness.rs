@@ -89,6 +89,9 @@ impl Liveness {
             match &block.terminator {
                 Terminator::Branch { predicate, .. } => use_at_end(predicate.reg),
                 Terminator::Table { index, .. } => program.registers_of(*index, &mut use_at_end),
+                Terminator::Fault {
+                    address: Some(reg), ..
+                } => use_at_end(*reg),
                 Terminator::Sync { instruction, .. } => {
                     let mut results = Vec::new();
                     program.effects(instruction, &mut use_at_end, &mut |reg| results.push(reg));

@@ -1,26 +1,31 @@
 //! The intermediate representation of one kernel: a control-flow graph of basic
 //! blocks over numbered virtual registers, with names resolved and device
-//! functions inlined.
+//! functions inlined, or called through a stack where they cannot be.
 //!
 //! An [`Instruction`] keeps the opcode and modifiers of the PTX. Only the code
 //! generator interprets them, so their semantics are written once.
 
 mod build;
 mod call_params;
+mod frames;
 mod frequency;
+mod functions;
 mod inline;
 mod ir;
 mod live_ranges;
 mod liveness;
 mod module_data;
+mod module_symbol;
 mod operands;
 mod reg_class;
 mod scope;
 mod simplify_cfg;
 mod spin_loops;
+mod stack;
 mod uniformity;
 
 pub(crate) use build::build;
+pub(crate) use frames::STACK_BYTES;
 pub(crate) use frequency::block_frequencies;
 pub(crate) use ir::{
     Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Program, Reg,

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::functions::FunctionTable;
 use super::ir::LoweringError;
+use super::module_symbol::ModuleSymbol;
 use crate::blob::{Reference, Relocation, VariableImage};
 use ptx::ast::{
-    DirectiveKind, FloatValue, Function, Initializer, Item, Linkage, Module, Name, Space, Span,
-    Variable,
+    DirectiveKind, FloatValue, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,
 };
 use ptx::names::Type;
 use ptx::scope;
@@ -17,19 +18,9 @@ pub(crate) struct ModuleData<'m, 'a> {
     source: &'m str,
     pub symbols: HashMap<&'a str, ModuleSymbol<'m, 'a>>,
     pub variables: Vec<VariableImage>,
+    pub functions: FunctionTable<'m, 'a>,
     /// Offset of the start of each line.
     lines: Vec<u32>,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum ModuleSymbol<'m, 'a> {
-    /// Index into [`ModuleData::variables`].
-    Global(u32),
-    /// Allocated in each kernel that uses it.
-    Shared(&'m Variable<'a>),
-    Function(&'m Function<'a>),
-    /// Samplers.
-    Opaque,
 }
 
 impl ModuleData<'_, '_> {
@@ -94,6 +85,7 @@ pub(crate) fn module_data<'m, 'a>(
         source,
         symbols: HashMap::new(),
         variables: Vec::new(),
+        functions: FunctionTable::default(),
         lines: std::iter::once(0)
             .chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1))
             .collect(),
@@ -121,6 +113,7 @@ pub(crate) fn module_data<'m, 'a>(
             data.symbols.insert(name.text, function);
         }
     }
+    data.functions = FunctionTable::new(module, source, &data.symbols);
     // Initializers may refer to later variables.
     for item in &module.items {
         if let Item::Variable(variable) = item
@@ -129,6 +122,7 @@ pub(crate) fn module_data<'m, 'a>(
         {
             let mut writer = InitWriter {
                 symbols: &data.symbols,
+                functions: &data.functions,
                 bytes: Vec::new(),
                 relocations: Vec::new(),
             };
@@ -216,6 +210,7 @@ fn element_sizes(variable: &Variable<'_>) -> Vec<u64> {
 
 struct InitWriter<'d, 'm, 'a> {
     symbols: &'d HashMap<&'a str, ModuleSymbol<'m, 'a>>,
+    functions: &'d FunctionTable<'m, 'a>,
     bytes: Vec<u8>,
     relocations: Vec<Relocation>,
 }
@@ -258,18 +253,29 @@ impl InitWriter<'_, '_, '_> {
                         name.text
                     ));
                 }
-                let Some(&ModuleSymbol::Global(variable)) = self.symbols.get(name.text) else {
-                    return Err(format!(
-                        "the initial value is the address of {}, which is not a variable",
-                        name.text
-                    ));
+                let symbol = self.symbols.get(name.text);
+                let function = match symbol {
+                    Some(ModuleSymbol::Function(function)) => self.functions.address(function),
+                    _ => None,
                 };
-                self.relocations.push(Relocation {
-                    offset: at,
-                    variable,
-                    addend: *offset,
-                });
-                0
+                match (symbol, function) {
+                    (_, Some(address)) => address.wrapping_add_signed(*offset),
+                    (Some(&ModuleSymbol::Global(variable)), None) => {
+                        self.relocations.push(Relocation {
+                            offset: at,
+                            variable,
+                            addend: *offset,
+                        });
+                        0
+                    }
+                    _ => {
+                        return Err(format!(
+                            "the initial value is the address of {}, which is neither a \
+                             variable nor a function with a body",
+                            name.text
+                        ));
+                    }
+                }
             }
             Initializer::Property { .. } => {
                 return Err("the initial value sets a property of a sampler".into());
@@ -284,5 +290,68 @@ impl InitWriter<'_, '_, '_> {
         let width = width.min(bytes.len());
         self.bytes[end - width..end].copy_from_slice(&bytes[..width]);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls back with the functions that have addresses, those that are recursive, the
+    /// first address, and the first bytes of the first variable.
+    fn with_table(items: &str, check: impl FnOnce([&[&str]; 2], u64, &[u8])) {
+        let source = format!(".version 8.0\n.target sm_80\n.address_size 64\n{items}");
+        let reading = ptx::read(&source);
+        assert_eq!(reading.diagnostics, []);
+        let (data, errors) = module_data(&reading.module, &source);
+        assert!(errors.is_empty(), "{errors:?}");
+        let functions = data.symbols.values().filter_map(|symbol| match symbol {
+            ModuleSymbol::Function(function) => Some(*function),
+            _ => None,
+        });
+        let recursive = functions.filter(|function| data.functions.is_recursive(function));
+        let mut recursive: Vec<&str> = recursive.map(|function| function.name.text).collect();
+        recursive.sort_unstable();
+        let addressed = data.functions.addressed().iter();
+        let addressed: Vec<&str> = addressed.map(|function| function.name.text).collect();
+        let init = data.variables.first().map_or(&[][..], |v| &v.init[..]);
+        check([&addressed, &recursive], data.functions.first(), init);
+    }
+
+    #[test]
+    fn functions_that_reach_a_cycle_are_recursive() {
+        let items = ".func b(); .func leaf() { ret; } .func a() { call b; call leaf; ret; }
+            .func b() { call a; ret; } .func above() { call a; ret; } .func self() { call self; }
+            .entry k() { call above; call leaf; ret; }";
+        with_table(items, |names, _, _| {
+            assert_eq!(names, [&[][..], &["a", "above", "b", "self"]]);
+        });
+    }
+
+    #[test]
+    fn a_call_through_a_register_may_reach_what_has_an_address() {
+        let items = ".func f() { .reg .b64 r; p: .callprototype _ (); call r, p; ret; }
+            .func g() { .reg .b64 r; mov.u64 r, h; p: .callprototype _ (); call r, p; ret; }
+            .func h() { ret; }
+            .entry k() { .reg .b64 r; mov.u64 r, g; ret; }";
+        with_table(items, |names, _, _| {
+            assert_eq!(names, [&["g", "h"][..], &["f", "g"]]);
+        });
+    }
+
+    #[test]
+    fn variables_hold_addresses_which_differ_between_modules() {
+        let items = ".global .u64 table[2] = {g, f};
+            .func f() { ret; } .func g() { ret; } .func h() { ret; }";
+        let mut found = 0;
+        with_table(items, |names, first, init| {
+            assert_eq!(names, [&["f", "g"][..], &[]]);
+            let word = |at: usize| u64::from_le_bytes(*init[at..].first_chunk().unwrap());
+            assert_eq!([word(0), word(8)], [first + 1, first]);
+            assert_eq!(first >> 56, 0xFA);
+            found = first;
+        });
+        let other = format!("{items}\n");
+        with_table(&other, |_, first, _| assert_ne!(first, found));
     }
 }

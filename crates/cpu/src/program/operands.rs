@@ -2,7 +2,8 @@
 
 use super::build::Builder;
 use super::ir::{Arg, ArgList, Base, LoweringError, Reg, Storage};
-use super::module_data::{ModuleSymbol, align_of, size_of};
+use super::module_data::{align_of, size_of};
+use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
 use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Variable};
 use ptx::names::{Modifier, SpecialRegister};
@@ -34,10 +35,13 @@ impl<'m, 'a> Builder<'m, 'a> {
                 let storage = self.allocate_shared(variable)?;
                 Ok(Symbol::Variable(storage))
             }
-            ModuleSymbol::Function(_) => Err(LoweringError::unsupported(
-                self.module.span(name),
-                format!("the address of the function {}", name.text),
-            )),
+            ModuleSymbol::Function(function) => match self.module.functions.address(function) {
+                Some(address) => Ok(Symbol::Function(address)),
+                None => Err(LoweringError::unsupported(
+                    self.module.span(name),
+                    format!("the address of {}, a kernel or undefined", name.text),
+                )),
+            },
             ModuleSymbol::Opaque => Err(LoweringError::unsupported(
                 self.module.span(name),
                 format!("{}: a sampler separate from its texture", name.text),
@@ -101,7 +105,8 @@ impl<'m, 'a> Builder<'m, 'a> {
                     })
                 }
                 Symbol::Variable(storage) => Arg::Symbol(storage, 0),
-                Symbol::Label(_) | Symbol::Targets(_) => {
+                Symbol::Function(address) => Arg::Int(address),
+                Symbol::Label(_) | Symbol::Targets(_) | Symbol::Prototype(_) => {
                     return Err(LoweringError::unsupported(
                         self.module.span(*name),
                         format!("the address of the label {}", name.text),

@@ -11,8 +11,12 @@ pub(super) enum Symbol {
     Vector(Reg, u8),
     Variable(Storage),
     Label(BlockId),
-    /// `.branchtargets`: the index of the statement.
+    /// `.branchtargets`, `.calltargets`: the index of the statement.
     Targets(usize),
+    /// `.callprototype`: the index of the statement.
+    Prototype(usize),
+    /// The address of a function.
+    Function(u64),
 }
 
 impl Meaning for Symbol {

@@ -84,11 +84,13 @@ pub(super) fn retarget(terminator: &mut Terminator, to: impl Fn(BlockId) -> Bloc
             *then = to(*then);
             *otherwise = to(*otherwise);
         }
-        Terminator::Table { targets, .. } => {
-            for target in targets {
+        Terminator::Table {
+            targets, otherwise, ..
+        } => {
+            for target in targets.iter_mut().chain(otherwise) {
                 *target = to(*target);
             }
         }
-        Terminator::Exit | Terminator::Trap { .. } => {}
+        Terminator::Exit | Terminator::Fault { .. } => {}
     }
 }

@@ -30,7 +30,7 @@ impl Schedule {
             format!(
                 "{count} {noun} at {} in line {}",
                 self.name(point, thread),
-                point.line
+                code.lines.original(point.line)
             )
         });
         let exited = self.threads - self.live;

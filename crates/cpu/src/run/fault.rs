@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::launch::Kernel;
 use crate::abi::{Access, BlockContext, FaultKind, FaultRecord};
 use crate::memory::DeviceMemory;
+use crate::program::STACK_BYTES;
 
 /// Why a launch failed, and where.
 ///
@@ -32,12 +34,13 @@ pub struct Fault {
 impl Fault {
     /// The fault in a block's context. `detail` replaces the description of its kind.
     pub(super) fn of(
-        kernel: &str,
+        kernel: &Kernel<'_>,
         context: &BlockContext,
         memory: &DeviceMemory,
         device: usize,
         detail: Option<String>,
     ) -> Fault {
+        let name = kernel.name;
         let record = context.fault;
         // Compiled code records only kinds of this enum: any other number means that the
         // code is damaged.
@@ -50,12 +53,15 @@ impl Fault {
         ];
         let is_access = matches!(
             kind,
-            FaultKind::OutOfBounds | FaultKind::Misaligned | FaultKind::BadFree
+            FaultKind::OutOfBounds
+                | FaultKind::Misaligned
+                | FaultKind::BadFree
+                | FaultKind::BadCall
         );
-        let line = (record.line != 0).then_some(record.line);
+        let line = (record.line != 0).then(|| kernel.code.lines.original(record.line));
         let what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
         let mut message = format!(
-            "kernel {kernel}, block {}, thread {}: {what}",
+            "kernel {name}, block {}, thread {}: {what}",
             triple(context.block),
             triple(thread)
         );
@@ -65,7 +71,7 @@ impl Fault {
         }
         Fault {
             kind,
-            kernel: kernel.to_owned(),
+            kernel: name.to_owned(),
             block: context.block,
             thread,
             address: is_access.then_some(record.address),
@@ -142,6 +148,15 @@ fn describe(
         FaultKind::BadTexture => format!(
             "{:#x} is not a texture or surface that the instruction can access; in one dimension, linear memory needs .s32 coordinates and an array .f32",
             record.address
+        ),
+        FaultKind::BadCall => format!(
+            "call of {:#x}, which is not the address of a function of the module with the \
+             call's signature",
+            record.address
+        ),
+        FaultKind::Stack => format!(
+            "calls are nested too deeply, or a frame was overwritten: the stack of a thread has \
+             {STACK_BYTES} bytes"
         ),
         FaultKind::OutsideSurface => {
             format!("access out of bounds of the surface {:#x}", record.address)

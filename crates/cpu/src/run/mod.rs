@@ -6,6 +6,7 @@ mod config;
 mod deadlock;
 mod fault;
 mod launch;
+mod lines;
 mod pool;
 mod schedule;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use super::memory::DeviceMemory;
 use super::module::LoadedModule;
 use super::print::Output;
 use launch::{Kernel, Launch};
+use lines::Lines;
 use pool::Pool;
 use schedule::Outcome;
 use thread_block::ThreadBlock;
@@ -102,8 +104,8 @@ impl Engine {
         params: &[u8],
     ) -> Result<(), Fault> {
         let grid = Grid::new(config).map_err(|why| refused("?", why))?;
-        let image = module.kernels().get(kernel);
-        let size = image.map_or(0, |image| image.param_bytes as usize);
+        let compiled = module.code().fastest(kernel);
+        let size = compiled.map_or(0, |kernel| kernel.image().param_bytes as usize);
         self.launch_on(0, module, kernel, &grid, &ParamBlock::new(params, size))
     }
 
@@ -117,31 +119,31 @@ impl Engine {
         grid: &Grid,
         params: &ParamBlock,
     ) -> Result<(), Fault> {
-        let code = module.code();
-        let Some(image) = code.kernels().get(kernel) else {
-            let message = format!("the module has no kernel number {kernel}");
+        let Some(compiled) = module.code().fastest(kernel) else {
+            let message = format!("the module has no code for kernel number {kernel}");
             return Err(refused("?", message));
         };
+        let image = compiled.image();
         if params.size() < image.param_bytes as usize {
             let (size, needed) = (params.size(), image.param_bytes);
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let vector = image.vector.filter(|vector| {
-            vector.width != 0 && grid.config.block[0].is_multiple_of(vector.width)
-        });
-        let vector = vector.and_then(|vector| Some((code.function(vector.offset)?, vector.width)));
-        let Some(scalar) = code.function(image.scalar) else {
+        let vector = compiled
+            .vector()
+            .filter(|(_, width)| *width != 0 && grid.config.block[0].is_multiple_of(*width));
+        let Some(scalar) = compiled.scalar() else {
             let message = "the module contains no code for it".into();
             return Err(refused(&image.name, message));
         };
-        let kernel = Kernel {
+        let launched = Kernel {
             name: &image.name,
             code: schedule::CompiledKernel {
                 scalar,
                 vector,
                 stateless: image.stateless,
                 points: &image.sync_points,
+                lines: Lines(module.original_lines()),
             },
             shared_bytes: image.shared_bytes,
             local_bytes: image.local_bytes,
@@ -149,8 +151,8 @@ impl Engine {
             globals: module.addresses(),
         };
         let start = Instant::now();
-        let outcome = self.run(device, &kernel, grid, params);
-        module.record_run(start.elapsed());
+        let outcome = self.run(device, &launched, grid, params);
+        module.code().record_run(kernel, start.elapsed());
         outcome
     }
 

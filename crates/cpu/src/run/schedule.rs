@@ -10,6 +10,7 @@ use crate::abi::{
 };
 
 use super::barrier::{self, BARRIERS, Barrier};
+use super::lines::Lines;
 use super::warp::{self, LaneMask, lanes_of};
 
 /// The number of rounds without progress after which the block is suspended, so that
@@ -25,6 +26,7 @@ pub(super) struct CompiledKernel<'a> {
     pub(super) vector: Option<(KernelFn, u32)>,
     pub(super) stateless: bool,
     pub(super) points: &'a [SyncPoint],
+    pub(super) lines: Lines<'a>,
 }
 
 impl CompiledKernel<'_> {

@@ -174,7 +174,7 @@ impl<'a> ThreadBlock<'a> {
             .as_mut()
             .and_then(|arrays| arrays.schedule.detail.take());
         Fault::of(
-            self.launch.kernel.name,
+            self.launch.kernel,
             &self.context,
             self.launch.info.memory,
             self.launch.info.device,

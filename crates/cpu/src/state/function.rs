@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint};
 use super::device::{
     BLOCKS_PER_MULTIPROCESSOR, MAX_SHARED_OPTIN, THREADS_PER_MULTIPROCESSOR, compute_capability,
 };
-use super::module::Function;
+use super::module::CompiledFunction;
 use super::status::{Result, Status};
 use crate::run::MAX_THREADS;
 
@@ -19,7 +19,7 @@ const CLUSTER_POLICY: c_uint = 15;
 const REGISTERS: c_int = 32;
 
 /// `CU_FUNC_ATTRIBUTE_…` number `number`.
-pub(crate) fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
+pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c_int> {
     let image = function.image();
     let (major, minor) = compute_capability();
     Some(match number {
@@ -37,7 +37,7 @@ pub(crate) fn attribute(number: c_uint, function: &Function) -> Option<c_int> {
     })
 }
 
-pub(crate) fn set_attribute(function: &Function, number: c_uint, value: c_int) -> Result {
+pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: c_int) -> Result {
     match number {
         MAX_DYNAMIC_SHARED => {
             let most = MAX_SHARED_OPTIN.saturating_sub(function.image().shared_bytes);
@@ -62,7 +62,7 @@ pub(crate) fn set_attribute(function: &Function, number: c_uint, value: c_int) -
 }
 
 /// The number of blocks of a kernel that a multiprocessor holds at a time.
-pub(crate) fn max_active_blocks(function: &Function, threads: u32, dynamic: usize) -> u32 {
+pub(crate) fn max_active_blocks(function: &CompiledFunction, threads: u32, dynamic: usize) -> u32 {
     let shared = (function.image().shared_bytes as usize).saturating_add(dynamic);
     if threads > function.max_threads() || shared > MAX_SHARED_OPTIN as usize {
         return 0;
@@ -80,7 +80,7 @@ pub(crate) fn max_active_blocks(function: &Function, threads: u32, dynamic: usiz
 /// fewest blocks cost the least here. `shared` is the dynamic shared memory of a block
 /// with so many threads.
 pub(crate) fn largest_block(
-    function: &Function,
+    function: &CompiledFunction,
     shared: impl Fn(u32) -> usize,
     limit: u32,
 ) -> Result<(u32, u32)> {

@@ -1,18 +1,23 @@
-//! From the bytes that a caller passes to the image of a module.
+//! From the bytes that a caller passes to the code of a module.
 
 use std::borrow::Cow;
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::fatbin;
+use super::module::code_failure;
 use super::options::Options;
 use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
 use crate::blob::{self, BlobError, Image};
-use crate::compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, compile_image};
+use crate::code::ModuleCode;
+use crate::compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
 use crate::merge;
+use crate::source::Source;
 use ptx::ast::Version;
+use ptx::slice::SHORTEST;
 use ptx::text_of;
 
 /// The first bytes of a file with code for a GPU.
@@ -20,7 +25,7 @@ const ELF: [u8; 4] = *b"\x7fELF";
 
 /// Reads the image at a pointer without a length: PTX up to its NUL, or a fatbin or a
 /// binary of the CPU device up to the length in its header.
-pub(crate) fn load(image: UserPointer<c_void>, options: &mut Options) -> Result<Image> {
+pub(crate) fn load(image: UserPointer<c_void>, options: &mut Options) -> Result<Arc<ModuleCode>> {
     let start = Instant::now();
     let image = unbounded(image).and_then(|bytes| read(&bytes, options));
     options.finish(start.elapsed())?;
@@ -59,7 +64,7 @@ fn unbounded<'a>(image: UserPointer<c_void>) -> Result<Cow<'a, [u8]>> {
 }
 
 /// Reads an image from a file.
-pub(crate) fn read_file(path: &Path, options: &mut Options) -> Result<Image> {
+pub(crate) fn read_file(path: &Path, options: &mut Options) -> Result<Arc<ModuleCode>> {
     let start = Instant::now();
     let image = file(path).and_then(|bytes| read(&bytes, options));
     options.finish(start.elapsed())?;
@@ -73,11 +78,62 @@ pub(crate) fn file(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Reads an image of known length.
-pub(crate) fn read(bytes: &[u8], options: &mut Options) -> Result<Image> {
-    match bytes.starts_with(&blob::MAGIC) {
+fn read(bytes: &[u8], options: &mut Options) -> Result<Arc<ModuleCode>> {
+    let image = match bytes.starts_with(&blob::MAGIC) {
         // SAFETY: a binary is machine code, for which the caller of the entry answers.
-        true => unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error)),
-        false => compiled(bytes, options),
+        true => unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?,
+        false => {
+            let source = source(bytes, options)?;
+            let compile = CompileOptions::from_environment();
+            if Loading::of_environment().is_lazy(&source, options) {
+                let code = ModuleCode::lazy(source, compile.vectorization);
+                return Ok(Arc::new(code));
+            }
+            compiled(&source, &compile, options)?
+        }
+    };
+    let code = ModuleCode::compiled(image).map_err(|error| code_failure(&error))?;
+    Ok(Arc::new(code))
+}
+
+/// When kernels are compiled: `CUDA_MODULE_LOADING`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loading {
+    /// With their module.
+    Eager,
+    /// Each when it is first asked for.
+    Lazy,
+    /// Eagerly where that is soon done.
+    Default,
+}
+
+impl Loading {
+    pub(crate) fn of_environment() -> Loading {
+        match std::env::var("CUDA_MODULE_LOADING").as_deref() {
+            Ok("EAGER") => Loading::Eager,
+            Ok("LAZY") => Loading::Lazy,
+            _ => Loading::Default,
+        }
+    }
+
+    /// `CU_MODULE_…_LOADING`
+    pub(crate) fn mode(self) -> c_uint {
+        match self {
+            Loading::Eager => 1,
+            Loading::Lazy | Loading::Default => 2,
+        }
+    }
+
+    /// Whether the kernels of a module are compiled later. If there is anything wrong with
+    /// it, the load must say so, and a verbose log has a line for each kernel.
+    fn is_lazy(self, source: &Source, options: &Options) -> bool {
+        let is_long = || source.text().len() >= SHORTEST && source.kernels().nth(1).is_some();
+        let wanted = match self {
+            Loading::Eager => false,
+            Loading::Lazy => true,
+            Loading::Default => is_long(),
+        };
+        wanted && !options.is_verbose() && source.is_valid()
     }
 }
 
@@ -88,11 +144,13 @@ pub(crate) fn assemble(bytes: &[u8], options: &mut Options) -> Result<Vec<u8>> {
         unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?;
         return Ok(bytes.to_vec());
     }
-    Ok(compiled(bytes, options)?.write())
+    let source = source(bytes, options)?;
+    let image = compiled(&source, &CompileOptions::from_environment(), options)?;
+    Ok(image.write())
 }
 
-/// Compiles PTX.
-fn compiled(bytes: &[u8], options: &mut Options) -> Result<Image> {
+/// Reads PTX.
+fn source(bytes: &[u8], options: &mut Options) -> Result<Source> {
     if bytes.starts_with(&ELF) {
         return Err(foreign());
     }
@@ -108,7 +166,12 @@ fn compiled(bytes: &[u8], options: &mut Options) -> Result<Image> {
     let linked =
         merge::with_device_runtime(&text).map_err(|why| Status::INVALID_PTX.because(why))?;
     let text = linked.map_or(text, Cow::Owned);
-    let compiled = compile_image(&text, &CompileOptions::from_environment());
+    Source::read(text.into_owned()).or_else(|error| Err(refused(&error, options)?))
+}
+
+/// Compiles all kernels.
+fn compiled(source: &Source, compile: &CompileOptions, options: &mut Options) -> Result<Image> {
+    let compiled = source.compile(compile);
     let image = compiled.or_else(|error| Err(refused(&error, options)?))?;
     options.verbose(|| describe(&image))?;
     Ok(image)

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::device::{MAX_SHARED_OPTIN, engine};
 use super::handle;
 use super::library;
-use super::module::Function;
+use super::module::CompiledFunction;
 use super::node::{NodeKind, Params, Work};
 use super::status::{Failure, Result, Status};
 use super::stream;
@@ -22,7 +22,7 @@ const BUFFER_POINTER: usize = 1;
 const BUFFER_SIZE: usize = 2;
 
 /// Fails for a grid that the kernel cannot be launched with.
-fn check(function: &Function, grid: &Grid) -> Result {
+fn check(function: &CompiledFunction, grid: &Grid) -> Result {
     let refuse = |detail: String| Err(Status::INVALID_VALUE.because(detail));
     let (config, threads) = (grid.config(), grid.threads());
     let image = function.image();
@@ -54,7 +54,7 @@ fn check(function: &Function, grid: &Grid) -> Result {
 
 /// Copies the arguments into one block, laid out as the kernel declares them.
 fn arguments(
-    function: &Function,
+    function: &CompiledFunction,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result<ParamBlock> {
@@ -114,7 +114,7 @@ pub(crate) fn launch(
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result {
-    let function = library::function(handle)?;
+    let function = library::compiled(handle)?;
     let (context, stream) = stream::find(stream)?;
     if !Arc::ptr_eq(&function.context()?, &context) {
         return Err(
@@ -159,7 +159,7 @@ pub(crate) fn launch(
 
 /// The work of a launch, which is checked now and can run any number of times.
 pub(crate) fn prepare(
-    function: &Function,
+    function: &CompiledFunction,
     config: LaunchConfig,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
@@ -194,6 +194,8 @@ fn failure(fault: Fault) -> Failure {
         FaultKind::Assert => Status::ASSERT,
         FaultKind::IllegalInstruction => Status::ILLEGAL_INSTRUCTION,
         FaultKind::OutOfMemory => Status::OUT_OF_MEMORY,
+        FaultKind::BadCall => Status::INVALID_PC,
+        FaultKind::Stack => Status::HARDWARE_STACK_ERROR,
         FaultKind::Trap | FaultKind::Deadlock | FaultKind::BadFree => Status::LAUNCH_FAILED,
     };
     status.because(fault.message)

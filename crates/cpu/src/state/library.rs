@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::context::{self, Context};
 use super::handle::{self, Handles};
-use super::module::{self, Function, Module};
+use super::module::{self, CompiledFunction, Function, Module};
 use super::status::{Result, Status};
-use crate::blob::{Image, ParamLayout};
+use crate::blob::ParamLayout;
+use crate::code::ModuleCode;
 
 static LIBRARIES: Handles<Library> = Handles::new();
 static KERNELS: Handles<Kernel> = Handles::new();
 
 pub(crate) struct Library {
     handle: usize,
-    pub(crate) image: Image,
+    pub(crate) code: Arc<ModuleCode>,
     /// Handles of the kernels, in the order of the PTX.
     pub(crate) kernels: Vec<usize>,
     /// The module in each context that uses it, by `Context::id`.
@@ -39,7 +40,7 @@ impl Library {
         let module = match modules.get(&context.id()) {
             Some(module) => *module,
             None => {
-                let module = module::load(context, self.image.clone(), &[])?;
+                let module = module::load(context, &self.code, &[])?;
                 modules.insert(context.id(), module);
                 module
             }
@@ -63,7 +64,7 @@ impl Kernel {
 
     pub(crate) fn param(&self, index: usize) -> Result<ParamLayout> {
         let library = self.library()?;
-        let params = &library.image.kernels[self.index].params;
+        let params = &module::compiled(&library.code, self.index)?.image().params;
         let count = params.len();
         params.get(index).copied().ok_or_else(|| {
             let detail = format!("parameter {index} of a kernel that has {count}");
@@ -97,9 +98,14 @@ pub(crate) fn function(handle: usize) -> Result<Arc<Function>> {
     function.ok_or_else(|| Status::INVALID_HANDLE.because("no loaded kernel has this handle"))
 }
 
-/// Makes a library of an image; returns its handle.
-pub(crate) fn create(image: Image) -> Result<usize> {
-    let names = module::c_names(&image)?;
+/// The same, with its kernel compiled.
+pub(crate) fn compiled(handle: usize) -> Result<CompiledFunction> {
+    function(handle)?.compiled()
+}
+
+/// Makes a library of code; returns its handle.
+pub(crate) fn create(code: Arc<ModuleCode>) -> Result<usize> {
+    let names = module::c_names(&code)?;
     let number = handle::reserve();
     let made = Arc::new_cyclic(|library| {
         let kernel = |(index, name)| {
@@ -112,7 +118,7 @@ pub(crate) fn create(image: Image) -> Result<usize> {
         };
         Library {
             handle: number,
-            image,
+            code,
             kernels: names.into_iter().enumerate().map(kernel).collect(),
             modules: Mutex::default(),
         }

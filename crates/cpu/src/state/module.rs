@@ -1,6 +1,7 @@
 //! Modules: loaded code, its kernels and its variables.
 
 use std::ffi::CString;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -9,9 +10,13 @@ use super::device::{MAX_SHARED, arena};
 use super::handle::{self, Handles};
 use super::reference;
 use super::status::{Failure, Result, Status};
-use crate::blob::{Image, KernelImage};
+use crate::blob::KernelImage;
+use crate::code::{CodeError, ModuleCode};
+use crate::compile::CompileErrorKind;
+use crate::executable::ExecutableKernel;
 use crate::module::{LoadError, LoadedModule};
 use crate::run::MAX_THREADS;
+use api::CUmodule;
 
 static MODULES: Handles<Module> = Handles::new();
 static FUNCTIONS: Handles<Function> = Handles::new();
@@ -30,8 +35,17 @@ pub(crate) struct Function {
     pub(crate) code: Arc<LoadedModule>,
     pub(crate) index: usize,
     pub(crate) name: CString,
-    /// The maximum of a launch's dynamic shared memory, in bytes.
+    /// The maximum of a launch's dynamic shared memory that the caller set, in bytes;
+    /// otherwise [`UNSET`].
     shared_limit: AtomicU32,
+}
+
+const UNSET: u32 = u32::MAX;
+
+/// A function whose kernel is compiled.
+pub(crate) struct CompiledFunction {
+    function: Arc<Function>,
+    kernel: ExecutableKernel,
 }
 
 impl Module {
@@ -44,12 +58,35 @@ impl Module {
 }
 
 impl Function {
-    pub(crate) fn image(&self) -> &KernelImage {
-        &self.code.kernels()[self.index]
-    }
-
     pub(crate) fn context(&self) -> Result<Arc<Context>> {
         Ok(self.context.upgrade().ok_or(Status::CONTEXT_IS_DESTROYED)?)
+    }
+
+    pub(crate) fn is_compiled(&self) -> bool {
+        self.code.code().is_compiled(self.index)
+    }
+
+    /// The function with its kernel, which is compiled if it is not.
+    pub(crate) fn compiled(self: Arc<Function>) -> Result<CompiledFunction> {
+        let kernel = compiled(self.code.code(), self.index)?.clone();
+        Ok(CompiledFunction {
+            function: self,
+            kernel,
+        })
+    }
+}
+
+impl Deref for CompiledFunction {
+    type Target = Function;
+
+    fn deref(&self) -> &Function {
+        &self.function
+    }
+}
+
+impl CompiledFunction {
+    pub(crate) fn image(&self) -> &KernelImage {
+        self.kernel.image()
     }
 
     /// Threads that a block of the kernel may have.
@@ -63,12 +100,21 @@ impl Function {
     }
 
     pub(crate) fn shared_limit(&self) -> u32 {
-        self.shared_limit.load(Ordering::Relaxed)
+        match self.shared_limit.load(Ordering::Relaxed) {
+            UNSET => MAX_SHARED.saturating_sub(self.image().shared_bytes),
+            limit => limit,
+        }
     }
 
     pub(crate) fn set_shared_limit(&self, bytes: u32) {
         self.shared_limit.store(bytes, Ordering::Relaxed);
     }
+}
+
+/// A kernel, which is compiled if it is not.
+pub(crate) fn compiled(code: &ModuleCode, index: usize) -> Result<&ExecutableKernel> {
+    let compiled = code.kernel(index).ok_or(Status::INVALID_HANDLE)?;
+    compiled.map_err(code_failure)
 }
 
 pub(crate) fn find(module: usize) -> Result<Arc<Module>> {
@@ -97,19 +143,19 @@ pub(crate) fn destroy_all(context: &Arc<Context>) {
     FUNCTIONS.remove_all(|function| std::ptr::eq(function.context.as_ptr(), &**context));
 }
 
-/// Loads an image into a context, with variables that the caller defines by name and
+/// Loads code into a context, with variables that the caller defines by name and
 /// address; returns the handle of the module.
 pub(crate) fn load(
     context: &Arc<Context>,
-    image: Image,
+    code: &Arc<ModuleCode>,
     symbols: &[(String, u64)],
 ) -> Result<usize> {
-    let names = c_names(&image)?;
+    let names = c_names(code)?;
     let defined = |name: &str| {
         let symbol = symbols.iter().find(|(known, _)| known == name);
         symbol.map(|(_, address)| *address)
     };
-    let code = LoadedModule::with_symbols(image, arena()?, defined);
+    let code = LoadedModule::new(code, arena()?, defined);
     let code = code.map_err(|error| failure(&error))?;
     // Only the module's device accesses its variables.
     for address in code.own_addresses() {
@@ -118,14 +164,13 @@ pub(crate) fn load(
     let code = Arc::new(code);
     let module = handle::reserve();
     let function = |(index, name): (usize, CString)| {
-        let own_shared = code.kernels()[index].shared_bytes;
         FUNCTIONS.insert(Arc::new(Function {
             context: Arc::downgrade(context),
             module,
             code: code.clone(),
             index,
             name,
-            shared_limit: AtomicU32::new(MAX_SHARED.saturating_sub(own_shared)),
+            shared_limit: AtomicU32::new(UNSET),
         }))
     };
     let functions = names.into_iter().enumerate().map(function).collect();
@@ -141,12 +186,30 @@ pub(crate) fn load(
 }
 
 /// The kernels' names for C callers.
-pub(crate) fn c_names(image: &Image) -> Result<Vec<CString>> {
-    let name = |kernel: &KernelImage| {
-        CString::new(kernel.name.as_str())
-            .map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))
+pub(crate) fn c_names(code: &ModuleCode) -> Result<Vec<CString>> {
+    let name = |name| {
+        CString::new(name).map_err(|_| Status::INVALID_IMAGE.because("a kernel's name holds a NUL"))
     };
-    image.kernels.iter().map(name).collect()
+    code.names().map(name).collect()
+}
+
+/// Has the faults of a module's kernels name lines of the text from which its PTX was cut.
+///
+/// `original` is given a line of the module's PTX, from 1, and returns `None` for one that
+/// was added. The first call for a module counts; one for no module does nothing.
+///
+/// ```
+/// use ptxkit_cpu::set_original_lines;
+///
+/// set_original_lines(std::ptr::null_mut(), |line| Some(line + 100));
+/// ```
+pub fn set_original_lines(
+    module: CUmodule,
+    original: impl Fn(u32) -> Option<u32> + Send + Sync + 'static,
+) {
+    if let Some(module) = get(module.addr()) {
+        module.code.set_original_lines(Box::new(original));
+    }
 }
 
 /// Unloads a module and its kernels.
@@ -157,23 +220,38 @@ pub(crate) fn unload(module: usize) -> Option<()> {
     Some(())
 }
 
-/// The error for a kernel that is missing, which names those that the module has.
-pub(crate) fn no_kernel(name: &str, kernels: &[KernelImage]) -> Failure {
-    let names: Vec<_> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+/// The index of a kernel, which is compiled if it is not. The error for one that is missing
+/// names those that the module has.
+pub(crate) fn kernel_named(code: &ModuleCode, name: &str) -> Result<usize> {
+    if let Some(index) = code.index_of(name) {
+        compiled(code, index)?;
+        return Ok(index);
+    }
+    let names: Vec<&str> = code.names().collect();
     let names = if names.is_empty() {
         "none".to_owned()
     } else {
         names.join(", ")
     };
     let detail = format!("the module has no kernel {name}; its kernels: {names}");
-    Status::NOT_FOUND.because(detail)
+    Err(Status::NOT_FOUND.because(detail))
+}
+
+/// The failure of a call that needs code.
+pub(crate) fn code_failure(error: &CodeError) -> Failure {
+    let status = match error {
+        CodeError::Executable(_) => Status::OUT_OF_MEMORY,
+        CodeError::Compile(error) if error.kind == CompileErrorKind::Invalid => Status::INVALID_PTX,
+        CodeError::Compile(_) => Status::NOT_SUPPORTED,
+        CodeError::Blob(_) => Status::NO_BINARY_FOR_GPU,
+    };
+    status.because(error.to_string())
 }
 
 fn failure(error: &LoadError) -> Failure {
     let status = match error {
-        LoadError::Memory { .. } | LoadError::Executable(_) => Status::OUT_OF_MEMORY,
+        LoadError::Memory { .. } => Status::OUT_OF_MEMORY,
         LoadError::Undefined { .. } => Status::SHARED_OBJECT_SYMBOL_NOT_FOUND,
-        _ => Status::NO_BINARY_FOR_GPU,
     };
     status.because(error.to_string())
 }

@@ -88,6 +88,11 @@ impl Options {
             .collect()
     }
 
+    /// Whether the log of information is asked for.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     /// Adds to the log of errors.
     pub(crate) fn error(&mut self, text: &str) -> Result {
         self.error.add(self.values, text)

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
+use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
 const WORDS: usize = 4096;
@@ -40,7 +40,7 @@ fn run(
         vectorization == Vectorization::Always
     );
     let memory = Arc::new(DeviceMemory::with_size(64 << 20).map_err(|e| e.to_string())?);
-    let module = LoadedModule::new(image, &memory).map_err(|e| e.to_string())?;
+    let module = LoadedModule::of_image(image, &memory).map_err(|e| e.to_string())?;
     let engine = Engine::with_workers(Arc::clone(&memory), 1);
     let [a, b] = [(); 2].map(|()| {
         memory

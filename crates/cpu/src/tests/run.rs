@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::CompileOptions;
 use crate::abi::FaultKind;
-use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, Fault, LaunchConfig};
+use crate::source::compile_image;
 
 /// An engine, a module with one kernel `k(out)`, and its output.
 struct Bench {
@@ -42,7 +42,7 @@ impl Bench {
         let image = compile_image(&source, &CompileOptions::default())
             .unwrap_or_else(|error| panic!("{error}"));
         let memory = Arc::new(DeviceMemory::with_size(32 << 20).unwrap());
-        let module = LoadedModule::new(image, &memory).unwrap();
+        let module = LoadedModule::of_image(image, &memory).unwrap();
         let out = memory
             .allocate(4 * words as u64, 256, Purpose::Device)
             .unwrap();

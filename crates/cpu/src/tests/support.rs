@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use crate::codegen::Vectorization;
-use crate::compile::{CompileErrorKind, CompileOptions, compile_image};
+use crate::compile::{CompileErrorKind, CompileOptions};
+use crate::source::compile_image;
 use ptx::ast::{Item, Modifiers, Module, Statement};
 use ptx::isa::{self, Form};
 

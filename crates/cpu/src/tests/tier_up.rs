@@ -1,13 +1,13 @@
-//! Hot modules are compiled a second time.
+//! Hot kernels are compiled a second time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::CompileOptions;
-use crate::compile::compile_image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
+use crate::source::compile_image;
 
 /// Numbers that differ from thread to thread, after a loop that takes a while.
 const PTX: &str = "
@@ -30,14 +30,14 @@ more:
 }";
 
 #[test]
-fn a_hot_module_is_compiled_again_and_computes_the_same() {
+fn a_hot_kernel_is_compiled_again_and_computes_the_same() {
     let image = compile_image(PTX, &CompileOptions::default()).unwrap();
     assert!(
         image.kernels[0].vector.is_none(),
         "the first code runs one thread at a time"
     );
     let memory = Arc::new(DeviceMemory::with_size(16 << 20).unwrap());
-    let module = LoadedModule::new(image, &memory).unwrap();
+    let module = LoadedModule::of_image(image, &memory).unwrap();
     let engine = Engine::with_workers(Arc::clone(&memory), 1);
     let out = memory.allocate(256, 256, Purpose::Device).unwrap();
     let config = LaunchConfig {
@@ -54,14 +54,14 @@ fn a_hot_module_is_compiled_again_and_computes_the_same() {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts(out as *const u32, 64) }.to_vec()
     };
-    assert!(!module.is_hot());
+    assert!(!module.code().is_hot(0));
     let cold = launch();
     let expected = (0..2000).fold(7_u32, |x, _| {
         x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
     });
     assert_eq!(cold[7], expected);
     let start = Instant::now();
-    while !module.is_hot() {
+    while !module.code().is_hot(0) {
         assert!(
             start.elapsed() < Duration::from_secs(60),
             "it never gets hot"

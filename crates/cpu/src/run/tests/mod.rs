@@ -22,6 +22,7 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
             vector: None,
             stateless: points.is_empty(),
             points,
+            lines: Lines::default(),
         },
         shared_bytes: 4096,
         local_bytes: 0,

@@ -1,0 +1,218 @@
+//! The code of a module, which all contexts share: compiled before, or each kernel when it
+//! is first asked for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::blob::{BlobError, Image, VariableImage};
+use super::codegen::Vectorization;
+use super::compile::CompileError;
+use super::executable::{ExecutableCode, ExecutableKernel, MapError};
+use super::source::Source;
+use super::tier_up::TierUp;
+
+/// Why there is no code.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CodeError {
+    /// The bytes are not a blob, damaged, or for another processor.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// The system did not map executable memory.
+    #[error(transparent)]
+    Executable(#[from] MapError),
+    /// The CPU device does not support what the kernel does.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+}
+
+/// The kernels and the variables of a module.
+pub(crate) struct ModuleCode {
+    kernels: Vec<Kernel>,
+    by_name: HashMap<String, usize>,
+    variables: Vec<VariableImage>,
+    /// The text of a compiled module until a hot kernel has it read; empty without tier-up.
+    text: Mutex<String>,
+    /// What kernels are compiled from. `None` if there is no text.
+    source: OnceLock<Option<Source>>,
+    vectorization: Vectorization,
+}
+
+struct Kernel {
+    name: String,
+    code: OnceLock<Result<ExecutableKernel, CodeError>>,
+    tier_up: TierUp,
+}
+
+impl Kernel {
+    fn new(name: &str) -> Kernel {
+        Kernel {
+            name: name.to_owned(),
+            code: OnceLock::new(),
+            tier_up: TierUp::default(),
+        }
+    }
+}
+
+impl ModuleCode {
+    /// The code of an image that has been read or just compiled.
+    pub(crate) fn compiled(image: Image) -> Result<ModuleCode, CodeError> {
+        image.check_processor()?;
+        let kernels = image.kernels.iter().map(|kernel| Kernel::new(&kernel.name));
+        let kernels: Vec<Kernel> = kernels.collect();
+        let code = Arc::new(ExecutableCode::new(&image.code, image.kernels)?);
+        for (kernel, code) in kernels.iter().zip(ExecutableKernel::all(&code)) {
+            let _ = kernel.code.set(Ok(code)); // it is empty
+        }
+        // Only modules with tier-up have their text.
+        let vectorization = match image.ptx.is_empty() {
+            true => Vectorization::Never,
+            false => Vectorization::WhenHot,
+        };
+        Ok(ModuleCode {
+            by_name: by_name(&kernels),
+            kernels,
+            variables: image.variables,
+            text: Mutex::new(image.ptx),
+            source: OnceLock::new(),
+            vectorization,
+        })
+    }
+
+    /// The code of a module whose kernels are compiled when they are first asked for.
+    pub(crate) fn lazy(source: Source, vectorization: Vectorization) -> ModuleCode {
+        let kernels = source.kernels();
+        let kernels: Vec<Kernel> = kernels
+            .map(|(function, _)| Kernel::new(function.name.text))
+            .collect();
+        ModuleCode {
+            by_name: by_name(&kernels),
+            kernels,
+            variables: source.variables().to_vec(),
+            text: Mutex::default(),
+            source: OnceLock::from(Some(source)),
+            vectorization,
+        }
+    }
+
+    /// The names of the kernels, in the order of the PTX.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.kernels.iter().map(|kernel| kernel.name.as_str())
+    }
+
+    /// The index of the kernel with this name.
+    pub(crate) fn index_of(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn variables(&self) -> &[VariableImage] {
+        &self.variables
+    }
+
+    /// A kernel, which the first call compiles. Others that ask for the same one wait for it.
+    /// `None` if there are fewer kernels.
+    pub(crate) fn kernel(&self, index: usize) -> Option<Result<&ExecutableKernel, &CodeError>> {
+        let kernel = self.kernels.get(index)?;
+        let code = kernel.code.get_or_init(|| {
+            let start = Instant::now();
+            let compiled = self.compile(index, self.vectorization);
+            tracing::debug!(
+                kernel = kernel.name,
+                ms = start.elapsed().as_secs_f64() * 1e3,
+                "compiled"
+            );
+            compiled
+        });
+        Some(code.as_ref())
+    }
+
+    /// Whether a kernel is compiled.
+    pub(crate) fn is_compiled(&self, index: usize) -> bool {
+        let kernel = self.kernels.get(index);
+        kernel.is_some_and(|kernel| matches!(kernel.code.get(), Some(Ok(_))))
+    }
+
+    fn compile(
+        &self,
+        index: usize,
+        vectorization: Vectorization,
+    ) -> Result<ExecutableKernel, CodeError> {
+        let image = match self.source() {
+            Some(source) => source.compile_kernel(index, vectorization)?,
+            None => Image::default(),
+        };
+        let code = Arc::new(ExecutableCode::new(&image.code, image.kernels)?);
+        let compiled = ExecutableKernel::all(&code).next();
+        compiled.ok_or_else(|| {
+            BlobError::Damaged {
+                what: "it has no text",
+            }
+            .into()
+        })
+    }
+
+    fn source(&self) -> Option<&Source> {
+        let read = || {
+            let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+            Source::read(std::mem::take(&mut text)).ok()
+        };
+        self.source.get_or_init(read).as_ref()
+    }
+
+    /// The optimized code of a kernel if it is ready, otherwise its first code.
+    pub(crate) fn fastest(&self, index: usize) -> Option<&ExecutableKernel> {
+        let kernel = self.kernels.get(index)?;
+        match kernel.tier_up.optimized() {
+            Some(optimized) => Some(optimized),
+            None => self.kernel(index)?.ok(),
+        }
+    }
+
+    /// Whether the optimized code of a hot kernel is ready.
+    #[cfg(test)]
+    pub(crate) fn is_hot(&self, index: usize) -> bool {
+        self.kernels[index].tier_up.optimized().is_some()
+    }
+
+    /// Records that a kernel ran for `time`. One that is now hot is compiled again in the
+    /// background.
+    pub(crate) fn record_run(self: &Arc<ModuleCode>, index: usize, time: Duration) {
+        if self.vectorization != Vectorization::WhenHot {
+            return;
+        }
+        let Some(kernel) = self.kernels.get(index) else {
+            return;
+        };
+        if !kernel.tier_up.becomes_hot(time) {
+            return;
+        }
+        let code = Arc::clone(self);
+        // If no thread can be created, the kernel keeps its first code.
+        let _ = std::thread::Builder::new()
+            .name("ptxkit compiler".into())
+            .spawn(move || code.optimize(index));
+    }
+
+    fn optimize(&self, index: usize) {
+        let start = Instant::now();
+        let optimized = self.compile(index, Vectorization::Auto).ok();
+        let Some(kernel) = self.kernels.get(index) else {
+            return;
+        };
+        tracing::debug!(
+            kernel = kernel.name,
+            ms = start.elapsed().as_secs_f64() * 1e3,
+            optimized = optimized.is_some(),
+            "compiled a hot kernel again"
+        );
+        kernel.tier_up.finish(optimized);
+    }
+}
+
+/// Of kernels with one name the last counts.
+fn by_name(kernels: &[Kernel]) -> HashMap<String, usize> {
+    let names = kernels.iter().enumerate();
+    names
+        .map(|(index, kernel)| (kernel.name.clone(), index))
+        .collect()
+}

@@ -1,0 +1,261 @@
+//! The compiler: PTX to a binary of the CPU device. PTX that was read once stays in memory,
+//! and its kernels are compiled together or one by one.
+
+use std::thread::available_parallelism;
+
+use self_cell::self_cell;
+
+use super::blob::{Image, VariableImage};
+use super::codegen::{self, CompilerContexts, HostIsa, KernelCode, Vectorization};
+use super::compile::{
+    CompileError, CompileErrorKind, CompileOptions, Problem, compile_error, empty_image,
+    in_parallel,
+};
+use super::program::{self, LoweringError, ModuleData, Program, module_data};
+use ptx::ast::{Body, Function, FunctionKind, Item, Module};
+use ptx::diagnostic::{Diagnostic, LineIndex, Severity};
+use ptx::isa::target::Target;
+
+self_cell!(
+    /// A text and its syntax tree.
+    struct Tree {
+        owner: String,
+        #[covariant]
+        dependent: Module,
+    }
+);
+
+type Declared<'t> = ModuleData<'t, 't>;
+
+self_cell!(
+    /// A syntax tree and its symbol table.
+    struct Symbols {
+        owner: Tree,
+        #[covariant]
+        dependent: Declared,
+    }
+);
+
+/// Compiles every kernel of a module for this machine's processor; those of a
+/// large module on all cores.
+///
+/// The result is what `cuModuleLoadData` of [`table`](super::table) takes.
+///
+/// # Errors
+/// All errors in the text, or all instructions that the CPU device does not support, each
+/// with its line.
+///
+/// ```
+/// use ptxkit_cpu::{CompileErrorKind, CompileOptions, compile};
+///
+/// let kernel = |body| format!(".version 8.0\n.target sm_90\n.entry k() {{\n{body}\n}}");
+/// let options = CompileOptions::default();
+/// let blob = compile(&kernel("ret;"), &options)?;
+/// assert!(blob.starts_with(b"PTXKCPU1"));
+///
+/// let refused = compile(&kernel("wgmma.fence.sync.aligned;"), &options).unwrap_err();
+/// assert_eq!(refused.kind, CompileErrorKind::NotSupported);
+/// assert_eq!(refused.problems[0].line, 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, CompileError> {
+    Ok(compile_image(source, options)?.write())
+}
+
+/// The same, before serialization.
+pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Image, CompileError> {
+    Source::read(source.to_owned())?.compile(options)
+}
+
+/// PTX without syntax errors, with its syntax tree and symbol table.
+pub(crate) struct Source {
+    symbols: Symbols,
+    /// Variables that cannot be compiled.
+    errors: Vec<LoweringError>,
+}
+
+/// The size of PTX in bytes from which all cores read and compile it.
+const PARALLEL_FROM: usize = 100_000;
+
+fn threads(source: &str) -> usize {
+    match source.len() {
+        0..PARALLEL_FROM => 1,
+        _ => available_parallelism().map_or(1, usize::from),
+    }
+}
+
+impl Source {
+    /// Reads PTX.
+    ///
+    /// # Errors
+    /// All syntax errors.
+    pub(crate) fn read(text: String) -> Result<Source, CompileError> {
+        let mut diagnostics = Vec::new();
+        let tree = Tree::new(text, |text| {
+            let reading = ptx::read_parallel(text, threads(text));
+            diagnostics = reading.diagnostics;
+            reading.module
+        });
+        let syntax_errors: Vec<&Diagnostic> = diagnostics.iter().filter(is_error).collect();
+        if !syntax_errors.is_empty() {
+            let lines = LineIndex::new(tree.borrow_owner());
+            let problem = |error: &Diagnostic| Problem {
+                line: lines.locate(error.span.start).line,
+                message: error.message.clone(),
+            };
+            return Err(CompileError {
+                kind: CompileErrorKind::Invalid,
+                problems: syntax_errors.into_iter().map(problem).collect(),
+            });
+        }
+        let mut errors = Vec::new();
+        let symbols = Symbols::new(tree, |tree| {
+            let (data, found) = module_data(tree.borrow_dependent(), tree.borrow_owner());
+            errors = found;
+            data
+        });
+        Ok(Source { symbols, errors })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.symbols.borrow_owner().borrow_owner()
+    }
+
+    fn module(&self) -> &Module<'_> {
+        self.symbols.borrow_owner().borrow_dependent()
+    }
+
+    fn data(&self) -> &ModuleData<'_, '_> {
+        self.symbols.borrow_dependent()
+    }
+
+    /// The number in the `.target`, 0 if there is none.
+    fn target(&self) -> u32 {
+        let mut words = self.module().target.iter();
+        let target = words.find_map(|word| word.text.parse::<Target>().ok());
+        target.map_or(0, |target| target.number.into())
+    }
+
+    /// The variables of the module.
+    pub(crate) fn variables(&self) -> &[VariableImage] {
+        &self.data().variables
+    }
+
+    /// The kernels, in the order of the text.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = (&Function<'_>, &Body<'_>)> {
+        self.module().items.iter().filter_map(|item| match item {
+            Item::Function(function) if function.kind == FunctionKind::Entry => {
+                Some((function, function.body.as_ref()?))
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether the checker finds no error, and the variables can be compiled. What is
+    /// wrong with a kernel is then that this device does not support something.
+    pub(crate) fn is_valid(&self) -> bool {
+        let text = self.text();
+        let diagnostics = ptx::check_parallel(self.module(), text, threads(text));
+        self.errors.is_empty() && !diagnostics.iter().any(|found| is_error(&found))
+    }
+
+    /// Compiles all kernels; those of a long text on all cores.
+    ///
+    /// # Errors
+    /// What is wrong with any of them.
+    pub(crate) fn compile(&self, options: &CompileOptions) -> Result<Image, CompileError> {
+        let kernels: Vec<_> = self.kernels().collect();
+        let host = codegen::host().map_err(unsupported_host)?;
+        let compiled = in_parallel(&kernels, threads(self.text()), |contexts, kernel| {
+            self.compile_with(host, *kernel, options.vectorization, contexts)
+        });
+        let mut image = empty_image(host, self.variables().to_vec());
+        if options.vectorization == Vectorization::WhenHot {
+            image.ptx = self.text().to_owned();
+        }
+        let (mut errors, target) = (self.errors.clone(), self.target());
+        for result in compiled {
+            match result {
+                Ok((program, code)) => image.add(&program, &code, target),
+                Err(found) => errors.extend(found),
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(image),
+            false => Err(compile_error(self.text(), self.data(), errors)),
+        }
+    }
+
+    /// Compiles one kernel to an image without variables.
+    ///
+    /// # Errors
+    /// What is wrong with it, in lines of the whole text.
+    pub(crate) fn compile_kernel(
+        &self,
+        index: usize,
+        vectorization: Vectorization,
+    ) -> Result<Image, CompileError> {
+        let host = codegen::host().map_err(unsupported_host)?;
+        let mut image = empty_image(host, Vec::new());
+        if let Some(kernel) = self.kernels().nth(index) {
+            let mut contexts = CompilerContexts::default();
+            let compiled = self.compile_with(host, kernel, vectorization, &mut contexts);
+            let (program, code) =
+                compiled.map_err(|errors| compile_error(self.text(), self.data(), errors))?;
+            image.add(&program, &code, self.target());
+        }
+        Ok(image)
+    }
+
+    fn compile_with<'s>(
+        &'s self,
+        host: &HostIsa,
+        (function, body): (&'s Function<'s>, &'s Body<'s>),
+        vectorization: Vectorization,
+        contexts: &mut CompilerContexts,
+    ) -> Result<(Program<'s>, KernelCode), Vec<LoweringError>> {
+        let mut program = program::build(self.data(), function, body)?;
+        let code = codegen::compile_kernel(&mut program, host, vectorization, contexts)?;
+        Ok((program, code))
+    }
+}
+
+fn is_error(diagnostic: &&Diagnostic) -> bool {
+    diagnostic.severity == Severity::Error
+}
+
+fn unsupported_host(message: String) -> CompileError {
+    CompileError {
+        kind: CompileErrorKind::NotSupported,
+        problems: vec![Problem { line: 0, message }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_threads_compile_what_one_does() {
+        let kernels: String = (0..20)
+            .map(|n| format!(".entry k{n}() {{ .reg .b32 %r; mov.u32 %r, {n}; ret; }}\n"))
+            .collect();
+        let small = format!(".version 8.0\n.target sm_90\n{kernels}");
+        let large = format!("{small}{}", "// nothing\n".repeat(PARALLEL_FROM / 10));
+        assert!(small.len() < PARALLEL_FROM && large.len() > PARALLEL_FROM);
+        // Other binaries have the text in them.
+        let options = CompileOptions {
+            vectorization: Vectorization::Never,
+        };
+        assert!(compile(&small, &options).unwrap() == compile(&large, &options).unwrap());
+        // Refusals keep their order.
+        let wrong = large.replace("mov.u32 %r, 1", "wgmma.fence.sync.aligned; mov.u32 %r, 1");
+        let refused = compile(&wrong, &options).unwrap_err();
+        let lines: Vec<u32> = refused
+            .problems
+            .iter()
+            .map(|problem| problem.line)
+            .collect();
+        assert_eq!(lines, [4, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22]);
+    }
+}
