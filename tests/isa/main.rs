@@ -21,6 +21,7 @@ mod immediate;
 mod inputs;
 mod integer;
 mod kernels;
+mod matrix;
 mod refusal;
 mod row;
 mod video;

@@ -282,13 +282,17 @@ pub enum SyncKind {
     Elect = 27,
     /// `nanosleep`, and the back edge of a spin loop: yields to the other threads.
     Yield = 28,
+    /// An instruction on matrices ([`crate::matrix`]) of all lanes of the warp. Its registers
+    /// are in slots. Operands of a transfer: the address, and the elements from a row or
+    /// column to the next.
+    Matrix = 29,
 }
 
 impl SyncKind {
     /// The kind with this number.
     pub fn from_number(number: u8) -> Option<SyncKind> {
         use SyncKind::*;
-        const ALL: [SyncKind; 29] = [
+        const ALL: [SyncKind; 30] = [
             Barrier,
             BarrierArrive,
             BarrierPopc,
@@ -318,6 +322,7 @@ impl SyncKind {
             ActiveMask,
             Elect,
             Yield,
+            Matrix,
         ];
         ALL.get(usize::from(number)).copied()
     }
@@ -333,6 +338,11 @@ pub struct SyncPoint {
     /// The operands of [`SyncKind::Barrier`] and [`SyncKind::BarrierArrive`], barrier and
     /// threads, if they are constants. They are not stored in requests then.
     pub barrier: Option<[u32; 2]>,
+    /// The operation of [`SyncKind::Matrix`]: an index into the kernel's.
+    pub matrix: Option<u32>,
+    /// The sync point, an operation on matrices too, that follows this one with nothing in
+    /// between: the scheduler executes both before it resumes the threads.
+    pub then: Option<u32>,
 }
 
 /// The offsets of the fields that compiled code accesses.
@@ -395,6 +405,6 @@ mod tests {
                 count += 1;
             }
         }
-        assert_eq!(count, SyncKind::Yield as usize + 1);
+        assert_eq!(count, SyncKind::Matrix as usize + 1);
     }
 }

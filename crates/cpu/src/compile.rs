@@ -6,7 +6,7 @@ use std::sync::{Once, OnceLock};
 use std::thread::{self, available_parallelism};
 
 use super::blob::{Image, KernelImage, VectorFunction};
-use super::codegen::{self, CompilerContexts, KernelCode, MachineCode, Vectorization};
+use super::codegen::{self, CompilerContexts, HostIsa, KernelCode, MachineCode, Vectorization};
 use super::processor;
 use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Span, Version};
@@ -126,8 +126,36 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, Compil
     Ok(compile_image(source, options)?.write())
 }
 
-/// The same, before serialization.
+/// Whether [`compile()`] takes a module: all that it does but machine code, which is most of
+/// its time.
+///
+/// # Errors
+/// Those of [`compile()`].
+pub fn check(source: &str) -> Result<(), CompileError> {
+    let options = CompileOptions {
+        vectorization: Vectorization::Never,
+    };
+    translate(source, &options, codegen::check_kernel).map(|_| ())
+}
+
+/// [`compile()`] before serialization.
 pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Image, CompileError> {
+    translate(source, options, codegen::compile_kernel)
+}
+
+/// What makes the code of a kernel.
+type Backend = fn(
+    &mut Program<'_>,
+    &HostIsa,
+    Vectorization,
+    &mut CompilerContexts,
+) -> Result<KernelCode, Vec<LoweringError>>;
+
+fn translate(
+    source: &str,
+    options: &CompileOptions,
+    backend: Backend,
+) -> Result<Image, CompileError> {
     let reading = ptx::read(source);
     let lines = LineIndex::new(source);
     let syntax_errors: Vec<Problem> = reading
@@ -183,7 +211,7 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
     };
     let compiled = in_parallel(&kernels, threads, |contexts, (function, body)| {
         let mut program = program::build(&data, function, body)?;
-        let code = codegen::compile_kernel(&mut program, host, options.vectorization, contexts)?;
+        let code = backend(&mut program, host, options.vectorization, contexts)?;
         Ok::<_, Vec<LoweringError>>((program, code))
     });
     for result in compiled {
@@ -251,6 +279,7 @@ impl Image {
             slots: code.slots,
             stateless: code.stateless,
             sync_points: code.sync_points.clone(),
+            matrices: code.matrices.clone(),
             required_threads: program.required_threads,
             max_threads: program.max_threads,
         });
@@ -290,10 +319,7 @@ fn compile_error(
                     message: error.reason,
                 };
             }
-            let text = source
-                .get(at.start as usize..at.end as usize)
-                .unwrap_or_default();
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = quoted(source.get(at.start as usize..at.end as usize));
             let message = if error.invalid {
                 format!("{}: `{text}`", error.reason)
             } else {
@@ -315,6 +341,26 @@ fn compile_error(
         },
         problems,
     }
+}
+
+/// The characters of a statement that a message quotes.
+const QUOTED: usize = 120;
+
+/// A statement on one short line.
+fn quoted(text: Option<&str>) -> String {
+    let mut line = String::new();
+    for word in text.unwrap_or_default().split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if let Some((end, _)) = line.char_indices().nth(QUOTED) {
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
+    }
+    line
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod entries;
 mod executable;
 mod heap;
 mod math;
+mod matrix;
 mod memory;
 mod merge;
 mod module;
@@ -30,7 +31,9 @@ mod texture;
 mod tier_up;
 
 pub use codegen::Vectorization;
-pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, compile};
+pub use compile::{
+    CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, check, compile,
+};
 pub use entries::table;
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that

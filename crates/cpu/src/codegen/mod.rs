@@ -17,6 +17,7 @@ mod integer;
 mod lane_group;
 mod lane_set;
 mod machine_code;
+mod matrix;
 mod memory;
 mod registers;
 mod resume;
@@ -30,7 +31,7 @@ mod thread_state;
 mod vectorize;
 mod video;
 
-pub(crate) use function::{KernelCode, compile_kernel};
-pub(crate) use host::host;
+pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
+pub(crate) use host::{HostIsa, host};
 pub(crate) use machine_code::{CompilerContexts, MachineCode};
 pub use vectorize::Vectorization;

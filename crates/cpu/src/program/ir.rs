@@ -3,7 +3,7 @@
 use crate::blob::ParamLayout;
 use analysis::control_flow::Graph;
 use ptx::ast::{FloatValue, Span};
-use ptx::isa::{self, Convergence, Meaning};
+use ptx::isa::{self, Class, Convergence, Meaning, Outcome};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
 pub(crate) use analysis::control_flow::BlockId;
@@ -77,7 +77,7 @@ pub(crate) struct ArgList {
 }
 
 /// Where a variable is stored. Offsets are in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Storage {
     /// A module variable: its index in `Image::variables`.
     Global(u32),
@@ -170,14 +170,34 @@ impl Instruction {
         }
     }
 
+    /// Whether it is an operation on matrices, whose registers are in slots.
+    pub fn is_matrix(&self) -> bool {
+        self.meaning.class == Class::Matrix
+    }
+
+    /// Whether operand `n` of an operation on matrices is a fragment: registers of all lanes.
+    /// The others are addresses and distances in memory.
+    pub fn is_fragment(&self, n: usize) -> bool {
+        match self.meaning.result {
+            // A store names the address first.
+            Outcome::Lane => match self.opcode {
+                Opcode::Ldmatrix => n == 0,
+                Opcode::Wmma => n == 0 || self.modifiers.has(Modifier::Mma),
+                _ => true,
+            },
+            _ => n == 1,
+        }
+    }
+
     /// Whether the thread is suspended there.
     pub fn is_sync_point(&self) -> bool {
         match self.meaning.convergence {
             Convergence::Active | Convergence::Mask | Convergence::Block => true,
             // Others run meanwhile.
             Convergence::Alone => self.opcode == Opcode::Nanosleep,
+            Convergence::Warp => self.is_matrix(),
             // Not supported.
-            Convergence::Warp | Convergence::Cluster => false,
+            Convergence::Cluster => false,
         }
     }
 }
@@ -345,6 +365,18 @@ impl Program<'_> {
         }
         for &arg in destinations {
             self.registers_of(arg, defined);
+        }
+    }
+
+    /// Calls `f` with the registers that a sync point stores in the thread's request.
+    pub fn requested(&self, instruction: &Instruction, f: &mut impl FnMut(Reg)) {
+        if !instruction.is_matrix() {
+            return self.effects(instruction, f, &mut |_| {});
+        }
+        for (n, &arg) in self.list(instruction.args).iter().enumerate() {
+            if !instruction.is_fragment(n) {
+                self.registers_of(arg, f);
+            }
         }
     }
 

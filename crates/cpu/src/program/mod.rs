@@ -19,6 +19,7 @@ mod scope;
 mod simplify_cfg;
 mod spin_loops;
 mod uniformity;
+mod used_bytes;
 
 pub(crate) use build::build;
 pub(crate) use frequency::block_frequencies;

@@ -68,6 +68,7 @@ impl Schedule {
             ActiveMask => "activemask",
             Elect => "elect.sync",
             Yield => "nanosleep",
+            Matrix => "an operation on matrices of the whole warp",
             _ => "redux.sync",
         };
         format!("{name}{}", mask.unwrap_or_default())

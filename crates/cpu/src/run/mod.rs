@@ -141,6 +141,7 @@ impl Engine {
                 vector,
                 stateless: image.stateless,
                 points: &image.sync_points,
+                matrices: &image.matrices,
             },
             shared_bytes: image.shared_bytes,
             local_bytes: image.local_bytes,

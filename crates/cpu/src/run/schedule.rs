@@ -11,6 +11,7 @@ use crate::abi::{
 
 use super::barrier::{self, BARRIERS, Barrier};
 use super::warp::{self, LaneMask, lanes_of};
+use crate::matrix::Operation;
 
 /// The number of rounds without progress after which the block is suspended, so that
 /// other blocks can run.
@@ -25,6 +26,7 @@ pub(super) struct CompiledKernel<'a> {
     pub(super) vector: Option<(KernelFn, u32)>,
     pub(super) stateless: bool,
     pub(super) points: &'a [SyncPoint],
+    pub(super) matrices: &'a [Operation],
 }
 
 impl CompiledKernel<'_> {
@@ -51,6 +53,41 @@ impl CompiledKernel<'_> {
         };
         // SAFETY: the caller's contract.
         unsafe { function(context, first, last) == 0 }
+    }
+
+    /// Executes the operation on matrices at which the lanes of a warp are suspended in
+    /// `state`, and those that follow it. Returns the state in which the lanes resume.
+    ///
+    /// # Safety
+    /// The context describes a block of this kernel with this warp, and no compiled code of
+    /// the block is running.
+    unsafe fn matrices(
+        &self,
+        context: *mut BlockContext,
+        warp: u32,
+        lanes: LaneMask,
+        state: u32,
+    ) -> Result<u32, Faulted> {
+        let mut state = state;
+        // Damaged code could make a circle of sync points.
+        for _ in self.points {
+            let Some(point) = self.point(state) else {
+                break;
+            };
+            let operation = point.matrix.and_then(|n| self.matrices.get(n as usize));
+            if let Some(operation) = operation {
+                let first = warp * WARP_SIZE;
+                // SAFETY: the caller's contract. The image's slots include the operation's.
+                if !unsafe { operation.execute(context, first, lanes, point.line) } {
+                    return Err(Faulted);
+                }
+            }
+            match point.then {
+                Some(next) => state = next + 1,
+                None => break,
+            }
+        }
+        Ok(state)
     }
 
     pub(super) fn point(&self, state: u32) -> Option<SyncPoint> {
@@ -198,6 +235,15 @@ impl Schedule {
                 if point.kind == SyncKind::Yield {
                     return Ok(Progress::Stalled);
                 }
+                if point.kind == SyncKind::Matrix {
+                    let mut state = first;
+                    for (warp, exists) in (0..).zip(self.warps.iter().map(|warp| warp.exists)) {
+                        // SAFETY: the caller's contract.
+                        state = unsafe { code.matrices(context, warp, exists, first) }?;
+                    }
+                    self.states.fill(state);
+                    return Ok(Progress::Advanced);
+                }
                 if self.release_barrier_in_lockstep(point)
                     || self.release_warps_in_lockstep(point.kind)
                 {
@@ -210,7 +256,8 @@ impl Schedule {
             let all = self.warps[warp].exists;
             self.warps[warp].ready = 0;
             self.arrive(code, context, warp, all)?;
-            self.release_warp(code, warp);
+            // SAFETY: the caller's contract.
+            unsafe { self.release_warp(code, context, warp) }?;
         }
         Ok(Progress::Advanced)
     }
@@ -295,7 +342,8 @@ impl Schedule {
                 // SAFETY: the caller's contract. Ready lanes have not exited.
                 unsafe { self.run_lanes(code, context, warp, ready) }?;
                 self.arrive(code, context, warp, ready)?;
-                self.release_warp(code, warp);
+                // SAFETY: the caller's contract.
+                unsafe { self.release_warp(code, context, warp) }?;
                 progress |= ready & !self.warps[warp].yielded != 0;
             }
         }
@@ -447,9 +495,19 @@ impl Schedule {
     }
 
     /// Releases the lanes at warp operations whose member lanes have all arrived.
-    fn release_warp(&mut self, code: &CompiledKernel<'_>, index: usize) {
+    ///
+    /// # Safety
+    /// That of [`run`](Self::run).
+    unsafe fn release_warp(
+        &mut self,
+        code: &CompiledKernel<'_>,
+        context: *mut BlockContext,
+        index: usize,
+    ) -> Result<(), Faulted> {
         let base = index * WARP_SIZE as usize;
         let end = (base + WARP_SIZE as usize).min(self.requests.len());
+        // SAFETY: the caller's contract.
+        unsafe { self.release_matrices(code, context, index) }?;
         let requests = &mut self.requests[base..end];
         let states = &self.states[base..end];
         let warp = &mut self.warps[index];
@@ -465,6 +523,10 @@ impl Schedule {
             let members = mask.map_or(0, |mask| {
                 requests[leader as usize].operands[mask] as LaneMask
             });
+            if kind == SyncKind::Matrix {
+                left &= !(1 << leader);
+                continue;
+            }
             if members == 0 {
                 left &= !(1 << leader);
                 unmasked |= 1 << leader;
@@ -511,6 +573,42 @@ impl Schedule {
         }
         warp.waiting &= !released;
         warp.ready |= released;
+        Ok(())
+    }
+
+    /// Executes the operation on matrices at which all lanes of a warp are, if they are, and
+    /// those that follow it.
+    ///
+    /// # Safety
+    /// That of [`run`](Self::run).
+    unsafe fn release_matrices(
+        &mut self,
+        code: &CompiledKernel<'_>,
+        context: *mut BlockContext,
+        index: usize,
+    ) -> Result<(), Faulted> {
+        let base = index * WARP_SIZE as usize;
+        let warp = &mut self.warps[index];
+        let members = warp.exists & !warp.exited;
+        if members == 0 || warp.waiting & members != members {
+            return Ok(());
+        }
+        let state = self.states[base + members.trailing_zeros() as usize];
+        let same = lanes_of(members).all(|lane| self.states[base + lane as usize] == state);
+        let is_matrix = code
+            .point(state)
+            .is_some_and(|point| point.kind == SyncKind::Matrix);
+        if !same || !is_matrix {
+            return Ok(());
+        }
+        // SAFETY: the caller's contract.
+        let state = unsafe { code.matrices(context, index as u32, members, state) }?;
+        for lane in lanes_of(members) {
+            self.states[base + lane as usize] = state;
+        }
+        warp.waiting &= !members;
+        warp.ready |= members;
+        Ok(())
     }
 
     /// Records a fault that the scheduler found.

@@ -8,6 +8,8 @@
 mod device;
 pub(crate) mod texture;
 
+pub(crate) use device::host_address;
+
 use crate::abi::BlockContext;
 use crate::math::{approximate, convert, half, integer, round, video};
 

@@ -22,6 +22,7 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
             vector: None,
             stateless: points.is_empty(),
             points,
+            matrices: &[],
         },
         shared_bytes: 4096,
         local_bytes: 0,
@@ -38,6 +39,8 @@ fn points<const N: usize>(kinds: [SyncKind; N]) -> [SyncPoint; N] {
             kind,
             line,
             barrier: None,
+            matrix: None,
+            then: None,
         }
     })
 }
