@@ -8,8 +8,10 @@
 mod approximate;
 mod atomic;
 mod bits;
+mod block;
 mod bodies;
 mod both;
+mod cluster;
 mod compare;
 mod constant;
 mod control;
@@ -22,6 +24,7 @@ mod inputs;
 mod integer;
 mod kernels;
 mod matrix;
+mod mbarrier;
 mod refusal;
 mod row;
 mod video;

@@ -3,60 +3,9 @@
 
 use std::fmt::Write;
 
-use ptxkit::cpu::{CompileOptions, Vectorization, compile};
-use ptxkit::driver::{Context, DeviceBuffer, DriverKind, LaunchConfig, Module, Stream};
+use ptxkit::driver::{Context, DeviceBuffer, LaunchConfig, Module, Stream};
 
-use crate::kernels::device;
-
-/// Two warps, so that the second one's registers are not those of the first.
-const THREADS: usize = 64;
-
-/// Runs a kernel `k(in, out)` in one block. On the CPU device, thread by thread and with
-/// vectors, which must agree.
-fn launch(text: &str, input: &[u32], outputs: usize) -> Vec<u32> {
-    let device = device();
-    let context = Context::primary(&device).unwrap();
-    let stream = Stream::new(&context).unwrap();
-    let run = |module: Module| {
-        let input = DeviceBuffer::from_slice(&context, input).unwrap();
-        let mut output = DeviceBuffer::<u32>::zeroed(&context, outputs).unwrap();
-        let kernel = module.kernel("k").unwrap();
-        let config = LaunchConfig::for_elements(THREADS as u32, THREADS as u32);
-        unsafe { kernel.launch(config, &stream, (&input, &mut output)) }.unwrap();
-        stream
-            .synchronize()
-            .unwrap_or_else(|e| panic!("{e}\n{text}"));
-        output.to_vec().unwrap()
-    };
-    if device.driver().kind() == DriverKind::Nvidia {
-        return run(Module::load(&context, text.as_bytes()).unwrap());
-    }
-    let [alone, together] = [Vectorization::Never, Vectorization::Always].map(|lanes| {
-        let mut options = CompileOptions::default();
-        options.vectorization = lanes;
-        let blob = compile(text, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        // SAFETY: it was compiled a moment ago.
-        run(unsafe { Module::load_image(&context, &blob) }.unwrap())
-    });
-    assert_eq!(alone, together, "{text}");
-    alone
-}
-
-/// A kernel around statements. Each thread finds its index in `%t`, the address of its
-/// `inputs` words in `%in` and that of its `outputs` words in `%out`.
-fn kernel(inputs: usize, outputs: usize, body: &str) -> String {
-    format!(
-        ".version 9.0\n.target sm_90a\n.address_size 64\n\
-         .visible .entry k(.param .u64 in, .param .u64 out) {{\n\
-         .shared .align 128 .b8 memory[16384];\n\
-         .reg .b64 %in, %out, %x<40>;\n.reg .b32 %t, %r<80>;\n.reg .pred %p<4>;\n\
-         ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %t, %tid.x;\n\
-         mad.wide.u32 %in, %t, {}, %in;\nmad.wide.u32 %out, %t, {}, %out;\n\
-         {body}\nret;\n}}\n",
-        4 * inputs,
-        4 * outputs,
-    )
-}
+use crate::block::{THREADS, kernel, launch};
 
 /// The elements of a matrix, and how its numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -335,15 +284,26 @@ impl Mma {
         );
         let words: Vec<u32> = (0..THREADS).flat_map(|t| of_lane(t).concat()).collect();
         let text = kernel(input, output, &body);
-        let found = launch(&text, &words, THREADS * output);
+        let found = launch(&text, 1, &words, THREADS * output);
         for thread in 0..THREADS {
             let [a, b, c] = &warps[thread / 32];
             let expected = multiply(a, b, c, &product);
             let expected = fragment(&expected, place_of_c, *shape, *d, thread % 32);
-            assert_eq!(
-                found[thread * output..][..output],
-                expected,
-                "{instruction}, thread {thread}"
+            let found = &found[thread * output..][..output];
+            // Rounded down, a sum of 0 is -0.
+            let doubles = |words: &[u32]| -> Vec<f64> {
+                let pairs = words.chunks_exact(2);
+                pairs
+                    .map(|pair| f64::from_bits(u64::from(pair[1]) << 32 | u64::from(pair[0])))
+                    .collect()
+            };
+            let same = match wide {
+                true => doubles(found) == doubles(&expected),
+                false => found == expected,
+            };
+            assert!(
+                same,
+                "{instruction}, thread {thread}: {found:X?}, not {expected:X?}"
             );
         }
     }
@@ -418,6 +378,7 @@ fn sums_accumulate_in_place() {
          st.global.v4.b32 [%out], {%r0, %r1, %r2, %r3};";
     let found = launch(
         &kernel(1, 4, body),
+        1,
         &[1.5_f32.to_bits(); THREADS],
         4 * THREADS,
     );
@@ -438,7 +399,7 @@ fn sums_out_of_range() {
              st.global.v2.b32 [%out], {{%r2, %r3}};"
         );
         let body = format!("mov.b32 %r4, 0x7FFFFFFF; mov.b32 %r5, -5;\n{body}");
-        launch(&kernel(1, 2, &body), &[0; THREADS], 2 * THREADS)
+        launch(&kernel(1, 2, &body), 1, &[0; THREADS], 2 * THREADS)
     };
     let sum = 16 * 127 * 127;
     assert_eq!(
@@ -449,7 +410,7 @@ fn sums_out_of_range() {
     let body = "mov.b32 %r1, 0x7FC00001; mov.b32 %r2, 0;\n\
          mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%r4, %r5, %r6, %r7}, {%r1, %r1}, {%r1}, {%r2, %r2, %r2, %r2};\n\
          st.global.v4.b32 [%out], {%r4, %r5, %r6, %r7};";
-    let found = launch(&kernel(1, 4, body), &[0; THREADS], 4 * THREADS);
+    let found = launch(&kernel(1, 4, body), 1, &[0; THREADS], 4 * THREADS);
     assert_eq!(found, [0x7FFF_FFFF; 4 * THREADS]);
 }
 
@@ -538,7 +499,7 @@ fn products_of_quad_pairs() {
                 results.moves
             );
             let words: Vec<u32> = (0..THREADS).flat_map(|t| of_lane(t).concat()).collect();
-            let found = launch(&kernel(input, output, &body), &words, THREADS * output);
+            let found = launch(&kernel(input, output, &body), 1, &words, THREADS * output);
             for thread in 0..THREADS {
                 let [a, b, c_] = matrices(thread);
                 let product = multiply(&a, &b, &c_, times);
@@ -666,7 +627,7 @@ fn check_wmma(shape: [usize; 3], types: [Element; 4], counts: [usize; 4], extra:
             // Output: one matrix for the block.
             let text = kernel(1, 0, &body);
             let outputs = (m * n * d.bits / 32).max(THREADS);
-            let found = launch(&text, &words, outputs);
+            let found = launch(&text, 1, &words, outputs);
             let product = |x: f64, y: f64| match before {
                 ".xor.popc" => f64::from(x != y),
                 _ => x * y,
@@ -759,7 +720,7 @@ fn matrices_between_memory_and_registers() {
                      ldmatrix.sync.aligned.m8n8.x{count}{trans}{space}.b16 {{{registers}}}, [{address}];\n\
                      st.global.v4.b32 [%out], {{%r10, %r11, %r12, %r13}};"
                 );
-                let found = launch(&kernel(4, 4, &body), &rows, 4 * THREADS);
+                let found = launch(&kernel(4, 4, &body), 1, &rows, 4 * THREADS);
                 assert_eq!(found, expected, "{body}");
             }
             // What is stored in the same way comes back.
@@ -770,7 +731,7 @@ fn matrices_between_memory_and_registers() {
                  bar.sync 0; ld.shared.v4.b32 {{%r4, %r5, %r6, %r7}}, [%r1];\n\
                  st.global.v4.b32 [%out], {{%r4, %r5, %r6, %r7}};"
             );
-            let found = launch(&kernel(4, 4, &body), &rows, 4 * THREADS);
+            let found = launch(&kernel(4, 4, &body), 1, &rows, 4 * THREADS);
             for thread in (0..THREADS).filter(|thread| thread % 32 < 8 * count) {
                 let at = 4 * thread..4 * thread + 4;
                 assert_eq!(found[at.clone()], rows[at], "{body}");
@@ -791,7 +752,7 @@ fn matrices_between_memory_and_registers() {
             })
             .collect()
     };
-    let found = launch(&kernel(1, 1, body), &of(false), THREADS);
+    let found = launch(&kernel(1, 1, body), 1, &of(false), THREADS);
     assert_eq!(found, of(true));
 }
 

@@ -65,6 +65,8 @@ pub struct KernelImage {
     pub matrices: Vec<Operation>,
     /// `.reqntid`
     pub required_threads: Option<[u32; 3]>,
+    /// `.reqnctapercluster`
+    pub required_cluster: Option<[u32; 3]>,
     /// `.maxntid`
     pub max_threads: Option<[u32; 3]>,
 }
@@ -342,6 +344,7 @@ impl KernelImage {
         });
         let threads = |w: &mut Writer, t: [u32; 3]| t.into_iter().for_each(|n| w.u32(n));
         w.option(self.required_threads, threads);
+        w.option(self.required_cluster, threads);
         w.option(self.max_threads, threads);
     }
 
@@ -393,6 +396,7 @@ impl KernelImage {
                 Ok(operation)
             })?,
             required_threads: r.option(threads)?,
+            required_cluster: r.option(threads)?,
             max_threads: r.option(threads)?,
         })
     }

@@ -281,6 +281,7 @@ impl Image {
             sync_points: code.sync_points.clone(),
             matrices: code.matrices.clone(),
             required_threads: program.required_threads,
+            required_cluster: program.required_cluster,
             max_threads: program.max_threads,
         });
     }

@@ -5,6 +5,7 @@
 
 mod atomic;
 mod bits;
+mod cluster;
 mod compare;
 mod convert;
 mod dispatch;

@@ -19,6 +19,8 @@ pub(super) fn kind_of(i: &Instruction) -> Result<SyncKind, LoweringError> {
     Ok(match i.opcode {
         _ if i.is_matrix() => SyncKind::Matrix,
         O::Bar if m.has(M::Warp) => SyncKind::WarpBarrier,
+        O::Barrier if m.has(M::Cluster) && m.has(M::Arrive) => SyncKind::ClusterArrive,
+        O::Barrier if m.has(M::Cluster) => SyncKind::ClusterWait,
         O::Bar | O::Barrier if m.has(M::Red) => match m.first_of(&[M::Popc, M::And, M::Or]) {
             Some(M::Popc) => SyncKind::BarrierPopc,
             Some(M::And) => SyncKind::BarrierAnd,
@@ -158,7 +160,7 @@ impl Emitter<'_, '_> {
             }
             SyncKind::ActiveMask => {}
             SyncKind::Elect => word(self, 1)?,
-            SyncKind::Yield => {}
+            SyncKind::Yield | SyncKind::ClusterArrive | SyncKind::ClusterWait => {}
             SyncKind::Matrix => operands.extend(self.matrix_request(i)?),
             _ => {
                 // `redux`

@@ -26,6 +26,7 @@ pub(super) fn kernel(params: UserPointer<CUDA_KERNEL_NODE_PARAMS_v2>) -> Result<
         grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared_bytes: params.sharedMemBytes,
+        cluster: [1; 3],
     };
     let function = library::function(handle)?;
     Ok(Arc::new(launch::prepare(

@@ -132,6 +132,7 @@ pub(crate) fn build<'m, 'a>(
         shared_bytes,
         local_bytes: builder.local_bytes,
         required_threads: thread_directive(&kernel.directives, "reqntid"),
+        required_cluster: thread_directive(&kernel.directives, "reqnctapercluster"),
         max_threads: thread_directive(&kernel.directives, "maxntid"),
         carry: builder.carry,
     };

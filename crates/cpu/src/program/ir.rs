@@ -196,8 +196,7 @@ impl Instruction {
             // Others run meanwhile.
             Convergence::Alone => self.opcode == Opcode::Nanosleep,
             Convergence::Warp => self.is_matrix(),
-            // Not supported.
-            Convergence::Cluster => false,
+            Convergence::Cluster => true,
         }
     }
 }
@@ -285,6 +284,7 @@ pub(crate) struct Program<'a> {
     pub shared_bytes: u32,
     pub local_bytes: u32,
     pub required_threads: Option<[u32; 3]>,
+    pub required_cluster: Option<[u32; 3]>,
     pub max_threads: Option<[u32; 3]>,
     /// The condition code register (`CC.CF`), if an instruction uses it.
     pub carry: Option<Reg>,

@@ -102,6 +102,8 @@ pub(super) enum Outcome {
     Done,
     /// All threads wait for other blocks.
     Waiting,
+    /// No thread is ready before all blocks of the cluster have arrived at its barrier.
+    AtClusterBarrier,
     /// A fault, which `BlockContext::fault` describes.
     Faulted,
     /// The launch has ended because of a fault in another block.
@@ -134,6 +136,10 @@ struct Warp {
     waiting: LaneMask,
     yielded: LaneMask,
     exited: LaneMask,
+    /// Lanes that have arrived at the cluster's barrier, in a phase that is not complete.
+    arrived: LaneMask,
+    /// Lanes that wait for that phase.
+    at_cluster_barrier: LaneMask,
 }
 
 impl Schedule {
@@ -200,6 +206,7 @@ impl Schedule {
             match result {
                 Ok(Progress::Done) => return Outcome::Done,
                 Ok(Progress::Advanced) => self.stalled_rounds = 0,
+                Ok(Progress::AtClusterBarrier) => return Outcome::AtClusterBarrier,
                 Ok(Progress::Stalled) => {
                     self.stalled_rounds += 1;
                     if self.stalled_rounds >= MAX_STALLED_ROUNDS {
@@ -242,6 +249,17 @@ impl Schedule {
                         state = unsafe { code.matrices(context, warp, exists, first) }?;
                     }
                     self.states.fill(state);
+                    return Ok(Progress::Advanced);
+                }
+                if point.kind == SyncKind::ClusterArrive {
+                    self.warps
+                        .iter_mut()
+                        .for_each(|warp| warp.arrived = warp.exists);
+                    return Ok(Progress::Advanced);
+                }
+                if point.kind == SyncKind::ClusterWait
+                    && self.warps.iter().all(|warp| warp.arrived == 0)
+                {
                     return Ok(Progress::Advanced);
                 }
                 if self.release_barrier_in_lockstep(point)
@@ -360,6 +378,9 @@ impl Schedule {
             return Ok(Progress::Done);
         }
         if ready == 0 {
+            if self.warps.iter().any(|warp| warp.at_cluster_barrier != 0) {
+                return Ok(Progress::AtClusterBarrier);
+            }
             return Err(self.deadlock(code, context));
         }
         if ready == self.threads {
@@ -433,6 +454,15 @@ impl Schedule {
             let SyncPoint { kind, line, .. } = point;
             match kind {
                 SyncKind::Yield => self.warps[warp].yielded |= group,
+                SyncKind::ClusterArrive => {
+                    self.warps[warp].arrived |= group;
+                    self.warps[warp].ready |= group;
+                }
+                SyncKind::ClusterWait => {
+                    let warp = &mut self.warps[warp];
+                    warp.at_cluster_barrier |= group & warp.arrived;
+                    warp.ready |= group & !warp.arrived;
+                }
                 SyncKind::Barrier
                 | SyncKind::BarrierArrive
                 | SyncKind::BarrierPopc
@@ -576,6 +606,23 @@ impl Schedule {
         Ok(())
     }
 
+    /// Whether all threads that have not exited have arrived at the cluster's barrier.
+    pub(super) fn has_arrived(&self) -> bool {
+        let mut warps = self.warps.iter();
+        warps.all(|warp| warp.arrived | warp.exited == warp.exists)
+    }
+
+    /// Completes the phase of the cluster's barrier.
+    pub(super) fn release_cluster_barrier(&mut self) {
+        for warp in &mut self.warps {
+            warp.arrived = 0;
+            warp.ready |= std::mem::take(&mut warp.at_cluster_barrier);
+        }
+        let first = self.states.first().copied().unwrap_or(EXITED);
+        self.in_lockstep = self.warps.iter().all(|warp| warp.ready == warp.exists)
+            && self.states.iter().all(|state| *state == first);
+    }
+
     /// Executes the operation on matrices at which all lanes of a warp are, if they are, and
     /// those that follow it.
     ///
@@ -639,6 +686,7 @@ impl Schedule {
 enum Progress {
     Done,
     Advanced,
+    AtClusterBarrier,
     Stalled,
 }
 

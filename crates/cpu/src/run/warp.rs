@@ -24,7 +24,7 @@ pub(super) fn mask_operand(kind: SyncKind) -> Option<usize> {
         ReduxAdd | ReduxMinU32 | ReduxMaxU32 | ReduxMinS32 | ReduxMaxS32 | ReduxAnd | ReduxOr
         | ReduxXor | ReduxMinF32 | ReduxMaxF32 => 1,
         Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr | ActiveMask | Yield
-        | Matrix => {
+        | Matrix | ClusterArrive | ClusterWait => {
             return None;
         }
     })
@@ -90,7 +90,7 @@ pub(super) fn resolve(kind: SyncKind, group: LaneMask, requests: &mut [Request])
             }
         }
         WarpBarrier | Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr | Yield
-        | Matrix => {}
+        | Matrix | ClusterArrive | ClusterWait => {}
     }
 }
 

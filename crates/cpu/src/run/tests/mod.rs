@@ -50,6 +50,7 @@ fn config(grid: u32, block: u32) -> LaunchConfig {
         grid: [grid, 1, 1],
         block: [block, 1, 1],
         shared_bytes: 0,
+        cluster: [1; 3],
     }
 }
 
@@ -191,6 +192,7 @@ fn blocks_know_their_place_in_the_grid() {
         grid: [3, 4, 5],
         block: [1, 1, 1],
         shared_bytes: 0,
+        cluster: [1; 3],
     };
     let words = launch(&engine(2), &kernel(write_position, &[]), config, 60).unwrap();
     assert_eq!(words[0], 1);
