@@ -44,17 +44,24 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The PTX files of a folder, or the one file.
+/// The PTX files of a folder and those below it, or the one file.
 fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return vec![path.to_owned()];
     };
-    let mut files: Vec<PathBuf> = entries
+    let mut entries: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "ptx"))
         .collect();
-    files.sort();
-    files
+    entries.sort();
+    let is_ptx = |path: &Path| path.extension().is_some_and(|extension| extension == "ptx");
+    entries
+        .into_iter()
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false if is_ptx(&path) => vec![path],
+            false => Vec::new(),
+        })
+        .collect()
 }
 
 fn count(path: &Path, text: &str, code: bool, counts: &mut BTreeMap<String, usize>) {
