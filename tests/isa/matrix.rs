@@ -353,7 +353,10 @@ fn products_of_integers() {
             for shape in shapes {
                 for a in elements {
                     for b in elements {
-                        Mma::new(shape, satfinite, [S32, a, b, S32], "").check(times);
+                        // Of mixed signs, once is enough.
+                        if a == b || satfinite.is_empty() {
+                            Mma::new(shape, satfinite, [S32, a, b, S32], "").check(times);
+                        }
                     }
                 }
             }

@@ -51,7 +51,10 @@ fn a_long_statement_is_quoted_in_part() {
     );
     let error = compile(&text(&[&body]), &CompileOptions::default()).unwrap_err();
     let message = &error.problems[0].message;
-    assert!(message.contains("wgmma.mma_async") && message.contains('…'), "{message}");
+    assert!(
+        message.contains("wgmma.mma_async") && message.contains('…'),
+        "{message}"
+    );
     assert!(message.len() < 250 && !message.contains('\n'), "{message}");
 }
 

@@ -184,6 +184,26 @@ mod tests {
     }
 
     #[test]
+    fn clusters_cover_the_grid_once() {
+        let config = LaunchConfig {
+            cluster: [2, 3, 1],
+            ..config([4, 6, 5], [1; 3])
+        };
+        assert_eq!(Grid::new(config).unwrap().blocks, 120);
+        let mut blocks: Vec<u64> = (0..20)
+            .flat_map(|cluster| (0..6).map(move |rank| (cluster, rank)))
+            .map(|(cluster, rank)| config.index(config.position(cluster, rank)))
+            .collect();
+        assert_eq!(config.position(3, 5), [3, 5, 0]);
+        blocks.sort_unstable();
+        assert!(blocks.into_iter().eq(0..120));
+        for cluster in [[3, 1, 1], [1, 4, 1], [4, 6, 1], [0, 1, 1]] {
+            let config = LaunchConfig { cluster, ..config };
+            assert!(Grid::new(config).is_err(), "{cluster:?}");
+        }
+    }
+
+    #[test]
     fn parameters_are_aligned_and_padded_with_zeros() {
         let mut block = ParamBlock::new(&[1, 2, 3], 5);
         assert_eq!(block.bytes_mut(), [1, 2, 3, 0, 0]);

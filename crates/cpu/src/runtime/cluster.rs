@@ -7,7 +7,7 @@ use super::device;
 use crate::abi::BlockContext;
 
 /// Bits of an offset. No block has so much memory.
-const OFFSET_BITS: u32 = 24;
+pub(crate) const OFFSET_BITS: u32 = 24;
 
 /// The addresses of the blocks' shared memory, by rank.
 fn blocks(context: &BlockContext) -> &[u64] {
@@ -93,14 +93,4 @@ pub(super) unsafe extern "C" fn rank_of(context: *mut BlockContext, generic: u64
     // SAFETY: the caller's contract.
     let context = unsafe { device::context(context) };
     find(context, generic).map_or(u32::MAX, |(rank, _)| rank)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::OFFSET_BITS;
-
-    #[test]
-    fn an_offset_reaches_all_shared_memory() {
-        assert!(crate::state::device::MAX_SHARED_OPTIN < 1 << OFFSET_BITS);
-    }
 }

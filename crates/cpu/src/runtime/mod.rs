@@ -10,6 +10,7 @@ mod device;
 mod mbarrier;
 pub(crate) mod texture;
 
+pub(crate) use cluster::OFFSET_BITS;
 pub(crate) use device::host_address;
 pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
 
