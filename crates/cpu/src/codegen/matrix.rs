@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{Value, types};
 
 use super::emitter::{EmitResult, Emitter};
 use crate::math::rounding::Rounding;
-use crate::matrix::{Code, Element, NO_SLOT, Operation};
+use crate::matrix::{Code, Element, NO_SLOT, Operation, operands};
 use crate::program::{Arg, Base, Instruction, LoweringError, Program, Reg, Storage};
 use ptx::names::{Modifier as M, Opcode as O};
 
@@ -42,9 +42,8 @@ pub(super) fn operation(
     let unsupported = |reason: &str| LoweringError::unsupported(i.span, reason);
     let mut operation =
         describe(program, i).ok_or_else(|| unsupported("unsupported form of matrices"))?;
-    let operands = operation
-        .operands()
-        .ok_or_else(|| unsupported("unsupported shape or type of matrices"))?;
+    let operands =
+        operands(&operation).ok_or_else(|| unsupported("unsupported shape or type of matrices"))?;
     let mut expected = operands.counts.into_iter().filter(|(count, _)| *count > 0);
     let results = usize::from(program.has_destination(i));
     for (n, fragment) in fragments(program, i).enumerate() {

@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use crate::math::convert::{e4m3_to_f16, e5m2_to_f16, f16_to_f32};
+use crate::math::convert::{e4m3_to_f16, e5m2_to_f16, f16_to_f32, f32_to_f16};
+use crate::math::rounding::Rounding;
 
 /// The type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,10 +78,12 @@ pub(super) struct Tf32;
 pub(super) struct E4m3;
 pub(super) struct E5m2;
 
+#[inline(always)]
 fn halves(register: &[u32; 32]) -> [u16; 64] {
     let mut halves = [0; 64];
     for (pair, word) in halves.as_chunks_mut::<2>().0.iter_mut().zip(register) {
-        *pair = [*word as u16, (word >> 16) as u16];
+        pair[0] = *word as u16;
+        pair[1] = (*word >> 16) as u16;
     }
     halves
 }
@@ -169,6 +172,25 @@ impl Float for E5m2 {
     fn read(register: &[u32; 32], out: &mut [f32; 128]) {
         static VALUES: LazyLock<[f32; 256]> = LazyLock::new(|| eighths(e5m2_to_f16));
         look_up(&VALUES, register, out);
+    }
+}
+
+/// The bits of a result. There is one NaN.
+#[inline(always)]
+pub(super) fn single(value: f32) -> u32 {
+    if value.is_nan() {
+        0x7FFF_FFFF
+    } else {
+        value.to_bits()
+    }
+}
+
+/// The same for an `f16`.
+pub(super) fn half(value: f32) -> u32 {
+    if value.is_nan() {
+        0x7FFF
+    } else {
+        f32_to_f16(value, Rounding::Nearest as u32) & 0xFFFF
     }
 }
 

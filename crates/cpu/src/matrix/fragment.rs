@@ -13,10 +13,11 @@
 //! - C and D: a lane holds elements `2 * place` and `2 * place + 1` of its row, and for 16
 //!   rows those of row `group + 8` as well.
 
-use super::{Code, Element, Operands, Operation};
+use super::element::Element;
+use super::operation::{Code, Operands, Operation};
 
-/// What [`Operation::operands`] returns.
-pub(super) fn operands(operation: &Operation) -> Option<Operands> {
+/// The registers of each operand that is a fragment. `None` for a form that does not exist.
+pub fn operands(operation: &Operation) -> Option<Operands> {
     let [m, n, k] = operation.shape;
     let [d, a, b, c] = operation.elements;
     if [m, n, k].iter().any(|size| !(1..=256).contains(size)) {

@@ -6,14 +6,12 @@
 //! and round otherwise, so that sums that are not exact may differ in their last bits.
 //! Integers: the sum of the products is exact; adding C wraps around, or is clamped.
 
-use super::element::{self, Float, of_f16};
-use super::fragment::{is_quad_pair, parts};
+use super::element::{self, Element, Float, half, of_f16, single};
+use super::fragment::{is_quad_pair, operands, parts};
+use super::operation::{Code, Operation};
 use super::quad_pair;
 use super::registers::{Registers, Words};
-use super::{Code, Element, Operation};
-use crate::math::convert::f32_to_f16;
 use crate::math::round::fma_f64;
-use crate::math::rounding::Rounding;
 
 /// Columns of the product of a `mma`.
 const COLUMNS: usize = 8;
@@ -36,7 +34,7 @@ struct Tile {
 
 /// Executes a `mma` or `wmma.mma`.
 pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
-    let Some(operands) = operation.operands() else {
+    let Some(operands) = operands(operation) else {
         return;
     };
     let [d, a, b, _] = operands.counts.map(|(count, _)| count);
@@ -80,8 +78,13 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
             let mut sums = [[[0.0; COLUMNS]; ROWS]; 2];
             for (sums, tile) in sums.iter_mut().zip(tiles) {
                 read_sums(operation.elements[3], registers, tile, sums);
-                let a: [Words; 4] = std::array::from_fn(|n| registers.words(tile.a + n));
-                let b: [Words; 4] = std::array::from_fn(|n| registers.words(tile.b + n));
+                let (mut a, mut b) = ([[0; 32]; 4], [[0; 32]; 4]);
+                for (n, words) in a.iter_mut().enumerate() {
+                    *words = registers.words(tile.a + n);
+                }
+                for (n, words) in b.iter_mut().enumerate() {
+                    *words = registers.words(tile.b + n);
+                }
                 let [_, of_a, of_b, _] = operation.elements;
                 match (of_a, of_b) {
                     (F16, _) => {
@@ -112,60 +115,50 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
     }
 }
 
-/// The elements of a lane that are side by side in C, and the registers with each of them.
+/// Reads C. Lane after lane, the pairs of elements that each lane holds are the rows of a
+/// block.
 fn read_sums(element: Element, registers: &Registers<'_>, tile: &Tile, sums: &mut Sums<f32>) {
     for block in 0..tile.rows / 8 {
-        let rows = &mut sums[8 * block..8 * block + 8];
+        let pairs = sums[8 * block..8 * block + 8].as_flattened_mut();
+        let pairs = pairs.as_chunks_mut::<2>().0.iter_mut();
         if element == Element::F16 {
-            let pairs = registers.words(tile.c + block);
-            for (row, quad) in rows.iter_mut().zip(pairs.as_chunks::<4>().0) {
-                for (pair, word) in row.as_chunks_mut::<2>().0.iter_mut().zip(quad) {
-                    *pair = [of_f16(*word as u16), of_f16((word >> 16) as u16)];
-                }
+            let words = registers.words(tile.c + block);
+            for (pair, word) in pairs.zip(&words) {
+                pair[0] = of_f16(*word as u16);
+                pair[1] = of_f16((*word >> 16) as u16);
             }
             continue;
         }
-        let [left, right] = [0, 1].map(|n| registers.words(tile.c + 2 * block + n));
-        for (lane, (left, right)) in left.iter().zip(&right).enumerate() {
-            let pair = [*left, *right].map(f32::from_bits);
-            rows[lane / 4][2 * (lane % 4)..][..2].copy_from_slice(&pair);
+        let left = registers.words(tile.c + 2 * block);
+        let right = registers.words(tile.c + 2 * block + 1);
+        for (pair, (left, right)) in pairs.zip(left.iter().zip(&right)) {
+            pair[0] = f32::from_bits(*left);
+            pair[1] = f32::from_bits(*right);
         }
     }
 }
 
+/// Writes D.
 fn write_sums(element: Element, registers: &mut Registers<'_>, tile: &Tile, sums: &Sums<f32>) {
     for block in 0..tile.rows / 8 {
-        let rows = &sums[8 * block..8 * block + 8];
+        let pairs = sums[8 * block..8 * block + 8].as_flattened();
+        let pairs = pairs.as_chunks::<2>().0;
+        let (mut left, mut right) = ([0; 32], [0; 32]);
         if element == Element::F16 {
-            let pairs = std::array::from_fn(|lane| {
-                let [left, right] = [0, 1].map(|n| half(rows[lane / 4][2 * (lane % 4) + n]));
-                left | right << 16
-            });
-            registers.set_words(tile.d + block, &pairs);
+            for (word, pair) in left.iter_mut().zip(pairs) {
+                *word = half(pair[0]) | half(pair[1]) << 16;
+            }
+            registers.set_words(tile.d + block, &left);
             continue;
         }
-        for n in 0..2 {
-            let words = std::array::from_fn(|lane| single(rows[lane / 4][2 * (lane % 4) + n]));
-            registers.set_words(tile.d + 2 * block + n, &words);
+        for (word, pair) in left.iter_mut().zip(pairs) {
+            *word = single(pair[0]);
         }
-    }
-}
-
-/// The bits of a result. There is one NaN.
-pub(super) fn single(value: f32) -> u32 {
-    if value.is_nan() {
-        0x7FFF_FFFF
-    } else {
-        value.to_bits()
-    }
-}
-
-/// The same for an `f16`.
-pub(super) fn half(value: f32) -> u32 {
-    if value.is_nan() {
-        0x7FFF
-    } else {
-        f32_to_f16(value, Rounding::Nearest as u32) & 0xFFFF
+        for (word, pair) in right.iter_mut().zip(pairs) {
+            *word = single(pair[1]);
+        }
+        registers.set_words(tile.d + 2 * block, &left);
+        registers.set_words(tile.d + 2 * block + 1, &right);
     }
 }
 

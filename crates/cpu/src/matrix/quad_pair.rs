@@ -1,10 +1,9 @@
 //! `mma.m8n8k4` of halves: each quad pair, lanes `4 * i` to `4 * i + 3` and those 16 higher,
 //! multiplies matrices of its own.
 
-use super::element::of_f16;
-use super::product::{half, single};
+use super::element::{Element, half, of_f16, single};
+use super::operation::Operation;
 use super::registers::{Registers, Words};
-use super::{Element, Operation};
 
 /// Half `at` of the registers of a lane.
 fn element(registers: &[Words], lane: usize, at: usize) -> f32 {

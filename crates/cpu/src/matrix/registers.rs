@@ -1,6 +1,6 @@
 //! The registers of a warp, which are in slots.
 
-use super::NO_SLOT;
+use super::operation::NO_SLOT;
 use crate::abi::{BlockContext, WARP_SIZE};
 
 /// The values of a register of 32 bits, by lane.

@@ -1,9 +1,10 @@
 //! Matrices between memory and registers: `ldmatrix`, `stmatrix`, `wmma.load` and
 //! `wmma.store`; and `movmatrix`.
 
+use super::element::Element;
 use super::fragment::{self, Place};
+use super::operation::{Code, Operation};
 use super::registers::{Registers, Words};
-use super::{Code, Element, Operation};
 use crate::abi::{self, BlockContext, Request, WARP_SIZE};
 use crate::runtime::host_address;
 
