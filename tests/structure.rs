@@ -28,7 +28,7 @@ const fn root(folder: &'static str) -> Root {
     }
 }
 
-const ROOTS: [Root; 10] = [
+const ROOTS: [Root; 11] = [
     root("src"),
     root("crates/analysis/src"),
     root("crates/api/src"),

@@ -18,6 +18,12 @@ pub const MOVES: &[Row] = &[
     ),
     ("mov.f32 %fd, %f0;", &[0xFFFF_FFFF], 0xFFFF_FFFF),
     ("mov.u32 %rd, WARP_SZ;", &[], 32),
+    // An index counts elements.
+    (
+        "{ .shared .align 4 .b32 a[64]; .local .b64 b[3]; mov.u32 %r4, a[0]; mov.u32 %r5, %tid.x; shl.b32 %r5, %r5, 2; add.u32 %r4, %r4, %r5; st.shared.u32 [%r4+4], %r0; st.local.u64 b[2], %a1; bar.warp.sync -1; mov.u32 %r6, a[1]; add.u32 %r6, %r6, %r5; ld.shared.u32 %r7, [%r6]; mov.u64 %x0, b[0]; ld.local.u64 %x1, [%x0+16]; cvt.u64.u32 %d, %r7; add.u64 %d, %d, %x1; }",
+        &[77, 1000],
+        1077,
+    ),
     (
         "mov.b64 %d, {%h0, %h0, %h0, %h0};",
         &[0xABCD],

@@ -31,15 +31,59 @@ fn every_sample_compiles() {
 /// What cannot be run is named, with its line.
 #[test]
 fn a_refusal_names_the_instruction_and_its_line() {
-    let source = text(&["mov.u64 %d, 1;\nmbarrier.init.shared.b64 [%r0], 1;"]);
+    let source = text(&["mov.u64 %d, 1;\nwgmma.fence.sync.aligned;"]);
     let error = compile(&source, &CompileOptions::default()).unwrap_err();
-    let line = source.lines().position(|l| l.contains("mbarrier")).unwrap() as u32 + 1;
+    let line = source.lines().position(|l| l.contains("wgmma")).unwrap() as u32 + 1;
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].line, line);
     assert!(
-        error.to_string().contains("mbarrier.init.shared.b64"),
+        error.to_string().contains("wgmma.fence.sync.aligned"),
         "{error}"
     );
+}
+
+/// A statement of any length is quoted on one short line.
+#[test]
+fn a_long_statement_is_quoted_in_part() {
+    let registers = "%f0, ".repeat(127);
+    let body = format!(
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16\n {{{registers}%f0}}, %a0, %a1, 1, 1, 1, 0, 0;"
+    );
+    let error = compile(&text(&[&body]), &CompileOptions::default()).unwrap_err();
+    let message = &error.problems[0].message;
+    assert!(
+        message.contains("wgmma.mma_async") && message.contains('…'),
+        "{message}"
+    );
+    assert!(message.len() < 250 && !message.contains('\n'), "{message}");
+}
+
+/// The bytes that a load does not use may lie behind the end of a buffer.
+#[test]
+fn bytes_that_are_not_used_are_not_read() {
+    let load = "ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%out];";
+    assert_eq!(fault(load), CudaError::ILLEGAL_ADDRESS);
+    for (mask, expected) in [
+        ("0xff", 0x1234_5678_9ABC_DEF0),
+        ("0xf0", 0x1234_5678_0000_0000),
+        ("0x3f", 0x5678_9ABC_DEF0),
+    ] {
+        let body = format!(
+            "st.global.u64 [%out], %a0;\n.pragma \"used_bytes_mask {mask}\";\n{load}\n\
+             mov.b64 %d, {{%r4, %r5}};"
+        );
+        let device = Driver::cpu().unwrap().device(0).unwrap();
+        let context = Context::create(&device, 0).unwrap();
+        let stream = Stream::new(&context).unwrap();
+        let module = Module::load(&context, text(&[&body]).as_bytes()).unwrap();
+        let words = [0x1234_5678_9ABC_DEF0_u64, 0, 0, 0];
+        let input = DeviceBuffer::from_slice(&context, &words).unwrap();
+        let mut output = DeviceBuffer::<u64>::zeroed(&context, 1).unwrap();
+        let kernel = module.kernel("k0").unwrap();
+        unsafe { kernel.launch(LaunchConfig::default(), &stream, (&input, &mut output)) }.unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(output.to_vec().unwrap(), [expected], "{body}");
+    }
 }
 
 /// No code can be made of these, which a load does not check as ptxcheck does.

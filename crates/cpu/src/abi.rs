@@ -93,6 +93,17 @@ pub struct BlockContext {
     /// The first fault of the block.
     pub fault: FaultRecord,
 
+    /// Addresses of the shared memory of the cluster's blocks, by rank.
+    pub cluster_shared: *const u64,
+    /// `%cluster_nctaid`.
+    pub cluster_dim: [u32; 3],
+    /// `%cluster_ctaid`.
+    pub cluster_block: [u32; 3],
+    /// `%cluster_nctarank`: the product of `cluster_dim`.
+    pub cluster_blocks: u32,
+    /// `%cluster_ctarank`.
+    pub cluster_rank: u32,
+
     /// Address of the kernel's scalar function, which the vector function calls where a lane
     /// group diverges.
     pub scalar: usize,
@@ -292,13 +303,21 @@ pub enum SyncKind {
     Elect = 27,
     /// `nanosleep`, and the back edge of a spin loop: yields to the other threads.
     Yield = 28,
+    /// An instruction on matrices ([`crate::matrix`]) of all lanes of the warp. Its registers
+    /// are in slots. Operands of a transfer: the address, and the elements from a row or
+    /// column to the next.
+    Matrix = 29,
+    /// `barrier.cluster.arrive`. It does not wait.
+    ClusterArrive = 30,
+    /// `barrier.cluster.wait`.
+    ClusterWait = 31,
 }
 
 impl SyncKind {
     /// The kind with this number.
     pub fn from_number(number: u8) -> Option<SyncKind> {
         use SyncKind::*;
-        const ALL: [SyncKind; 29] = [
+        const ALL: [SyncKind; 32] = [
             Barrier,
             BarrierArrive,
             BarrierPopc,
@@ -328,6 +347,9 @@ impl SyncKind {
             ActiveMask,
             Elect,
             Yield,
+            Matrix,
+            ClusterArrive,
+            ClusterWait,
         ];
         ALL.get(usize::from(number)).copied()
     }
@@ -343,6 +365,11 @@ pub struct SyncPoint {
     /// The operands of [`SyncKind::Barrier`] and [`SyncKind::BarrierArrive`], barrier and
     /// threads, if they are constants. They are not stored in requests then.
     pub barrier: Option<[u32; 2]>,
+    /// The operation of [`SyncKind::Matrix`]: an index into the kernel's.
+    pub matrix: Option<u32>,
+    /// The sync point, an operation on matrices too, that follows this one with nothing in
+    /// between: the scheduler executes both before it resumes the threads.
+    pub then: Option<u32>,
 }
 
 /// The offsets of the fields that compiled code accesses.
@@ -380,6 +407,10 @@ pub mod offset {
         DYNAMIC_SHARED = B, dynamic_shared;
         TOTAL_SHARED = B, total_shared;
         GRID_ID = B, grid_id;
+        CLUSTER_DIM = B, cluster_dim;
+        CLUSTER_BLOCK = B, cluster_block;
+        CLUSTER_BLOCKS = B, cluster_blocks;
+        CLUSTER_RANK = B, cluster_rank;
         SCALAR = B, scalar;
         FAULT_KIND = B, fault.kind;
         REQUEST_OPERANDS = Request, operands;
@@ -405,6 +436,6 @@ mod tests {
                 count += 1;
             }
         }
-        assert_eq!(count, SyncKind::Yield as usize + 1);
+        assert_eq!(count, SyncKind::ClusterWait as usize + 1);
     }
 }

@@ -10,6 +10,7 @@ mod codec;
 mod error;
 
 use super::abi::{SyncKind, SyncPoint};
+use super::matrix::Operation;
 use codec::{Reader, Writer};
 pub use error::BlobError;
 use error::{VERSION, damaged};
@@ -62,8 +63,12 @@ pub struct KernelImage {
     pub stateless: bool,
     /// A thread in state `n` is suspended at sync point `n - 1`.
     pub sync_points: Vec<SyncPoint>,
+    /// The operations on matrices, which sync points refer to by index.
+    pub matrices: Vec<Operation>,
     /// `.reqntid`
     pub required_threads: Option<[u32; 3]>,
+    /// `.reqnctapercluster`
+    pub required_cluster: Option<[u32; 3]>,
     /// `.maxntid`
     pub max_threads: Option<[u32; 3]>,
 }
@@ -273,6 +278,18 @@ impl Image {
             {
                 return damaged("the offset of a kernel is outside the code");
             }
+            for point in &kernel.sync_points {
+                let is_matrix = point.kind == SyncKind::Matrix;
+                let known = |n: u32, count: usize| (n as usize) < count;
+                if is_matrix != point.matrix.is_some()
+                    || !point.matrix.is_none_or(|n| known(n, kernel.matrices.len()))
+                    || !point
+                        .then
+                        .is_none_or(|n| known(n, kernel.sync_points.len()))
+                {
+                    return damaged("a sync point refers to what does not exist");
+                }
+            }
             for p in &kernel.params {
                 let end = u64::from(p.offset) + u64::from(p.size);
                 if end > u64::from(kernel.param_bytes) || !p.align.is_power_of_two() {
@@ -322,14 +339,21 @@ impl KernelImage {
             w.u8(p.kind as u8);
             w.u32(p.line);
             w.option(p.barrier, |w, b| b.into_iter().for_each(|n| w.u32(n)));
+            w.option(p.matrix, |w, n| w.u32(n));
+            w.option(p.then, |w, n| w.u32(n));
+        });
+        w.list(&self.matrices, |w, m| {
+            w.list(&m.words(), |w, word| w.u32(*word));
         });
         let threads = |w: &mut Writer, t: [u32; 3]| t.into_iter().for_each(|n| w.u32(n));
         w.option(self.required_threads, threads);
+        w.option(self.required_cluster, threads);
         w.option(self.max_threads, threads);
     }
 
     fn read(r: &mut Reader<'_>) -> Result<KernelImage, BlobError> {
         let threads = |r: &mut Reader<'_>| Ok([r.u32()?, r.u32()?, r.u32()?]);
+        let slots;
         Ok(KernelImage {
             name: r.text()?,
             target: r.u32()?,
@@ -351,7 +375,10 @@ impl KernelImage {
             param_bytes: r.u32()?,
             shared_bytes: r.u32()?,
             local_bytes: r.u32()?,
-            slots: r.u32()?,
+            slots: {
+                slots = r.u32()?;
+                slots
+            },
             stateless: r.flag()?,
             sync_points: r.list(|r| {
                 let Some(kind) = SyncKind::from_number(r.u8()?) else {
@@ -361,9 +388,19 @@ impl KernelImage {
                     kind,
                     line: r.u32()?,
                     barrier: r.option(|r| Ok([r.u32()?, r.u32()?]))?,
+                    matrix: r.option(Reader::u32)?,
+                    then: r.option(Reader::u32)?,
                 })
             })?,
+            matrices: r.list(|r| {
+                let words = r.list(Reader::u32)?;
+                let Some(operation) = Operation::from_words(&words, slots) else {
+                    return damaged("unknown operation on matrices");
+                };
+                Ok(operation)
+            })?,
             required_threads: r.option(threads)?,
+            required_cluster: r.option(threads)?,
             max_threads: r.option(threads)?,
         })
     }
@@ -417,6 +454,7 @@ impl VariableImage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::{Code, Element};
 
     fn read(bytes: &[u8]) -> Result<Image, BlobError> {
         // SAFETY: none of these images is loaded.
@@ -444,10 +482,29 @@ mod tests {
                     align: 8,
                 }],
                 param_bytes: 8,
-                sync_points: vec![SyncPoint {
-                    kind: SyncKind::ShflDown,
-                    line: 12,
-                    barrier: Some([1, 64]),
+                slots: 4,
+                sync_points: vec![
+                    SyncPoint {
+                        kind: SyncKind::ShflDown,
+                        line: 12,
+                        barrier: Some([1, 64]),
+                        matrix: None,
+                        then: Some(1),
+                    },
+                    SyncPoint {
+                        kind: SyncKind::Matrix,
+                        line: 13,
+                        barrier: None,
+                        matrix: Some(0),
+                        then: None,
+                    },
+                ],
+                matrices: vec![Operation {
+                    code: Code::MoveMatrix,
+                    shape: [8, 8, 1],
+                    elements: [Element::B16; 4],
+                    flags: Operation::TRANSPOSED,
+                    slots: vec![3, 2],
                 }],
                 required_threads: Some([32, 1, 1]),
                 ..KernelImage::default()

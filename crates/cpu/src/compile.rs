@@ -164,7 +164,9 @@ impl Image {
             slots: code.slots,
             stateless: code.stateless,
             sync_points: code.sync_points.clone(),
+            matrices: code.matrices.clone(),
             required_threads: program.required_threads,
+            required_cluster: program.required_cluster,
             max_threads: program.max_threads,
         });
     }
@@ -203,10 +205,7 @@ pub(super) fn compile_error(
                     message: error.reason,
                 };
             }
-            let text = source
-                .get(at.start as usize..at.end as usize)
-                .unwrap_or_default();
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = quoted(source.get(at.start as usize..at.end as usize));
             let message = if error.invalid {
                 format!("{}: `{text}`", error.reason)
             } else {
@@ -228,6 +227,26 @@ pub(super) fn compile_error(
         },
         problems,
     }
+}
+
+/// The characters of a statement that a message quotes.
+const QUOTED: usize = 120;
+
+/// A statement on one short line.
+fn quoted(text: Option<&str>) -> String {
+    let mut line = String::new();
+    for word in text.unwrap_or_default().split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if let Some((end, _)) = line.char_indices().nth(QUOTED) {
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
+    }
+    line
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod executable;
 mod grid_workspace;
 mod heap;
 mod math;
+mod matrix;
 mod memory;
 mod merge;
 mod module;
@@ -35,7 +36,7 @@ mod tier_up;
 pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
-pub use source::compile;
+pub use source::{check, compile};
 pub use state::module::set_original_lines;
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that

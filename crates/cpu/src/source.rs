@@ -62,10 +62,33 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Vec<u8>, Compil
     Ok(compile_image(source, options)?.write())
 }
 
-/// The same, before serialization.
+/// Whether [`compile()`] takes a module: all that it does but machine code, which is most of
+/// its time.
+///
+/// # Errors
+/// Those of [`compile()`].
+pub fn check(source: &str) -> Result<(), CompileError> {
+    let source = Source::read(source.to_owned())?;
+    let options = CompileOptions {
+        vectorization: Vectorization::Never,
+    };
+    source
+        .translate(&options, codegen::check_kernel)
+        .map(|_| ())
+}
+
+/// [`compile()`] before serialization.
 pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Image, CompileError> {
     Source::read(source.to_owned())?.compile(options)
 }
+
+/// What makes the code of a kernel.
+type Backend = fn(
+    &mut Program<'_>,
+    &HostIsa,
+    Vectorization,
+    &mut CompilerContexts,
+) -> Result<KernelCode, Vec<LoweringError>>;
 
 /// PTX without syntax errors, with its syntax tree and symbol table.
 pub(crate) struct Source {
@@ -164,10 +187,14 @@ impl Source {
     /// # Errors
     /// What is wrong with any of them.
     pub(crate) fn compile(&self, options: &CompileOptions) -> Result<Image, CompileError> {
+        self.translate(options, codegen::compile_kernel)
+    }
+
+    fn translate(&self, options: &CompileOptions, backend: Backend) -> Result<Image, CompileError> {
         let kernels: Vec<_> = self.kernels().collect();
         let host = codegen::host().map_err(unsupported_host)?;
         let compiled = in_parallel(&kernels, threads(self.text()), |contexts, kernel| {
-            self.compile_with(host, *kernel, options.vectorization, contexts)
+            self.translate_one(host, *kernel, (options.vectorization, backend), contexts)
         });
         let mut image = empty_image(host, self.variables().to_vec());
         if options.vectorization == Vectorization::WhenHot {
@@ -199,7 +226,12 @@ impl Source {
         let mut image = empty_image(host, Vec::new());
         if let Some(kernel) = self.kernels().nth(index) {
             let mut contexts = CompilerContexts::default();
-            let compiled = self.compile_with(host, kernel, vectorization, &mut contexts);
+            let compiled = self.translate_one(
+                host,
+                kernel,
+                (vectorization, codegen::compile_kernel),
+                &mut contexts,
+            );
             let (program, code) =
                 compiled.map_err(|errors| compile_error(self.text(), self.data(), errors))?;
             image.add(&program, &code, self.target());
@@ -207,15 +239,15 @@ impl Source {
         Ok(image)
     }
 
-    fn compile_with<'s>(
+    fn translate_one<'s>(
         &'s self,
         host: &HostIsa,
         (function, body): (&'s Function<'s>, &'s Body<'s>),
-        vectorization: Vectorization,
+        (vectorization, backend): (Vectorization, Backend),
         contexts: &mut CompilerContexts,
     ) -> Result<(Program<'s>, KernelCode), Vec<LoweringError>> {
         let mut program = program::build(self.data(), function, body)?;
-        let code = codegen::compile_kernel(&mut program, host, vectorization, contexts)?;
+        let code = backend(&mut program, host, vectorization, contexts)?;
         Ok((program, code))
     }
 }

@@ -518,10 +518,17 @@ impl Emitter<'_, '_> {
             return self.unsupported(i, "32-bit addresses");
         }
         let value = self.operand(i, 1, ty)?;
+        if i.modifiers.has(M::SharedCluster) {
+            let helper = match i.modifiers.has(M::To) {
+                true => Helper::generic_to_cluster,
+                false => Helper::cluster_to_generic,
+            };
+            let context = self.fixed.context;
+            let value = self.call(helper, &[context, value]);
+            return self.result(i, value);
+        }
         let base = match i.modifiers.first_of(SPACES) {
-            Some(M::Shared | M::SharedCta | M::SharedCluster) => {
-                Some(self.context_word(offset::SHARED))
-            }
+            Some(M::Shared | M::SharedCta) => Some(self.context_word(offset::SHARED)),
             Some(M::Local) => Some(self.frame()),
             Some(M::Param) => Some(self.context_word(offset::PARAMS)),
             _ => None,
@@ -538,6 +545,12 @@ impl Emitter<'_, '_> {
     pub fn isspacep(&mut self, i: &Instruction) -> EmitResult<()> {
         debug_assert_eq!(i.opcode, O::Isspacep);
         let a = self.operand(i, 1, types::I64)?;
+        if i.modifiers.has(M::SharedCluster) {
+            let context = self.fixed.context;
+            let rank = self.call(Helper::rank_of, &[context, a]);
+            let found = self.icmp_imm(IntCC::NotEqual, rank, -1);
+            return self.result(i, found);
+        }
         let start = self.context_word(offset::SHARED);
         let size = self.context_word(offset::SHARED_SIZE);
         let shared = self.within(a, start, size);
@@ -548,7 +561,7 @@ impl Emitter<'_, '_> {
         let params = self.context_word(offset::PARAMS);
         let param = self.within(a, params, param_size);
         let condition = match i.modifiers.first_of(SPACES) {
-            Some(M::Shared | M::SharedCta | M::SharedCluster) => shared,
+            Some(M::Shared | M::SharedCta) => shared,
             Some(M::Local) => local,
             Some(M::Param) => param,
             Some(M::Const) => self.int(types::I8, 0),

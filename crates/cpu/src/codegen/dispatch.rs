@@ -3,7 +3,7 @@
 use super::emitter::{EmitResult, Emitter};
 use crate::abi::FaultKind;
 use crate::program::{Instruction, Step};
-use ptx::names::{Opcode as O, Type};
+use ptx::names::{Modifier, Opcode as O, Type};
 
 impl Emitter<'_, '_> {
     pub fn step(&mut self, step: &Step) -> EmitResult<()> {
@@ -123,7 +123,11 @@ impl Emitter<'_, '_> {
                 self.fence();
                 Ok(())
             }
+            O::Cp if i.modifiers.has(Modifier::Mbarrier) => self.mbarrier(i),
+            O::Cp if i.modifiers.has(Modifier::Bulk) => self.copy_bulk(i),
             O::Cp => self.copy_async(i),
+            O::Mbarrier => self.mbarrier(i),
+            O::Mapa | O::Getctarank => self.map_address(i),
             O::Tex | O::Tld4 | O::Txq | O::Suld | O::Sust | O::Sured | O::Suq | O::Istypep => {
                 self.texture(i)
             }

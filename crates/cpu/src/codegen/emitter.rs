@@ -571,6 +571,8 @@ impl<'e, 'a> Emitter<'e, 'a> {
     pub fn address(&self, instruction: &Instruction, i: usize) -> EmitResult<(Base, i64)> {
         match self.arg(instruction, i)? {
             Arg::Address(base, offset) => Ok((base, offset)),
+            // `name[4]`
+            Arg::Symbol(storage, offset) => Ok((Base::Storage(storage), offset)),
             _ => Err(LoweringError::invalid(
                 instruction.span,
                 "an address is missing",

@@ -21,13 +21,14 @@ use super::thread_state::{jump_to_state, set_state};
 use super::vectorize::{self, Vectorization};
 use super::{lane_group, slow_path};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
+use crate::matrix::Operation;
 use crate::program::{
     Arg, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use ptx::ast::Span;
 
 /// The machine code of one kernel and what the scheduler needs to run it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct KernelCode {
     pub scalar: MachineCode,
     /// The function that runs a lane group at a time, and the group's width.
@@ -36,6 +37,7 @@ pub(crate) struct KernelCode {
     /// It has no resume points, so that its threads need no state.
     pub stateless: bool,
     pub sync_points: Vec<SyncPoint>,
+    pub matrices: Vec<Operation>,
 }
 
 /// Compiles one kernel.
@@ -57,19 +59,8 @@ pub(crate) fn compile_kernel(
                    isa: &OwnedTargetIsa,
                    width: u32,
                    uniformity: Option<&UniformityInfo>| {
-        let context = &mut contexts.context;
-        context.clear();
-        context.func =
-            Function::with_name_signature(UserFuncName::default(), entry_signature(host));
-        let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
-        let mut emitter = prologue(program, host, function, width, uniformity);
-        let errors = emit_kernel(&mut emitter, &plan);
-        emitter.b.seal_all_blocks();
-        emitter.b.finalize(isa.frontend_config());
-        if !errors.is_empty() {
-            return Err(errors);
-        }
-        machine_code(context, isa).map_err(|reason| {
+        emit(program, host, contexts, isa, (width, uniformity), &plan)?;
+        machine_code(&mut contexts.context, isa).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
         })
@@ -98,7 +89,45 @@ pub(crate) fn compile_kernel(
         slots: plan.slot_count,
         stateless: plan.resume_points.is_empty(),
         sync_points: plan.sync_points,
+        matrices: plan.matrices,
     })
+}
+
+/// [`compile_kernel`] without machine code, which finds what cannot be compiled.
+pub(crate) fn check_kernel(
+    program: &mut Program<'_>,
+    host: &HostIsa,
+    _: Vectorization,
+    contexts: &mut CompilerContexts,
+) -> Result<KernelCode, Vec<LoweringError>> {
+    let checks = vec![Vec::new(); program.blocks.len()];
+    let plan = ResumePlan::new(program, None, checks).map_err(|r| vec![r])?;
+    emit(program, host, contexts, &host.quick, (1, None), &plan)?;
+    Ok(KernelCode::default())
+}
+
+/// Builds the function for lane groups of a width in the contexts.
+fn emit(
+    program: &Program<'_>,
+    host: &HostIsa,
+    contexts: &mut CompilerContexts,
+    isa: &OwnedTargetIsa,
+    (width, uniformity): (u32, Option<&UniformityInfo>),
+    plan: &ResumePlan,
+) -> Result<(), Vec<LoweringError>> {
+    let context = &mut contexts.context;
+    context.clear();
+    context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
+    let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
+    let mut emitter = prologue(program, host, function, width, uniformity);
+    let errors = emit_kernel(&mut emitter, plan);
+    emitter.b.seal_all_blocks();
+    emitter.b.finalize(isa.frontend_config());
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
 }
 
 fn entry_signature(host: &HostIsa) -> Signature {

@@ -132,10 +132,7 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
     };
     let class = e.program.registers[reg.index()];
     let bytes = class.bytes();
-    let space = match i
-        .modifiers
-        .first_of(&[M::Shared, M::SharedCta, M::SharedCluster])
-    {
+    let space = match i.modifiers.first_of(&[M::Shared, M::SharedCta]) {
         Some(_) => Space::Shared,
         None => Space::Generic,
     };

@@ -7,7 +7,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilderContext;
 
 /// Machine code of one function.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct MachineCode {
     pub bytes: Vec<u8>,
     /// Offsets of the calls' 4-byte displacements to the slow-path thunk, which are

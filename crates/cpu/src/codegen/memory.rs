@@ -135,6 +135,17 @@ impl Emitter<'_, '_> {
         store: bool,
     ) -> EmitResult<CheckedAddress> {
         let (base, offset) = self.address(i, n)?;
+        if i.modifiers.has(M::SharedCluster)
+            && let Base::Reg(reg) = base
+        {
+            let value = self.register(reg);
+            let value = self.coerce(value, types::I64);
+            let value = self.add_offset(value, offset);
+            let address = self.cluster_address(value);
+            let access = width | if store { Access::WRITE } else { 0 };
+            self.check(address, Space::Generic, width, access);
+            return Ok(CheckedAddress { address, offset: 0 });
+        }
         let space = match base {
             Base::Storage(Storage::Shared(_) | Storage::DynamicShared) => Space::Shared,
             Base::Storage(Storage::Local(_)) => Space::Local,

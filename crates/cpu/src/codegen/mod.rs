@@ -5,6 +5,7 @@
 
 mod atomic;
 mod bits;
+mod cluster;
 mod compare;
 mod convert;
 mod dispatch;
@@ -17,6 +18,7 @@ mod integer;
 mod lane_group;
 mod lane_set;
 mod machine_code;
+mod matrix;
 mod memory;
 mod registers;
 mod resume;
@@ -30,7 +32,7 @@ mod thread_state;
 mod vectorize;
 mod video;
 
-pub(crate) use function::{KernelCode, compile_kernel};
+pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
 pub(crate) use host::{HostIsa, host};
 pub(crate) use machine_code::{CompilerContexts, MachineCode};
 pub use vectorize::Vectorization;

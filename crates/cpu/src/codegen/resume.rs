@@ -3,7 +3,8 @@
 //! The scalar and the vector function of a kernel share them: a thread that one of
 //! them suspends can be resumed by the other.
 
-use crate::abi::SyncPoint;
+use crate::abi::{SyncKind, SyncPoint};
+use crate::matrix::Operation;
 use crate::program::{
     Arg, BlockId, Liveness, LoweringError, NoWrap, Program, Reg, RegisterSet, Terminator,
     UniformityInfo,
@@ -36,6 +37,7 @@ pub(super) struct ResumePlan {
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
     pub sync_points: Vec<SyncPoint>,
+    pub matrices: Vec<Operation>,
     /// Registers that may be read before they are written.
     pub entry_live_in: Vec<Reg>,
     /// Components of `%tid` that the kernel reads.
@@ -57,6 +59,7 @@ impl ResumePlan {
             in_lockstep_slot: None,
             checks,
             sync_points: Vec::new(),
+            matrices: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
             tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
         };
@@ -67,14 +70,23 @@ impl ResumePlan {
                     kind,
                     line: instruction.line,
                     barrier: super::sync::constant_barrier(program, instruction),
+                    matrix: None,
+                    then: None,
                 });
                 let mut results = Vec::new();
                 program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
-                let live = liveness
-                    .live_in(*next)
-                    .iter()
-                    .filter(|r| !results.contains(r))
-                    .collect();
+                let live = liveness.live_in(*next).iter();
+                let live = match kind {
+                    // Its operands and results are in slots.
+                    SyncKind::Matrix => {
+                        let mut live: Vec<Reg> = live.collect();
+                        live.extend(super::matrix::sources(program, instruction));
+                        live.sort_unstable();
+                        live.dedup();
+                        live
+                    }
+                    _ => live.filter(|r| !results.contains(r)).collect(),
+                };
                 plan.resume_points.push(ResumePoint {
                     next: *next,
                     live,
@@ -119,6 +131,7 @@ impl ResumePlan {
             }
         }
         plan.find_dirty(program);
+        plan.find_matrices(program)?;
         let stored = |block| {
             plan.resume_points
                 .iter()
@@ -159,14 +172,25 @@ impl ResumePlan {
             if let Terminator::Sync { instruction, .. } = &block.terminator
                 && let Some(point) = self.resume_points.iter_mut().find(|p| p.sync == Some(at))
             {
+                // The operation writes the slots of its results.
+                let in_slots = |reg: Reg| {
+                    let mut result = false;
+                    if instruction.is_matrix() {
+                        program.effects(instruction, &mut |_| {}, &mut |r| result |= r == reg);
+                        result &= !super::matrix::sources(program, instruction).contains(&reg);
+                    }
+                    result
+                };
                 point.dirty = point
                     .live
                     .iter()
                     .copied()
-                    .filter(|&r| dirty.contains(r))
+                    .filter(|&r| dirty.contains(r) && !in_slots(r))
                     .collect();
                 point.live.iter().for_each(|&reg| dirty.remove(reg));
-                program.effects(instruction, &mut |_| {}, &mut |reg| dirty.insert(reg));
+                if !instruction.is_matrix() {
+                    program.effects(instruction, &mut |_| {}, &mut |reg| dirty.insert(reg));
+                }
             }
             for next in block.terminator.successors() {
                 let known = &mut dirty_in[next.index()];
@@ -185,6 +209,51 @@ impl ResumePlan {
                 }
             }
         }
+    }
+
+    /// Describes the operations on matrices by the slots of their registers, and finds those
+    /// that follow another with nothing in between.
+    fn find_matrices(&mut self, program: &Program<'_>) -> Result<(), LoweringError> {
+        let mut points: Vec<Option<u32>> = vec![None; program.blocks.len()];
+        for (number, point) in (0..).zip(&self.resume_points[..self.sync_points.len()]) {
+            if let Some(block) = point.sync {
+                points[block.index()] = Some(number);
+            }
+        }
+        for number in 0..self.sync_points.len() {
+            let point = &self.resume_points[number];
+            let Some(block) = point.sync else { continue };
+            let Terminator::Sync { instruction, .. } = &program.blocks[block.index()].terminator
+            else {
+                continue;
+            };
+            if self.sync_points[number].kind != SyncKind::Matrix {
+                continue;
+            }
+            let operation = super::matrix::operation(program, instruction, &self.slots)?;
+            self.sync_points[number].matrix = Some(self.matrices.len() as u32);
+            self.matrices.push(operation);
+            let next = points[point.next.index()];
+            let follows = next.is_some_and(|next| {
+                let next = next as usize;
+                let mut requests = false;
+                if let Some(Terminator::Sync { instruction, .. }) = self.resume_points[next]
+                    .sync
+                    .map(|block| &program.blocks[block.index()].terminator)
+                {
+                    requests = super::matrix::has_request(program, instruction);
+                }
+                self.sync_points[next].kind == SyncKind::Matrix
+                    && program.blocks[point.next.index()].steps.is_empty()
+                    && self.checks[point.next.index()].is_empty()
+                    && self.resume_points[next].dirty.is_empty()
+                    && !requests
+            });
+            if follows {
+                self.sync_points[number].then = next;
+            }
+        }
+        Ok(())
     }
 
     /// The state of threads that resume at `block` after their group diverged.

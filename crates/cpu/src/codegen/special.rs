@@ -95,19 +95,24 @@ impl Emitter<'_, '_> {
             S::DynamicSmemSize => self.field(types::I32, offset::DYNAMIC_SHARED),
             S::TotalSmemSize | S::AggrSmemSize => self.field(types::I32, offset::TOTAL_SHARED),
             // Without clusters, each block is a cluster.
-            S::ClusteridX => self.field(types::I32, component(offset::BLOCK, 0)),
-            S::ClusteridY => self.field(types::I32, component(offset::BLOCK, 1)),
-            S::ClusteridZ => self.field(types::I32, component(offset::BLOCK, 2)),
-            S::NclusteridX => self.field(types::I32, component(offset::GRID_DIM, 0)),
-            S::NclusteridY => self.field(types::I32, component(offset::GRID_DIM, 1)),
-            S::NclusteridZ => self.field(types::I32, component(offset::GRID_DIM, 2)),
-            S::ClusterNctaidX | S::ClusterNctaidY | S::ClusterNctaidZ | S::ClusterNctarank => {
-                self.int(types::I32, 1)
+            S::ClusteridX => self.in_clusters(offset::BLOCK, 0),
+            S::ClusteridY => self.in_clusters(offset::BLOCK, 1),
+            S::ClusteridZ => self.in_clusters(offset::BLOCK, 2),
+            S::NclusteridX => self.in_clusters(offset::GRID_DIM, 0),
+            S::NclusteridY => self.in_clusters(offset::GRID_DIM, 1),
+            S::NclusteridZ => self.in_clusters(offset::GRID_DIM, 2),
+            S::ClusterNctaidX => self.field(types::I32, component(offset::CLUSTER_DIM, 0)),
+            S::ClusterNctaidY => self.field(types::I32, component(offset::CLUSTER_DIM, 1)),
+            S::ClusterNctaidZ => self.field(types::I32, component(offset::CLUSTER_DIM, 2)),
+            S::ClusterNctarank => self.field(types::I32, offset::CLUSTER_BLOCKS),
+            S::ClusterCtaidX => self.field(types::I32, component(offset::CLUSTER_BLOCK, 0)),
+            S::ClusterCtaidY => self.field(types::I32, component(offset::CLUSTER_BLOCK, 1)),
+            S::ClusterCtaidZ => self.field(types::I32, component(offset::CLUSTER_BLOCK, 2)),
+            S::ClusterCtarank => self.field(types::I32, offset::CLUSTER_RANK),
+            S::IsExplicitCluster => {
+                let blocks = self.field(types::I32, offset::CLUSTER_BLOCKS);
+                self.icmp_imm(IntCC::UnsignedGreaterThan, blocks, 1)
             }
-            S::ClusterCtaidX | S::ClusterCtaidY | S::ClusterCtaidZ | S::ClusterCtarank => {
-                self.int(types::I32, 0)
-            }
-            S::IsExplicitCluster => self.int(types::I8, 0),
             _ => {
                 return Err(LoweringError::unsupported(
                     Span::default(),
@@ -125,6 +130,16 @@ impl Emitter<'_, '_> {
     fn field(&mut self, ty: Type, at: i32) -> Value {
         let context = self.fixed.context;
         self.b.ins().load(ty, READONLY, context, at)
+    }
+
+    /// A number of blocks in clusters.
+    fn in_clusters(&mut self, at: i32, axis: i32) -> Value {
+        let blocks = self.field(types::I32, at + 4 * axis);
+        let size = self.field(types::I32, offset::CLUSTER_DIM + 4 * axis);
+        // No cluster is empty, but the division must never trap.
+        let one = self.b.ins().iconst(types::I32, 1);
+        let size = self.b.ins().umax(size, one);
+        self.b.ins().udiv(blocks, size)
     }
 
     fn tid(&mut self, axis: usize) -> Value {

@@ -17,7 +17,10 @@ pub(super) fn kind_of(i: &Instruction) -> Result<SyncKind, LoweringError> {
     let m = &i.modifiers;
     let unknown = || LoweringError::unsupported(i.span, "unsupported form");
     Ok(match i.opcode {
+        _ if i.is_matrix() => SyncKind::Matrix,
         O::Bar if m.has(M::Warp) => SyncKind::WarpBarrier,
+        O::Barrier if m.has(M::Cluster) && m.has(M::Arrive) => SyncKind::ClusterArrive,
+        O::Barrier if m.has(M::Cluster) => SyncKind::ClusterWait,
         O::Bar | O::Barrier if m.has(M::Red) => match m.first_of(&[M::Popc, M::And, M::Or]) {
             Some(M::Popc) => SyncKind::BarrierPopc,
             Some(M::And) => SyncKind::BarrierAnd,
@@ -157,7 +160,8 @@ impl Emitter<'_, '_> {
             }
             SyncKind::ActiveMask => {}
             SyncKind::Elect => word(self, 1)?,
-            SyncKind::Yield => {}
+            SyncKind::Yield | SyncKind::ClusterArrive | SyncKind::ClusterWait => {}
+            SyncKind::Matrix => operands.extend(self.matrix_request(i)?),
             _ => {
                 // `redux`
                 word(self, 1)?;
@@ -183,7 +187,8 @@ impl Emitter<'_, '_> {
 
     /// Loads the results from the scheduler.
     pub fn load_results(&mut self, i: &Instruction) -> EmitResult<()> {
-        if !self.program.has_destination(i) {
+        // The results of an operation on matrices are in slots.
+        if !self.program.has_destination(i) || i.is_matrix() {
             return Ok(());
         }
         let request = self.request();

@@ -182,6 +182,7 @@ fn is_contiguous(
             M::V8,
             M::Local,
             M::Param,
+            M::SharedCluster,
             M::Volatile,
             M::Relaxed,
             M::Acquire,

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::entry::entries;
 use super::launch::attributes;
+use crate::run::MAX_CLUSTER;
 use crate::state::function::{self, largest_block, max_active_blocks};
 use crate::state::handle::pointer;
 use crate::state::module::CompiledFunction;
@@ -11,6 +12,9 @@ use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{context, device, library};
 use api::{CUfunction, CUlaunchConfig, CUmodule, CUoccupancyB2DSize};
+
+/// Blocks of a cluster that every device with clusters can run.
+const PORTABLE_CLUSTER: c_int = 8;
 
 /// The number of blocks in a cluster of the launch.
 fn cluster(config: &CUlaunchConfig) -> Result<u32> {
@@ -178,7 +182,7 @@ entries! {
         potential_block(blocks, threads, &library::compiled(function.addr())?, shared_of, dynamic, limit)
     }
 
-    /// A cluster here is one block.
+    /// The blocks of a cluster are on one multiprocessor, which runs them in turn.
     fn cuOccupancyMaxActiveClusters(
         count: *mut c_int,
         function: CUfunction,
@@ -193,8 +197,10 @@ entries! {
         if threads == 0 {
             return Err(Status::INVALID_VALUE.because("a block has at least one thread"));
         }
-        let fit = match cluster(&config)? {
-            1 => max_active_blocks(&function, threads, config.sharedMemBytes as usize),
+        let blocks = cluster(&config)?;
+        let active = max_active_blocks(&function, threads, config.sharedMemBytes as usize);
+        let fit = match blocks {
+            1..=MAX_CLUSTER if active > 0 => (active / blocks).max(1),
             _ => 0,
         };
         count.put((fit * device::workers()?).cast_signed())
@@ -206,7 +212,7 @@ entries! {
         _config: *const CUlaunchConfig,
     ) {
         library::compiled(function.addr())?;
-        blocks.put(1)
+        blocks.put(PORTABLE_CLUSTER)
     }
 
     fn cuOccupancyAvailableDynamicSMemPerBlock(

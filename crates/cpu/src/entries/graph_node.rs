@@ -28,6 +28,7 @@ pub(super) fn kernel(params: UserPointer<CUDA_KERNEL_NODE_PARAMS_v2>) -> Result<
         grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared_bytes: params.sharedMemBytes,
+        cluster: [1; 3],
     };
     let function = library::compiled(handle)?;
     let work = launch::prepare(&function, config, arguments, extra)?;

@@ -67,11 +67,8 @@ fn check_attribute(attribute: &LaunchAttribute) -> Result {
         | MEMORY_SYNC_MAP
         | MEMORY_SYNC_DOMAIN
         | COMPLETION_EVENT
+        | CLUSTER_DIMENSION
         | SHARED_CARVEOUT => Ok(()),
-        CLUSTER_DIMENSION if attribute.value[..3] == [1, 1, 1] => Ok(()),
-        CLUSTER_DIMENSION => {
-            Err(Status::NOT_SUPPORTED.because("the CPU device has no clusters of several blocks"))
-        }
         number => Err(Status::NOT_SUPPORTED.because(format!(
             "the CPU device does not support launch attribute {number}"
         ))),
@@ -96,6 +93,7 @@ entries! {
             grid: [grid_x, grid_y, grid_z],
             block: [block_x, block_y, block_z],
             shared_bytes,
+            cluster: [1; 3],
         };
         launch::launch(function.addr(), config, stream.addr(), params, extra)
     }
@@ -107,13 +105,19 @@ entries! {
         extra: *mut *mut c_void,
     ) {
         let config = config.get()?;
+        let mut cluster = [1; 3];
         for attribute in attributes(&config) {
-            check_attribute(&attribute?)?;
+            let attribute = attribute?;
+            check_attribute(&attribute)?;
+            if attribute.number == CLUSTER_DIMENSION {
+                cluster = [0, 1, 2].map(|axis| attribute.value[axis]);
+            }
         }
         let launch_config = LaunchConfig {
             grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
             block: [config.blockDimX, config.blockDimY, config.blockDimZ],
             shared_bytes: config.sharedMemBytes,
+            cluster,
         };
         launch::launch(function.addr(), launch_config, config.hStream.addr(), params, extra)?;
         // Events that may be recorded before the kernel's end are recorded after it.
@@ -143,6 +147,7 @@ entries! {
             grid: [grid_x, grid_y, grid_z],
             block: [block_x, block_y, block_z],
             shared_bytes,
+            cluster: [1; 3],
         };
         launch::launch(function.addr(), config, stream.addr(), params, UserPointer::null())
     }

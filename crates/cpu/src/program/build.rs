@@ -10,6 +10,7 @@ use super::ir::{
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
+use super::used_bytes::used_bytes;
 use super::{call_params, live_ranges, reg_class, simplify_cfg, spin_loops};
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
@@ -34,11 +35,16 @@ pub(super) struct Builder<'m, 'a> {
     /// the guarded instructions.
     open_guard: Option<(Guard, BlockId)>,
     pub shared_storage: HashMap<usize, Storage>,
+    /// The bytes of an element of each array of one dimension that an index may stand
+    /// behind; `None` where arrays with the same storage differ.
+    pub elements: HashMap<Storage, Option<u32>>,
     pub shared_bytes: u32,
     /// Alignment of the dynamic shared memory; 1 if there is none.
     pub dynamic_align: u32,
     local_bytes: u32,
     carry: Option<Reg>,
+    /// The bytes that the next load needs, by a `.pragma` before it.
+    used_bytes: Option<u64>,
     /// The functions being inlined, outermost first, and the block that each
     /// returns to.
     pub calls: Vec<(&'a str, BlockId)>,
@@ -63,6 +69,8 @@ pub(crate) fn build<'m, 'a>(
         steps: Vec::new(),
         open_guard: None,
         shared_storage: HashMap::new(),
+        elements: HashMap::new(),
+        used_bytes: None,
         shared_bytes: 0,
         dynamic_align: 1,
         local_bytes: 0,
@@ -129,6 +137,7 @@ pub(crate) fn build<'m, 'a>(
         shared_bytes,
         local_bytes: builder.local_bytes,
         required_threads: thread_directive(&kernel.directives, "reqntid"),
+        required_cluster: thread_directive(&kernel.directives, "reqnctapercluster"),
         max_threads: thread_directive(&kernel.directives, "maxntid"),
         carry: builder.carry,
     };
@@ -274,7 +283,10 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Statement::Prototype(prototype) => {
                     self.declare_name(prototype.name, None, Symbol::Prototype(i));
                 }
-                Statement::Location { .. } | Statement::Directive(_) => {}
+                Statement::Directive(directive) => {
+                    self.used_bytes = used_bytes(directive).or(self.used_bytes);
+                }
+                Statement::Location { .. } => {}
             }
         }
         self.leave_guard();
@@ -299,7 +311,9 @@ impl<'m, 'a> Builder<'m, 'a> {
                 let align = u64::from(align_of(variable));
                 let offset = u64::from(self.local_bytes).next_multiple_of(align);
                 self.local_bytes = u32::try_from(offset + size).map_err(|_| too_large())?;
-                Symbol::Variable(Storage::Local(offset as u32))
+                let storage = Storage::Local(offset as u32);
+                self.note_elements(storage, variable);
+                Symbol::Variable(storage)
             }
             Space::Param => Symbol::Variable(Storage::CallParam(self.new_call_param(variable)?)),
             Space::Global | Space::Const | Space::Sreg | Space::Tex => {
@@ -380,6 +394,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         ast: &'m ast::Instruction,
     ) -> Result<(), LoweringError> {
         let line = self.module.line(ast.span);
+        let used_bytes = self.used_bytes.take();
         let guard = match body.guard(ast) {
             Some(guard) => Some(self.guard(&guard)?),
             None => None,
@@ -446,6 +461,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let inside = self.open_guard.is_some();
         instruction.args = self.arguments(body, ast.operands)?;
+        if instruction.is_matrix() {
+            self.move_constants(&instruction);
+        }
         if instruction.meaning.carry_in || instruction.meaning.carry_out {
             self.carry = Some(match self.carry {
                 Some(carry) => carry,
@@ -458,6 +476,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         if instruction.is_sync_point() {
             let next = self.new_block();
             self.end_and_open(Terminator::Sync { instruction, next }, next);
+        } else if let Some(used) = used_bytes.filter(|_| ast.opcode == Opcode::Ld) {
+            self.load_used_bytes(instruction, used);
         } else {
             self.push(Step::Instruction(instruction));
         }
@@ -469,6 +489,34 @@ impl<'m, 'a> Builder<'m, 'a> {
             self.leave_guard();
         }
         Ok(())
+    }
+
+    /// Moves the constants among the fragments of an operation on matrices to registers.
+    fn move_constants(&mut self, instruction: &Instruction) {
+        let wide = instruction.modifiers.has(Modifier::F64);
+        let list = instruction.args;
+        for (n, at) in (list.start..list.start + list.len).enumerate() {
+            if !instruction.is_fragment(n) {
+                continue;
+            }
+            let fragment = match self.args[at as usize] {
+                Arg::List(list) => list.start..list.start + list.len,
+                _ => at..at + 1,
+            };
+            for at in fragment {
+                let constant = self.args[at as usize];
+                if !matches!(constant, Arg::Int(_) | Arg::Float(_)) {
+                    continue;
+                }
+                let (class, bits) = match wide {
+                    true => (RegClass::I64, Modifier::B64),
+                    false => (RegClass::I32, Modifier::B32),
+                };
+                let register = Arg::Reg(self.new_register(class));
+                self.push_move(bits, register, constant, instruction.span);
+                self.args[at as usize] = register;
+            }
+        }
     }
 
     fn writes(&self, instruction: &Instruction, reg: Reg) -> bool {

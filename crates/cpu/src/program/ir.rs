@@ -4,7 +4,7 @@ use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use analysis::control_flow::Graph;
 use ptx::ast::{FloatValue, Span};
-use ptx::isa::{self, Convergence, Meaning};
+use ptx::isa::{self, Class, Convergence, Meaning, Outcome};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
 pub(crate) use analysis::control_flow::BlockId;
@@ -78,7 +78,7 @@ pub(crate) struct ArgList {
 }
 
 /// Where a variable is stored. Offsets are in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Storage {
     /// A module variable: its index in `Image::variables`.
     Global(u32),
@@ -174,14 +174,33 @@ impl Instruction {
         }
     }
 
+    /// Whether it is an operation on matrices, whose registers are in slots.
+    pub fn is_matrix(&self) -> bool {
+        self.meaning.class == Class::Matrix
+    }
+
+    /// Whether operand `n` of an operation on matrices is a fragment: registers of all lanes.
+    /// The others are addresses and distances in memory.
+    pub fn is_fragment(&self, n: usize) -> bool {
+        match self.meaning.result {
+            // A store names the address first.
+            Outcome::Lane => match self.opcode {
+                Opcode::Ldmatrix => n == 0,
+                Opcode::Wmma => n == 0 || self.modifiers.has(Modifier::Mma),
+                _ => true,
+            },
+            _ => n == 1,
+        }
+    }
+
     /// Whether the thread is suspended there.
     pub fn is_sync_point(&self) -> bool {
         match self.meaning.convergence {
             Convergence::Active | Convergence::Mask | Convergence::Block => true,
             // Others run meanwhile.
             Convergence::Alone => self.opcode == Opcode::Nanosleep,
-            // Not supported.
-            Convergence::Warp | Convergence::Cluster => false,
+            Convergence::Warp => self.is_matrix(),
+            Convergence::Cluster => true,
         }
     }
 }
@@ -275,6 +294,7 @@ pub(crate) struct Program<'a> {
     pub shared_bytes: u32,
     pub local_bytes: u32,
     pub required_threads: Option<[u32; 3]>,
+    pub required_cluster: Option<[u32; 3]>,
     pub max_threads: Option<[u32; 3]>,
     /// The condition code register (`CC.CF`), if an instruction uses it.
     pub carry: Option<Reg>,
@@ -355,6 +375,18 @@ impl Program<'_> {
         }
         for &arg in destinations {
             self.registers_of(arg, defined);
+        }
+    }
+
+    /// Calls `f` with the registers that a sync point stores in the thread's request.
+    pub fn requested(&self, instruction: &Instruction, f: &mut impl FnMut(Reg)) {
+        if !instruction.is_matrix() {
+            return self.effects(instruction, f, &mut |_| {});
+        }
+        for (n, &arg) in self.list(instruction.args).iter().enumerate() {
+            if !instruction.is_fragment(n) {
+                self.registers_of(arg, f);
+            }
         }
     }
 

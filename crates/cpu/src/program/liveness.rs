@@ -94,10 +94,14 @@ impl Liveness {
                 } => use_at_end(*reg),
                 Terminator::Sync { instruction, .. } => {
                     let mut results = Vec::new();
-                    program.effects(instruction, &mut use_at_end, &mut |reg| results.push(reg));
-                    for &reg in stored(BlockId(number as u32)).unwrap_or_default() {
-                        use_at_end(reg);
+                    match stored(BlockId(number as u32)) {
+                        Some(stored) => {
+                            program.requested(instruction, &mut use_at_end);
+                            stored.iter().copied().for_each(&mut use_at_end);
+                        }
+                        None => program.effects(instruction, &mut use_at_end, &mut |_| {}),
                     }
+                    program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
                     results.into_iter().for_each(|reg| block_defs.insert(reg));
                 }
                 _ => {}

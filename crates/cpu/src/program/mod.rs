@@ -23,6 +23,7 @@ mod simplify_cfg;
 mod spin_loops;
 mod stack;
 mod uniformity;
+mod used_bytes;
 
 pub(crate) use build::build;
 pub(crate) use frames::STACK_BYTES;

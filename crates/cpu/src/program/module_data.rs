@@ -61,7 +61,8 @@ pub(super) fn size_of(variable: &Variable<'_>) -> Option<u64> {
         .filter(|&size| size < 1 << 40)
 }
 
-fn element_bytes(variable: &Variable<'_>) -> u64 {
+/// The size of an element of an array, or of another variable, in bytes.
+pub(super) fn element_bytes(variable: &Variable<'_>) -> u64 {
     variable.ty.bytes() * u64::from(variable.vector.max(1))
 }
 

@@ -2,10 +2,10 @@
 
 use super::build::Builder;
 use super::ir::{Arg, ArgList, Base, LoweringError, Reg, Storage};
-use super::module_data::{align_of, size_of};
+use super::module_data::{align_of, element_bytes, size_of};
 use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
-use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Variable};
+use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Span, Variable};
 use ptx::names::{Modifier, SpecialRegister};
 
 impl<'m, 'a> Builder<'m, 'a> {
@@ -73,6 +73,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             Storage::Shared(offset as u32)
         };
         self.shared_storage.insert(at, storage);
+        self.note_elements(storage, variable);
         Ok(storage)
     }
 
@@ -169,13 +170,55 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Arg::List(self.arguments(body, *list)?)
             }
             Operand::Sink(_) => Arg::Sink,
-            Operand::Arguments(_, span) | Operand::Element(_, span) => {
+            Operand::Element(list, span) => self.element(body, *list, *span)?,
+            Operand::Arguments(_, span) => {
                 return Err(LoweringError::unsupported(
                     *span,
                     "unsupported kind of operand",
                 ));
             }
         })
+    }
+
+    /// The address of an element of an array, `name[4]`.
+    fn element(
+        &mut self,
+        body: &'m Body<'a>,
+        list: List,
+        span: Span,
+    ) -> Result<Arg, LoweringError> {
+        let [Operand::Name(array), index] = body.list(list) else {
+            return Err(LoweringError::invalid(span, "not an element of an array"));
+        };
+        let Symbol::Variable(storage) = self.lookup(*array)? else {
+            let message = format!("{} is not a variable", array.text);
+            return Err(LoweringError::invalid(span, message));
+        };
+        let Operand::Integer(index) = index else {
+            return Err(LoweringError::unsupported(span, "an index in a register"));
+        };
+        let offset = match self.elements.get(&storage) {
+            _ if index.value == 0 => 0,
+            Some(Some(bytes)) => index.value.wrapping_mul(u64::from(*bytes)),
+            _ => {
+                let reason = "an index into this array other than 0";
+                return Err(LoweringError::unsupported(span, reason));
+            }
+        };
+        Ok(Arg::Symbol(storage, offset.cast_signed()))
+    }
+
+    /// Notes the size of the elements of an array in shared or local memory.
+    pub(super) fn note_elements(&mut self, storage: Storage, variable: &Variable<'a>) {
+        let bytes = match variable.dims.len() {
+            1 => u32::try_from(element_bytes(variable)).ok(),
+            _ => None,
+        };
+        // All arrays in dynamic shared memory have one storage.
+        let known = self.elements.entry(storage).or_insert(bytes);
+        if *known != bytes {
+            *known = None;
+        }
     }
 
     /// Resolves a list of operands into consecutive arguments.
@@ -186,16 +229,20 @@ impl<'m, 'a> Builder<'m, 'a> {
     ) -> Result<ArgList, LoweringError> {
         let operands = body.list(list);
         // Nested lists are resolved first: an argument list must be consecutive.
-        let mut resolved = [Arg::Sink; 12];
-        if operands.len() > resolved.len() {
-            let span = body.span;
-            return Err(LoweringError::unsupported(span, "more than 12 operands"));
-        }
+        let mut few = [Arg::Sink; 12];
+        let mut many = Vec::new();
+        let resolved = match few.get_mut(..operands.len()) {
+            Some(few) => few,
+            None => {
+                many.resize(operands.len(), Arg::Sink);
+                &mut many[..]
+            }
+        };
         for (slot, operand) in resolved.iter_mut().zip(operands) {
             *slot = self.argument(body, operand)?;
         }
         let start = self.args.len() as u32;
-        self.args.extend_from_slice(&resolved[..operands.len()]);
+        self.args.extend_from_slice(resolved);
         Ok(ArgList {
             start,
             len: operands.len() as u32,

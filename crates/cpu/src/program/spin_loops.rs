@@ -55,6 +55,11 @@ fn is_poll(step: &Step) -> bool {
         return false;
     };
     match i.meaning.effect {
+        // A barrier that other threads arrive at.
+        _ if i.opcode == Opcode::Mbarrier => {
+            let waits = [Modifier::TestWait, Modifier::TryWait];
+            i.modifiers.first_of(&waits).is_some()
+        }
         Effect::Update => true,
         // `.cv` asks for the memory again each time, too.
         Effect::Load => i.meaning.strong || i.modifiers.has(Modifier::Cv),

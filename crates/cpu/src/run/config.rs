@@ -10,6 +10,37 @@ pub struct LaunchConfig {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub shared_bytes: u32,
+    /// Blocks of a cluster in x, y and z. The grid is a multiple of it.
+    pub cluster: [u32; 3],
+}
+
+impl LaunchConfig {
+    /// Blocks of a cluster.
+    pub(crate) fn cluster_blocks(&self) -> u32 {
+        let [x, y, z] = self.cluster;
+        x.saturating_mul(y).saturating_mul(z)
+    }
+
+    /// `%cluster_ctaid` of a rank.
+    pub(super) fn position_in_cluster(&self, rank: u32) -> [u32; 3] {
+        let [x, y, _] = self.cluster;
+        [rank % x, rank / x % y, rank / x / y]
+    }
+
+    /// `%ctaid` of the block of a rank in a cluster, by the cluster's number.
+    pub(super) fn position(&self, cluster: u64, rank: u32) -> [u32; 3] {
+        let [x, y, _] = [0, 1, 2].map(|axis| u64::from(self.grid[axis] / self.cluster[axis]));
+        let first = [cluster % x, cluster / x % y, cluster / x / y];
+        let inside = self.position_in_cluster(rank);
+        // Each is less than a dimension of the grid, which has 32 bits.
+        [0, 1, 2].map(|axis| first[axis] as u32 * self.cluster[axis] + inside[axis])
+    }
+
+    /// The number of a block in the grid.
+    pub(super) fn index(&self, [x, y, z]: [u32; 3]) -> u64 {
+        let [columns, rows, _] = self.grid.map(u64::from);
+        u64::from(x) + columns * (u64::from(y) + rows * u64::from(z))
+    }
 }
 
 /// Threads that a block can have, in all and in each dimension.
@@ -17,6 +48,8 @@ pub(crate) const MAX_THREADS: u32 = 1024;
 pub(crate) const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
 /// Blocks that a grid can have in each dimension.
 pub(crate) const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
+/// Blocks that a cluster can have.
+pub(crate) const MAX_CLUSTER: u32 = 16;
 
 /// A grid that the device can run.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +73,15 @@ impl Grid {
                     "a {what} of {dimensions:?}: each dimension must be at least 1 and at most {max:?}"
                 ));
             }
+        }
+        let multiple = |(size, cluster): (u32, u32)| cluster > 0 && size.is_multiple_of(cluster);
+        if config.cluster_blocks() > MAX_CLUSTER
+            || !config.grid.into_iter().zip(config.cluster).all(multiple)
+        {
+            let (cluster, grid) = (config.cluster, config.grid);
+            return Err(format!(
+                "a cluster of {cluster:?} blocks: at most {MAX_CLUSTER} are possible, and the grid of {grid:?} must be a multiple"
+            ));
         }
         // The limits above keep both products in range.
         let threads = config.block.iter().product();
@@ -112,6 +154,7 @@ mod tests {
             grid,
             block,
             shared_bytes: 0,
+            cluster: [1; 3],
         }
     }
 
@@ -137,6 +180,26 @@ mod tests {
                 Grid::new(config(grid, block)).is_err(),
                 "{grid:?} {block:?}"
             );
+        }
+    }
+
+    #[test]
+    fn clusters_cover_the_grid_once() {
+        let config = LaunchConfig {
+            cluster: [2, 3, 1],
+            ..config([4, 6, 5], [1; 3])
+        };
+        assert_eq!(Grid::new(config).unwrap().blocks, 120);
+        let mut blocks: Vec<u64> = (0..20)
+            .flat_map(|cluster| (0..6).map(move |rank| (cluster, rank)))
+            .map(|(cluster, rank)| config.index(config.position(cluster, rank)))
+            .collect();
+        assert_eq!(config.position(3, 5), [3, 5, 0]);
+        blocks.sort_unstable();
+        assert!(blocks.into_iter().eq(0..120));
+        for cluster in [[3, 1, 1], [1, 4, 1], [4, 6, 1], [0, 1, 1]] {
+            let config = LaunchConfig { cluster, ..config };
+            assert!(Grid::new(config).is_err(), "{cluster:?}");
         }
     }
 

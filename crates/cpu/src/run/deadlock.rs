@@ -68,6 +68,8 @@ impl Schedule {
             ActiveMask => "activemask",
             Elect => "elect.sync",
             Yield => "nanosleep",
+            ClusterArrive | ClusterWait => "barrier.cluster.wait",
+            Matrix => "an operation on matrices of the whole warp",
             _ => "redux.sync",
         };
         format!("{name}{}", mask.unwrap_or_default())

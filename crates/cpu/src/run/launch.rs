@@ -25,15 +25,15 @@ pub(super) struct Launch<'a> {
     pub(super) config: LaunchConfig,
     /// Threads of a block.
     pub(super) threads: u32,
-    /// Blocks of the grid.
+    /// Clusters of the grid.
     pub(super) total: u64,
-    /// Blocks that a worker takes at a time.
+    /// Clusters that a worker takes at a time.
     pub(super) chunk: u64,
     pub(super) params: *const u8,
     pub(super) helpers: [usize; runtime::Helper::ALL.len()],
     pub(super) info: LaunchInfo<'a>,
     pub(super) grid_id: u64,
-    /// The first block that no worker has taken.
+    /// The first cluster that no worker has taken.
     pub(super) next: AtomicU64,
     pub(super) stop: AtomicBool,
 }
@@ -41,16 +41,3 @@ pub(super) struct Launch<'a> {
 // SAFETY: the parameters outlive the launch, and workers only read them. All else may be
 // shared between threads.
 unsafe impl Sync for Launch<'_> {}
-
-impl Launch<'_> {
-    /// `%ctaid` of a block.
-    pub(super) fn position(&self, index: u64) -> [u32; 3] {
-        let [x, y, _] = self.config.grid.map(u64::from);
-        // Each is less than a dimension of the grid, which has 32 bits.
-        [
-            (index % x) as u32,
-            (index / x % y) as u32,
-            (index / x / y) as u32,
-        ]
-    }
-}

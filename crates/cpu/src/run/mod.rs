@@ -2,6 +2,7 @@
 //! scheduler runs the threads of a block from sync point to sync point.
 
 mod barrier;
+mod cluster;
 mod config;
 mod deadlock;
 mod fault;
@@ -19,7 +20,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(crate) use config::{Grid, LaunchConfig, MAX_BLOCK, MAX_GRID, MAX_THREADS, ParamBlock};
+pub(crate) use config::{
+    Grid, LaunchConfig, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, ParamBlock,
+};
 pub use fault::Fault;
 pub(crate) use pool::THREADS;
 
@@ -29,11 +32,11 @@ use super::heap::Heap;
 use super::memory::DeviceMemory;
 use super::module::LoadedModule;
 use super::print::Output;
+use cluster::Cluster;
 use launch::{Kernel, Launch};
 use lines::Lines;
 use pool::Pool;
 use schedule::Outcome;
-use thread_block::ThreadBlock;
 
 /// A launch that takes less than this runs on the launching thread: waking another
 /// thread costs about as much.
@@ -144,6 +147,7 @@ impl Engine {
                 stateless: image.stateless,
                 points: &image.sync_points,
                 lines: Lines(module.original_lines()),
+                matrices: &image.matrices,
             },
             shared_bytes: image.shared_bytes,
             local_bytes: image.local_bytes,
@@ -165,13 +169,14 @@ impl Engine {
         params: &ParamBlock,
     ) -> Result<(), Fault> {
         let helpers = super::runtime::table();
+        let clusters = grid.blocks / u64::from(grid.config.cluster_blocks().max(1));
         let launch = Launch {
             workers: self.pool.workers(),
             kernel,
             config: grid.config,
             threads: grid.threads,
-            total: grid.blocks,
-            chunk: (grid.blocks / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
+            total: clusters,
+            chunk: (clusters / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
             params: params.as_ptr(),
             helpers,
             info: LaunchInfo {
@@ -218,7 +223,7 @@ struct Workers<'a> {
 #[derive(Default)]
 struct WorkerState<'a> {
     /// Blocks that wait for other blocks, in the order in which they were suspended.
-    waiting: VecDeque<ThreadBlock<'a>>,
+    waiting: VecDeque<Cluster<'a>>,
     /// Blocks that are not started yet because memory was short.
     postponed: Vec<u64>,
     /// The fault of the first faulting block in grid order.
@@ -270,7 +275,7 @@ impl<'a> Workers<'a> {
     }
 
     /// Runs blocks until there are no more.
-    fn work(&self, mut spare: Option<ThreadBlock<'a>>, worker: u32) {
+    fn work(&self, mut spare: Option<Cluster<'a>>, worker: u32) {
         while !self.launch.stop.load(Ordering::Relaxed) {
             if let Some(first) = self.take(self.launch.chunk) {
                 for index in first..(first + self.launch.chunk).min(self.launch.total) {
@@ -312,10 +317,10 @@ impl<'a> Workers<'a> {
     }
 
     /// Runs a block from its start. Returns false if the launch must end.
-    fn run_block(&self, spare: &mut Option<ThreadBlock<'a>>, index: u64, worker: u32) -> bool {
+    fn run_block(&self, spare: &mut Option<Cluster<'a>>, index: u64, worker: u32) -> bool {
         let mut block = match spare.take() {
             Some(block) => block,
-            None => match ThreadBlock::new(self.launch) {
+            None => match Cluster::new(self.launch) {
                 Ok(block) => block,
                 Err(error) => {
                     let mut shared = self.lock();
@@ -326,7 +331,7 @@ impl<'a> Workers<'a> {
                     }
                     drop(shared);
                     let fault = self.no_memory(index, error.to_string());
-                    self.fail(index, fault);
+                    self.fail(self.launch.config.index(fault.block), fault);
                     return false;
                 }
             },
@@ -336,22 +341,19 @@ impl<'a> Workers<'a> {
     }
 
     /// Continues a block. Returns false if the launch must end.
-    fn resume(
-        &self,
-        spare: &mut Option<ThreadBlock<'a>>,
-        mut block: ThreadBlock<'a>,
-        worker: u32,
-    ) -> bool {
+    fn resume(&self, spare: &mut Option<Cluster<'a>>, mut block: Cluster<'a>, worker: u32) -> bool {
         let outcome = block.run(worker);
         match outcome {
             Outcome::Done => *spare = Some(block),
-            Outcome::Waiting => {
+            Outcome::Waiting | Outcome::AtClusterBarrier => {
                 self.lock().waiting.push_back(block);
                 std::thread::yield_now();
             }
             Outcome::Stopped => return false,
             Outcome::Faulted => {
-                self.fail(block.index(), block.fault());
+                if let Some((index, fault)) = block.fault() {
+                    self.fail(index, fault);
+                }
                 return false;
             }
         }
@@ -362,7 +364,7 @@ impl<'a> Workers<'a> {
         Fault {
             kind: FaultKind::OutOfMemory,
             kernel: self.launch.kernel.name.to_owned(),
-            block: self.launch.position(index),
+            block: self.launch.config.position(index, 0),
             thread: [0; 3],
             address: None,
             line: None,

@@ -12,6 +12,7 @@ use crate::abi::{
 use super::barrier::{self, BARRIERS, Barrier};
 use super::lines::Lines;
 use super::warp::{self, LaneMask, lanes_of};
+use crate::matrix::Operation;
 
 /// The number of rounds without progress after which the block is suspended, so that
 /// other blocks can run.
@@ -27,6 +28,7 @@ pub(super) struct CompiledKernel<'a> {
     pub(super) stateless: bool,
     pub(super) points: &'a [SyncPoint],
     pub(super) lines: Lines<'a>,
+    pub(super) matrices: &'a [Operation],
 }
 
 impl CompiledKernel<'_> {
@@ -55,6 +57,41 @@ impl CompiledKernel<'_> {
         unsafe { function(context, first, last) == 0 }
     }
 
+    /// Executes the operation on matrices at which the lanes of a warp are suspended in
+    /// `state`, and those that follow it. Returns the state in which the lanes resume.
+    ///
+    /// # Safety
+    /// The context describes a block of this kernel with this warp, and no compiled code of
+    /// the block is running.
+    unsafe fn matrices(
+        &self,
+        context: *mut BlockContext,
+        warp: u32,
+        lanes: LaneMask,
+        state: u32,
+    ) -> Result<u32, Faulted> {
+        let mut state = state;
+        // Damaged code could make a circle of sync points.
+        for _ in self.points {
+            let Some(point) = self.point(state) else {
+                break;
+            };
+            let operation = point.matrix.and_then(|n| self.matrices.get(n as usize));
+            if let Some(operation) = operation {
+                let first = warp * WARP_SIZE;
+                // SAFETY: the caller's contract. The image's slots include the operation's.
+                if !unsafe { operation.execute(context, first, lanes, point.line) } {
+                    return Err(Faulted);
+                }
+            }
+            match point.then {
+                Some(next) => state = next + 1,
+                None => break,
+            }
+        }
+        Ok(state)
+    }
+
     pub(super) fn point(&self, state: u32) -> Option<SyncPoint> {
         self.points.get((state as usize).checked_sub(1)?).copied()
     }
@@ -67,6 +104,8 @@ pub(super) enum Outcome {
     Done,
     /// All threads wait for other blocks.
     Waiting,
+    /// No thread is ready before all blocks of the cluster have arrived at its barrier.
+    AtClusterBarrier,
     /// A fault, which `BlockContext::fault` describes.
     Faulted,
     /// The launch has ended because of a fault in another block.
@@ -99,6 +138,10 @@ struct Warp {
     waiting: LaneMask,
     yielded: LaneMask,
     exited: LaneMask,
+    /// Lanes that have arrived at the cluster's barrier, in a phase that is not complete.
+    arrived: LaneMask,
+    /// Lanes that wait for that phase.
+    at_cluster_barrier: LaneMask,
 }
 
 impl Schedule {
@@ -165,6 +208,7 @@ impl Schedule {
             match result {
                 Ok(Progress::Done) => return Outcome::Done,
                 Ok(Progress::Advanced) => self.stalled_rounds = 0,
+                Ok(Progress::AtClusterBarrier) => return Outcome::AtClusterBarrier,
                 Ok(Progress::Stalled) => {
                     self.stalled_rounds += 1;
                     if self.stalled_rounds >= MAX_STALLED_ROUNDS {
@@ -200,6 +244,26 @@ impl Schedule {
                 if point.kind == SyncKind::Yield {
                     return Ok(Progress::Stalled);
                 }
+                if point.kind == SyncKind::Matrix {
+                    let mut state = first;
+                    for (warp, exists) in (0..).zip(self.warps.iter().map(|warp| warp.exists)) {
+                        // SAFETY: the caller's contract.
+                        state = unsafe { code.matrices(context, warp, exists, first) }?;
+                    }
+                    self.states.fill(state);
+                    return Ok(Progress::Advanced);
+                }
+                if point.kind == SyncKind::ClusterArrive {
+                    self.warps
+                        .iter_mut()
+                        .for_each(|warp| warp.arrived = warp.exists);
+                    return Ok(Progress::Advanced);
+                }
+                if point.kind == SyncKind::ClusterWait
+                    && self.warps.iter().all(|warp| warp.arrived == 0)
+                {
+                    return Ok(Progress::Advanced);
+                }
                 if self.release_barrier_in_lockstep(point)
                     || self.release_warps_in_lockstep(point.kind)
                 {
@@ -212,7 +276,8 @@ impl Schedule {
             let all = self.warps[warp].exists;
             self.warps[warp].ready = 0;
             self.arrive(code, context, warp, all)?;
-            self.release_warp(code, warp);
+            // SAFETY: the caller's contract.
+            unsafe { self.release_warp(code, context, warp) }?;
         }
         Ok(Progress::Advanced)
     }
@@ -297,7 +362,8 @@ impl Schedule {
                 // SAFETY: the caller's contract. Ready lanes have not exited.
                 unsafe { self.run_lanes(code, context, warp, ready) }?;
                 self.arrive(code, context, warp, ready)?;
-                self.release_warp(code, warp);
+                // SAFETY: the caller's contract.
+                unsafe { self.release_warp(code, context, warp) }?;
                 progress |= ready & !self.warps[warp].yielded != 0;
             }
         }
@@ -314,6 +380,9 @@ impl Schedule {
             return Ok(Progress::Done);
         }
         if ready == 0 {
+            if self.warps.iter().any(|warp| warp.at_cluster_barrier != 0) {
+                return Ok(Progress::AtClusterBarrier);
+            }
             return Err(self.deadlock(code, context));
         }
         if ready == self.threads {
@@ -387,6 +456,15 @@ impl Schedule {
             let SyncPoint { kind, line, .. } = point;
             match kind {
                 SyncKind::Yield => self.warps[warp].yielded |= group,
+                SyncKind::ClusterArrive => {
+                    self.warps[warp].arrived |= group;
+                    self.warps[warp].ready |= group;
+                }
+                SyncKind::ClusterWait => {
+                    let warp = &mut self.warps[warp];
+                    warp.at_cluster_barrier |= group & warp.arrived;
+                    warp.ready |= group & !warp.arrived;
+                }
                 SyncKind::Barrier
                 | SyncKind::BarrierArrive
                 | SyncKind::BarrierPopc
@@ -449,9 +527,19 @@ impl Schedule {
     }
 
     /// Releases the lanes at warp operations whose member lanes have all arrived.
-    fn release_warp(&mut self, code: &CompiledKernel<'_>, index: usize) {
+    ///
+    /// # Safety
+    /// That of [`run`](Self::run).
+    unsafe fn release_warp(
+        &mut self,
+        code: &CompiledKernel<'_>,
+        context: *mut BlockContext,
+        index: usize,
+    ) -> Result<(), Faulted> {
         let base = index * WARP_SIZE as usize;
         let end = (base + WARP_SIZE as usize).min(self.requests.len());
+        // SAFETY: the caller's contract.
+        unsafe { self.release_matrices(code, context, index) }?;
         let requests = &mut self.requests[base..end];
         let states = &self.states[base..end];
         let warp = &mut self.warps[index];
@@ -467,6 +555,10 @@ impl Schedule {
             let members = mask.map_or(0, |mask| {
                 requests[leader as usize].operands[mask] as LaneMask
             });
+            if kind == SyncKind::Matrix {
+                left &= !(1 << leader);
+                continue;
+            }
             if members == 0 {
                 left &= !(1 << leader);
                 unmasked |= 1 << leader;
@@ -513,6 +605,59 @@ impl Schedule {
         }
         warp.waiting &= !released;
         warp.ready |= released;
+        Ok(())
+    }
+
+    /// Whether all threads that have not exited have arrived at the cluster's barrier.
+    pub(super) fn has_arrived(&self) -> bool {
+        let mut warps = self.warps.iter();
+        warps.all(|warp| warp.arrived | warp.exited == warp.exists)
+    }
+
+    /// Completes the phase of the cluster's barrier.
+    pub(super) fn release_cluster_barrier(&mut self) {
+        for warp in &mut self.warps {
+            warp.arrived = 0;
+            warp.ready |= std::mem::take(&mut warp.at_cluster_barrier);
+        }
+        let first = self.states.first().copied().unwrap_or(EXITED);
+        self.in_lockstep = self.warps.iter().all(|warp| warp.ready == warp.exists)
+            && self.states.iter().all(|state| *state == first);
+    }
+
+    /// Executes the operation on matrices at which all lanes of a warp are, if they are, and
+    /// those that follow it.
+    ///
+    /// # Safety
+    /// That of [`run`](Self::run).
+    unsafe fn release_matrices(
+        &mut self,
+        code: &CompiledKernel<'_>,
+        context: *mut BlockContext,
+        index: usize,
+    ) -> Result<(), Faulted> {
+        let base = index * WARP_SIZE as usize;
+        let warp = &mut self.warps[index];
+        let members = warp.exists & !warp.exited;
+        if members == 0 || warp.waiting & members != members {
+            return Ok(());
+        }
+        let state = self.states[base + members.trailing_zeros() as usize];
+        let same = lanes_of(members).all(|lane| self.states[base + lane as usize] == state);
+        let is_matrix = code
+            .point(state)
+            .is_some_and(|point| point.kind == SyncKind::Matrix);
+        if !same || !is_matrix {
+            return Ok(());
+        }
+        // SAFETY: the caller's contract.
+        let state = unsafe { code.matrices(context, index as u32, members, state) }?;
+        for lane in lanes_of(members) {
+            self.states[base + lane as usize] = state;
+        }
+        warp.waiting &= !members;
+        warp.ready |= members;
+        Ok(())
     }
 
     /// Records a fault that the scheduler found.
@@ -543,6 +688,7 @@ impl Schedule {
 enum Progress {
     Done,
     Advanced,
+    AtClusterBarrier,
     Stalled,
 }
 

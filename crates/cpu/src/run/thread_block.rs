@@ -29,6 +29,8 @@ const FRAME: u64 = 16;
 pub(super) struct ThreadBlock<'a> {
     launch: &'a Launch<'a>,
     index: u64,
+    /// All threads have exited.
+    done: bool,
     context: BlockContext,
     arrays: Option<Arrays>,
     /// Shared memory and local frames, both in the arena.
@@ -47,6 +49,7 @@ impl<'a> ThreadBlock<'a> {
             grid,
             block,
             shared_bytes,
+            cluster,
         } = launch.config;
         let memory = launch.info.memory;
         // The dynamic part follows the static part at the next multiple of 16.
@@ -61,6 +64,7 @@ impl<'a> ThreadBlock<'a> {
         let mut this = ThreadBlock {
             launch,
             index: 0,
+            done: false,
             context: BlockContext {
                 params: launch.params,
                 globals: kernel.globals.as_ptr(),
@@ -88,6 +92,11 @@ impl<'a> ThreadBlock<'a> {
                 total_shared: u32::try_from(shared_size).unwrap_or(u32::MAX),
                 grid_id: launch.grid_id,
                 fault: FaultRecord::default(),
+                cluster_shared: std::ptr::null(),
+                cluster_dim: cluster,
+                cluster_block: [0; 3],
+                cluster_blocks: 0,
+                cluster_rank: 0,
                 scalar: kernel.code.scalar as usize,
                 launch: (&raw const launch.info).cast(),
             },
@@ -126,10 +135,26 @@ impl<'a> ThreadBlock<'a> {
         self.arrays = Some(arrays);
     }
 
-    /// Resets this block to the start of block `index` of the grid.
-    pub(super) fn start(&mut self, index: u64, worker: u32) {
-        self.index = index;
-        self.context.block = self.launch.position(index);
+    /// The address of its shared memory.
+    pub(super) fn shared(&self) -> u64 {
+        self.context.shared
+    }
+
+    /// Makes it the block of this rank in a cluster, whose blocks have their shared memory
+    /// at the addresses `shared`. These must live as long as this block runs.
+    pub(super) fn join(&mut self, rank: u32, shared: &[u64]) {
+        self.context.cluster_shared = shared.as_ptr();
+        self.context.cluster_blocks = shared.len() as u32;
+        self.context.cluster_rank = rank;
+        self.context.cluster_block = self.launch.config.position_in_cluster(rank);
+    }
+
+    /// Resets this block to the start of its block in cluster `cluster` of the grid.
+    pub(super) fn start(&mut self, cluster: u64, worker: u32) {
+        let rank = self.context.cluster_rank;
+        self.context.block = self.launch.config.position(cluster, rank);
+        self.index = self.launch.config.index(self.context.block);
+        self.done = false;
         self.context.worker = worker;
         self.context.fault = FaultRecord::default();
         if let Some(arrays) = &mut self.arrays {
@@ -142,8 +167,45 @@ impl<'a> ThreadBlock<'a> {
         self.index
     }
 
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Whether it has arrived at the cluster's barrier.
+    pub(super) fn has_arrived(&self) -> bool {
+        let arrays = self.arrays.as_ref();
+        self.done || arrays.is_some_and(|arrays| arrays.schedule.has_arrived())
+    }
+
+    /// Completes the phase of the cluster's barrier.
+    pub(super) fn release_cluster_barrier(&mut self) {
+        if let Some(arrays) = &mut self.arrays
+            && !self.done
+        {
+            arrays.schedule.release_cluster_barrier();
+        }
+    }
+
+    /// Records that its threads wait for each other or for those of other blocks.
+    pub(super) fn deadlock(&mut self) {
+        let context = &raw mut self.context;
+        if let Some(arrays) = &mut self.arrays {
+            arrays.schedule.deadlock(&self.launch.kernel.code, context);
+        }
+    }
+
+    pub(super) fn has_fault(&self) -> bool {
+        self.context.fault.kind != 0
+    }
+
     /// Runs the block until it is done or waits for other blocks.
     pub(super) fn run(&mut self, worker: u32) -> Outcome {
+        let outcome = self.run_threads(worker);
+        self.done = outcome == Outcome::Done;
+        outcome
+    }
+
+    fn run_threads(&mut self, worker: u32) -> Outcome {
         self.context.worker = worker;
         let code = &self.launch.kernel.code;
         let context = &raw mut self.context;

@@ -23,7 +23,8 @@ pub(super) fn mask_operand(kind: SyncKind) -> Option<usize> {
         VoteAll | VoteAny | VoteUni | VoteBallot | MatchAny | MatchAll => 1,
         ReduxAdd | ReduxMinU32 | ReduxMaxU32 | ReduxMinS32 | ReduxMaxS32 | ReduxAnd | ReduxOr
         | ReduxXor | ReduxMinF32 | ReduxMaxF32 => 1,
-        Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr | ActiveMask | Yield => {
+        Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr | ActiveMask | Yield
+        | Matrix | ClusterArrive | ClusterWait => {
             return None;
         }
     })
@@ -88,7 +89,8 @@ pub(super) fn resolve(kind: SyncKind, group: LaneMask, requests: &mut [Request])
                 requests[lane as usize].results = [u64::from(leader), u64::from(lane == leader)];
             }
         }
-        WarpBarrier | Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr | Yield => {}
+        WarpBarrier | Barrier | BarrierArrive | BarrierPopc | BarrierAnd | BarrierOr | Yield
+        | Matrix | ClusterArrive | ClusterWait => {}
     }
 }
 

@@ -107,6 +107,33 @@ fn is_accessible(context: &BlockContext, address: u64, size: u64) -> bool {
         .is_ok()
 }
 
+/// The host address of an access in shared memory or at a generic address; `None` after
+/// recording a fault. `encoded` is an [`Access`].
+///
+/// # Safety
+/// The context is that of a block that is running, and no other reference to it is in use.
+pub(crate) unsafe fn host_address(
+    context: *mut BlockContext,
+    thread: u32,
+    address: u64,
+    encoded: u32,
+    line: u32,
+) -> Option<*mut u8> {
+    // SAFETY: the caller's contract.
+    let block = unsafe { self::context(context) };
+    let size = u64::from(Access(encoded).size());
+    let host = match encoded & Access::SHARED {
+        0 => address,
+        _ => block.shared.wrapping_add(address),
+    };
+    if passes_inline_check(block, address, size, encoded) {
+        return Some(host as *mut u8);
+    }
+    // SAFETY: the caller's contract.
+    let valid = unsafe { check_slow(context, thread, address, encoded, line) } == 0;
+    valid.then_some(host as *mut u8)
+}
+
 /// Whether the access is a read of parameters at a generic address (`cvta.param`).
 fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
     let bytes = launch(context).param_bytes;

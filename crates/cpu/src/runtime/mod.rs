@@ -5,8 +5,14 @@
 //! at `BlockContext::helpers`, at index `Helper::x as usize`, and calls it with the C calling
 //! convention and the types of [`Helper::signature`].
 
+mod cluster;
 mod device;
+mod mbarrier;
 pub(crate) mod texture;
+
+pub(crate) use cluster::OFFSET_BITS;
+pub(crate) use device::host_address;
+pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
 
 use crate::abi::BlockContext;
 use crate::math::{approximate, convert, half, integer, round, video};
@@ -247,6 +253,20 @@ helpers! {
     device::malloc(context: *mut BlockContext, bytes: u64) -> u64;
     /// `free(address)`: 0, or 1 with the fault recorded.
     device::free(context: *mut BlockContext, thread: u32, line: u32, address: u64) -> u32;
+
+    /// `mbarrier` ([`mbarrier::BarrierOperation`]): the state before it, or whether a phase is
+    /// complete. It may record a fault.
+    mbarrier::mbarrier(context: *mut BlockContext, thread: u32, encoded: u64, address: u64, operand: u64) -> u64;
+    /// `cp.async.bulk`. Returns 0, or 1 after recording a fault.
+    mbarrier::copy_bulk(context: *mut BlockContext, thread: u32, spaces: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
+    /// The generic address of one in `.shared::cluster`.
+    cluster::cluster_to_generic(context: *mut BlockContext, address: u64) -> u64;
+    /// The address in `.shared::cluster` of a generic one.
+    cluster::generic_to_cluster(context: *mut BlockContext, generic: u64) -> u64;
+    /// `mapa` of a generic address.
+    cluster::map_generic(context: *mut BlockContext, generic: u64, rank: u32) -> u64;
+    /// `getctarank` of a generic address.
+    cluster::rank_of(context: *mut BlockContext, generic: u64) -> u32;
 
     /// Texture and surface instructions. `access` points to operands and results. Returns 0,
     /// or 1 after recording a fault.

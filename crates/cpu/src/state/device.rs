@@ -41,6 +41,8 @@ fn capability(target: &str) -> Option<(c_int, c_int)> {
 /// Bytes of shared memory of a block: by default, and after `cuFuncSetAttribute`.
 pub(crate) const MAX_SHARED: u32 = 48 << 10;
 pub(crate) const MAX_SHARED_OPTIN: u32 = 227 << 10;
+// Addresses in the shared memory of a cluster have room for it.
+const _: () = assert!(MAX_SHARED_OPTIN < 1 << crate::runtime::OFFSET_BITS);
 /// Threads and blocks of a multiprocessor, as reported.
 pub(crate) const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
 pub(crate) const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
@@ -253,10 +255,11 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         102 | 103 => 1, // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
         106 => BLOCKS_PER_MULTIPROCESSOR,
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
+        120 => 1,    // CLUSTER_LAUNCH
         126 => 1,    // MEM_SYNC_DOMAIN_COUNT
         21..=29 | 42..=46 | 52..=74 | 77 => array_limit(number)?,
         115 | 144 => 1, // MEMORY_POOLS_SUPPORTED, HOST_MEMORY_POOLS_SUPPORTED
-        // Attributes of features that the device lacks: IPC, clusters …
+        // Attributes of features that the device lacks: IPC …
         17
         | 20
         | 32
@@ -274,7 +277,8 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         | 105
         | 107..=110
         | 112..=114
-        | 116..=121
+        | 116..=119
+        | 121
         | 124
         | 125
         | 127..=143

@@ -32,7 +32,12 @@ pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c
         6 => major * 10 + minor,                   // BINARY_VERSION
         MAX_DYNAMIC_SHARED => function.shared_limit().cast_signed(),
         SHARED_CARVEOUT => -1, // no preference
-        7 | 10..=15 => 0,      // CACHE_MODE_CA, and attributes of clusters
+        // REQUIRED_CLUSTER_WIDTH, …HEIGHT, …DEPTH
+        11..=13 => image
+            .required_cluster
+            .map_or(0, |cluster| cluster[number as usize - 11])
+            .cast_signed(),
+        7 | 10 | 14 | 15 => 0, // CACHE_MODE_CA, and other attributes of clusters
         _ => return None,
     })
 }

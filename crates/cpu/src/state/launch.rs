@@ -13,7 +13,7 @@ use super::status::{Failure, Result, Status};
 use super::stream;
 use super::user_pointer::UserPointer;
 use crate::abi::FaultKind;
-use crate::run::{Fault, Grid, LaunchConfig, ParamBlock};
+use crate::run::{Fault, Grid, LaunchConfig, MAX_CLUSTER, ParamBlock};
 use api::CUDA_KERNEL_NODE_PARAMS_v2;
 
 /// `CU_LAUNCH_PARAM_…`: the keys of the list `extra`.
@@ -106,6 +106,28 @@ fn buffered(kernel: &str, size: usize, extra: UserPointer<*mut c_void>) -> Resul
     Ok(ParamBlock::new(buffer.bytes(size)?, size))
 }
 
+/// The blocks of a cluster: what the launch says, or else what the kernel requires.
+fn cluster(function: &CompiledFunction, config: &LaunchConfig) -> Result<[u32; 3]> {
+    let image = function.image();
+    let cluster = match image.required_cluster {
+        None => config.cluster,
+        Some(required) if [[1; 3], required].contains(&config.cluster) => required,
+        Some(required) => {
+            return Err(Status::INVALID_CLUSTER_SIZE.because(format!(
+                "kernel {} requires clusters of {required:?} blocks (.reqnctapercluster)",
+                image.name
+            )));
+        }
+    };
+    let blocks = LaunchConfig { cluster, ..*config }.cluster_blocks();
+    if blocks > MAX_CLUSTER {
+        return Err(Status::INVALID_CLUSTER_SIZE.because(format!(
+            "a cluster of {cluster:?} blocks: at most {MAX_CLUSTER} are possible"
+        )));
+    }
+    Ok(cluster)
+}
+
 /// Queues a launch of a function, or of a library's kernel, in a stream.
 pub(crate) fn launch(
     handle: usize,
@@ -128,6 +150,7 @@ pub(crate) fn launch(
             grid,
             block,
             shared_bytes,
+            ..
         } = config;
         let params = Params::Kernel(CUDA_KERNEL_NODE_PARAMS_v2 {
             func: handle::pointer(handle),
@@ -164,6 +187,8 @@ pub(crate) fn prepare(
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result<impl Fn(&Arc<Context>) + Send + Sync + use<>> {
+    let cluster = cluster(function, &config)?;
+    let config = LaunchConfig { cluster, ..config };
     let grid = Grid::new(config).map_err(|why| Status::INVALID_VALUE.because(why))?;
     check(function, &grid)?;
     let params = arguments(function, params, extra)?;

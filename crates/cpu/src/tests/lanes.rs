@@ -60,6 +60,7 @@ fn run(
         grid: [grid, 1, 1],
         block,
         shared_bytes: 0,
+        cluster: [1; 3],
     };
     engine
         .launch(&module, 0, config, &params)

@@ -61,6 +61,7 @@ impl Bench {
             grid: [grid, 1, 1],
             block: [block, 1, 1],
             shared_bytes: 0,
+            cluster: [1; 3],
         };
         self.engine
             .launch(&self.module, 0, config, &self.out.to_le_bytes())?;

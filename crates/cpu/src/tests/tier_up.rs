@@ -44,6 +44,7 @@ fn a_hot_kernel_is_compiled_again_and_computes_the_same() {
         grid: [1; 3],
         block: [64, 1, 1],
         shared_bytes: 0,
+        cluster: [1; 3],
     };
     let launch = || {
         // SAFETY: 256 bytes of the allocation made above, which no kernel writes now.

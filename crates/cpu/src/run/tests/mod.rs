@@ -23,6 +23,7 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
             stateless: points.is_empty(),
             points,
             lines: Lines::default(),
+            matrices: &[],
         },
         shared_bytes: 4096,
         local_bytes: 0,
@@ -39,6 +40,8 @@ fn points<const N: usize>(kinds: [SyncKind; N]) -> [SyncPoint; N] {
             kind,
             line,
             barrier: None,
+            matrix: None,
+            then: None,
         }
     })
 }
@@ -48,6 +51,7 @@ fn config(grid: u32, block: u32) -> LaunchConfig {
         grid: [grid, 1, 1],
         block: [block, 1, 1],
         shared_bytes: 0,
+        cluster: [1; 3],
     }
 }
 
@@ -189,6 +193,7 @@ fn blocks_know_their_place_in_the_grid() {
         grid: [3, 4, 5],
         block: [1, 1, 1],
         shared_bytes: 0,
+        cluster: [1; 3],
     };
     let words = launch(&engine(2), &kernel(write_position, &[]), config, 60).unwrap();
     assert_eq!(words[0], 1);

@@ -1,0 +1,221 @@
+//! Barriers in shared memory, bulk copies, and the addresses of a cluster.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+
+use super::emitter::{EmitResult, Emitter};
+use crate::abi::offset;
+use crate::program::{Arg, Base, Instruction, Storage};
+use crate::runtime::{AddressSpace, BarrierOperation, Helper};
+use ptx::names::{Modifier as M, Opcode as O};
+
+impl Emitter<'_, '_> {
+    /// The value of address operand `n`, in the state space that its instruction names.
+    fn address_value(&mut self, i: &Instruction, n: usize) -> EmitResult<(Base, Value)> {
+        let (base, offset) = self.address(i, n)?;
+        let value = match base {
+            Base::Reg(reg) => {
+                let value = self.register(reg);
+                let value = self.coerce(value, types::I64);
+                self.add_offset(value, offset)
+            }
+            Base::Storage(storage) => self.storage_address(storage, offset),
+            Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
+        };
+        Ok((base, value))
+    }
+
+    /// The generic address of an operand in `.shared::cluster`.
+    pub fn cluster_address(&mut self, address: Value) -> Value {
+        let context = self.fixed.context;
+        self.call(Helper::cluster_to_generic, &[context, address])
+    }
+
+    /// `mapa`, `getctarank`
+    pub fn map_address(&mut self, i: &Instruction) -> EmitResult<()> {
+        let shared = i.modifiers.has(M::SharedCluster);
+        let mut address = self.operand(i, 1, types::I64)?;
+        if shared || matches!(self.arg(i, 1)?, Arg::Symbol(..)) {
+            address = self.cluster_address(address);
+        } else if self.native(i, 0)? != types::I64 {
+            return self.unsupported(i, "generic addresses of 32 bits");
+        }
+        let context = self.fixed.context;
+        if i.opcode == O::Getctarank {
+            let rank = self.call(Helper::rank_of, &[context, address]);
+            return self.result(i, rank);
+        }
+        let rank = self.operand(i, 2, types::I32)?;
+        let mut mapped = self.call(Helper::map_generic, &[context, address, rank]);
+        if shared {
+            mapped = self.call(Helper::generic_to_cluster, &[context, mapped]);
+        }
+        self.result(i, mapped)
+    }
+
+    /// Ends the thread if a helper has recorded a fault.
+    fn fail_after_fault(&mut self) {
+        let context = self.fixed.context;
+        let flags = MemFlagsData::trusted();
+        let kind = self
+            .b
+            .ins()
+            .load(types::I32, flags, context, offset::FAULT_KIND);
+        let (ok, fail) = (self.b.create_block(), self.fail);
+        self.b.ins().brif(kind, fail, &[], ok, &[]);
+        self.b.switch_to_block(ok);
+    }
+
+    /// The first operand that is an address.
+    fn first_address(&self, i: &Instruction) -> usize {
+        let args = self.program.list(i.args).iter();
+        let mut addresses = args.enumerate().skip(1);
+        let found = addresses.find(|(_, arg)| matches!(arg, Arg::Address(..) | Arg::Symbol(..)));
+        match self.program.list(i.args).first() {
+            Some(Arg::Address(..) | Arg::Symbol(..)) => 0,
+            _ => found.map_or(1, |(n, _)| n),
+        }
+    }
+
+    fn call_mbarrier(
+        &mut self,
+        operation: BarrierOperation,
+        space: AddressSpace,
+        address: Value,
+        operand: Value,
+    ) -> Value {
+        let context = self.fixed.context;
+        let thread = self.thread_index();
+        let encoded = u64::from(self.line) << 32 | (space as u64) << 8 | operation as u64;
+        let encoded = self.int(types::I64, encoded);
+        let args = [context, thread, encoded, address, operand];
+        let result = self.call(Helper::mbarrier, &args);
+        self.fail_after_fault();
+        result
+    }
+
+    /// `mbarrier`, and `cp.async.mbarrier.arrive`.
+    pub fn mbarrier(&mut self, i: &Instruction) -> EmitResult<()> {
+        use BarrierOperation::*;
+        let m = &i.modifiers;
+        // The next layout, and barriers of several blocks at once.
+        let newer = ["layout::v1", "phase_type::conditional"];
+        if m.as_slice()
+            .iter()
+            .any(|word| newer.contains(&word.text()) || word.text().starts_with("multicast"))
+        {
+            return self.unsupported(i, "unsupported form of a barrier");
+        }
+        if m.has(M::PendingCount) {
+            let state = self.operand(i, 1, types::I64)?;
+            let mask = self.int(types::I64, (1 << 20) - 1);
+            let count = self.b.ins().band(state, mask);
+            return self.result(i, count);
+        }
+        let at = self.first_address(i);
+        let (base, address) = self.address_value(i, at)?;
+        let space = match m.first_of(&[M::Shared, M::SharedCta, M::SharedCluster]) {
+            _ if matches!(
+                base,
+                Base::Storage(Storage::Shared(_) | Storage::DynamicShared)
+            ) =>
+            {
+                AddressSpace::Shared
+            }
+            Some(M::SharedCluster) => AddressSpace::Cluster,
+            Some(_) => AddressSpace::Shared,
+            None => AddressSpace::Generic,
+        };
+        let drop = m.has(M::ArriveDrop);
+        let expects = m.has(M::ExpectTx);
+        let parity = m.has(M::Parity);
+        let (operation, wide) = match () {
+            () if i.opcode == O::Cp => (Arrive, false),
+            () if m.has(M::Init) => (Init, false),
+            () if m.has(M::Inval) => (Inval, false),
+            () if drop && expects => (ArriveDropExpectTx, false),
+            () if drop => (ArriveDrop, false),
+            () if m.has(M::Arrive) && expects => (ArriveExpectTx, false),
+            () if m.has(M::Arrive) => (Arrive, false),
+            () if expects => (ExpectTx, false),
+            () if m.has(M::CompleteTx) => (CompleteTx, false),
+            () if m.first_of(&[M::TestWait, M::TryWait]).is_some() && parity => (TestParity, false),
+            () if m.first_of(&[M::TestWait, M::TryWait]).is_some() => (TestState, true),
+            () => return self.unsupported(i, "unsupported operation on a barrier"),
+        };
+        if i.opcode == O::Cp && !m.has(M::Noinc) {
+            // It adds a pending arrival and arrives, as the copies before it are complete.
+            return Ok(());
+        }
+        let ty = if wide { types::I64 } else { types::I32 };
+        let operand = match self.arg(i, at + 1) {
+            Ok(_) if operation != Inval => self.operand(i, at + 1, ty)?,
+            _ => self.int(ty, u64::from(operation != Inval)),
+        };
+        let operand = self.coerce(operand, types::I64);
+        let result = self.call_mbarrier(operation, space, address, operand);
+        if at == 0 {
+            return Ok(());
+        }
+        match operation {
+            TestState | TestParity => {
+                let complete = self.icmp_imm(IntCC::NotEqual, result, 0);
+                self.result(i, complete)
+            }
+            _ => self.result(i, result),
+        }
+    }
+
+    /// `cp.async.bulk` between global and shared memory. It copies at once, so that waits
+    /// for groups do nothing.
+    pub fn copy_bulk(&mut self, i: &Instruction) -> EmitResult<()> {
+        let m = &i.modifiers;
+        if m.first_of(&[M::CommitGroup, M::WaitGroup, M::Prefetch])
+            .is_some()
+        {
+            return Ok(());
+        }
+        let unknown = ["cp_mask", "ignore_oob", "tensor"];
+        let refused = |word: &M| {
+            let word = word.text();
+            unknown.contains(&word) || word.starts_with("multicast") || word.contains("report")
+        };
+        if m.as_slice().iter().any(refused) {
+            return self.unsupported(i, "unsupported bulk copy");
+        }
+        // The spaces of the destination and of the source come in this order.
+        let mut spaces = m.as_slice().iter().filter_map(|word| match word {
+            M::Global => Some(AddressSpace::Generic),
+            M::Shared | M::SharedCta => Some(AddressSpace::Shared),
+            M::SharedCluster => Some(AddressSpace::Cluster),
+            _ => None,
+        });
+        let (Some(to_space), Some(from_space)) = (spaces.next(), spaces.next()) else {
+            return self.unsupported(i, "a bulk copy between other state spaces");
+        };
+        let (_, to) = self.address_value(i, 0)?;
+        let (_, from) = self.address_value(i, 1)?;
+        let bytes = self.operand(i, 2, types::I32)?;
+        let bytes = self.coerce(bytes, types::I64);
+        let counted = m.has(M::MbarrierCompleteTxBytes);
+        // The barrier is where the data go to.
+        let (barrier_space, barrier) = match counted {
+            true => (to_space, self.address_value(i, 3)?.1),
+            false => (AddressSpace::Generic, self.int(types::I64, 0)),
+        };
+        let encoded = to_space as u64
+            | (from_space as u64) << 8
+            | (barrier_space as u64) << 16
+            | u64::from(counted) << 24
+            | u64::from(self.line) << 32;
+        let encoded = self.int(types::I64, encoded);
+        let context = self.fixed.context;
+        let thread = self.thread_index();
+        let args = [context, thread, encoded, to, from, bytes, barrier];
+        let failed = self.call(Helper::copy_bulk, &args);
+        let (ok, fail) = (self.b.create_block(), self.fail);
+        self.b.ins().brif(failed, fail, &[], ok, &[]);
+        self.b.switch_to_block(ok);
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! Operations on matrices: their description by slots, and the operands in requests.
+
+use cranelift_codegen::ir::{Value, types};
+
+use super::emitter::{EmitResult, Emitter};
+use crate::math::rounding::Rounding;
+use crate::matrix::{Code, Element, NO_SLOT, Operation, operands};
+use crate::program::{Arg, Base, Instruction, LoweringError, Program, Reg, Storage};
+use ptx::names::{Modifier as M, Opcode as O};
+
+/// The fragments of an instruction in the order of its operands.
+fn fragments<'p>(program: &'p Program<'_>, i: &'p Instruction) -> impl Iterator<Item = &'p [Arg]> {
+    let args = program.list(i.args).iter().enumerate();
+    let args = args.filter(|(n, _)| i.is_fragment(*n));
+    args.map(|(_, arg)| match arg {
+        Arg::List(list) => program.list(*list),
+        single => std::slice::from_ref(single),
+    })
+}
+
+/// The registers that the operation reads.
+pub(super) fn sources(program: &Program<'_>, i: &Instruction) -> Vec<Reg> {
+    let results = usize::from(program.has_destination(i));
+    let mut registers = Vec::new();
+    for arg in fragments(program, i).skip(results).flatten() {
+        program.registers_of(*arg, &mut |reg| registers.push(reg));
+    }
+    registers
+}
+
+/// Whether threads store operands in their requests.
+pub(super) fn has_request(program: &Program<'_>, i: &Instruction) -> bool {
+    (0..program.list(i.args).len()).any(|n| !i.is_fragment(n))
+}
+
+/// The operation whose registers have these slots.
+pub(super) fn operation(
+    program: &Program<'_>,
+    i: &Instruction,
+    slots: &[Option<u32>],
+) -> EmitResult<Operation> {
+    let unsupported = |reason: &str| LoweringError::unsupported(i.span, reason);
+    let mut operation =
+        describe(program, i).ok_or_else(|| unsupported("unsupported form of matrices"))?;
+    let operands =
+        operands(&operation).ok_or_else(|| unsupported("unsupported shape or type of matrices"))?;
+    let mut expected = operands.counts.into_iter().filter(|(count, _)| *count > 0);
+    let results = usize::from(program.has_destination(i));
+    for (n, fragment) in fragments(program, i).enumerate() {
+        let (count, wide) = expected.next().unwrap_or_default();
+        if fragment.len() != count {
+            return Err(unsupported("an unexpected number of registers"));
+        }
+        for arg in fragment {
+            let slot = match *arg {
+                Arg::Sink if n < results => NO_SLOT,
+                Arg::Reg(reg) => {
+                    let bytes = if wide { 8 } else { 4 };
+                    if program.registers[reg.index()].bytes() != bytes {
+                        return Err(unsupported("registers of another width"));
+                    }
+                    match slots[reg.index()] {
+                        Some(slot) => slot,
+                        None if n < results => NO_SLOT,
+                        None => return Err(unsupported("an operand that is not stored")),
+                    }
+                }
+                _ => return Err(unsupported("unsupported kind of operand")),
+            };
+            operation.slots.push(slot);
+        }
+    }
+    match expected.next() {
+        None => Ok(operation),
+        Some(_) => Err(unsupported("an operand is missing")),
+    }
+}
+
+/// The operation without its slots; `None` if a word of it is unknown.
+fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
+    let m = &i.modifiers;
+    let words = || m.as_slice().iter().map(|word| word.text());
+    let code = match i.opcode {
+        O::Mma => Code::Mma,
+        O::Ldmatrix => Code::LoadMatrix,
+        O::Stmatrix => Code::StoreMatrix,
+        O::Movmatrix => Code::MoveMatrix,
+        O::Wmma if m.has(M::Mma) => Code::WmmaMma,
+        O::Wmma => match words().take(2).collect::<Vec<_>>()[..] {
+            ["load", "a"] => Code::LoadA,
+            ["load", "b"] => Code::LoadB,
+            ["load", "c"] => Code::LoadC,
+            ["store", "d"] => Code::StoreD,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let mut shape = words().find_map(shape)?;
+    let elements: Vec<Element> = words().filter_map(Element::from_text).collect();
+    let elements = match (code, &elements[..]) {
+        (Code::Mma | Code::WmmaMma, &[d, a, b, c]) => [d, a, b, c],
+        // Halves go without saying.
+        (Code::WmmaMma, &[d, c]) => [d, Element::F16, Element::F16, c],
+        (Code::Mma | Code::WmmaMma, _) => return None,
+        (_, &[element]) => [element; 4],
+        _ => return None,
+    };
+    if matches!(
+        code,
+        Code::LoadMatrix | Code::StoreMatrix | Code::MoveMatrix
+    ) {
+        shape[2] = match m.first_of(&[M::X1, M::X2, M::X4]) {
+            Some(M::X4) => 4,
+            Some(M::X2) => 2,
+            _ => 1,
+        };
+    }
+    let rounding = match m.first_of(&[M::Rz, M::Rm, M::Rp]) {
+        Some(M::Rz) => Rounding::Zero,
+        Some(M::Rm) => Rounding::Down,
+        Some(M::Rp) => Rounding::Up,
+        _ => Rounding::Nearest,
+    };
+    let mut columns = words().filter(|word| matches!(*word, "row" | "col"));
+    let [first, second] = [0; 2].map(|_: u32| columns.next() == Some("col"));
+    let flag = |bit: u32, set: bool| if set { bit } else { 0 };
+    let address = program.list(i.args).iter().find_map(|arg| match arg {
+        Arg::Address(Base::Storage(storage), _) => Some(*storage),
+        _ => None,
+    });
+    let shared = m.first_of(&[M::Shared, M::SharedCta]).is_some()
+        || matches!(address, Some(Storage::Shared(_) | Storage::DynamicShared));
+    Some(Operation {
+        code,
+        shape,
+        elements,
+        flags: flag(Operation::TRANSPOSED, m.has(M::Trans))
+            | flag(Operation::SHARED, shared)
+            | flag(Operation::SATURATES, m.has(M::Satfinite))
+            | flag(Operation::XOR, m.has(M::Xor))
+            | flag(Operation::A_COLUMNS, first)
+            | flag(Operation::B_COLUMNS, second)
+            | (rounding as u32) << Operation::ROUNDING,
+        slots: Vec::new(),
+    })
+}
+
+/// `m16n8k16`, or `m8n8`.
+fn shape(word: &str) -> Option<[u32; 3]> {
+    let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
+    let (n, k) = rest.split_once('k').unwrap_or((rest, "1"));
+    Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+}
+
+impl Emitter<'_, '_> {
+    /// The operands in the request: the address of a transfer, and the elements from a row
+    /// or column to the next.
+    pub fn matrix_request(&mut self, i: &Instruction) -> EmitResult<Vec<Value>> {
+        let mut values = Vec::new();
+        for n in 0..self.arg_count(i) {
+            if i.is_fragment(n) {
+                continue;
+            }
+            if !values.is_empty() {
+                values.push(self.operand(i, n, types::I32)?);
+                continue;
+            }
+            let (base, offset) = self.address(i, n)?;
+            values.push(match base {
+                Base::Reg(reg) => {
+                    let value = self.register(reg);
+                    let value = self.coerce(value, types::I64);
+                    self.add_offset(value, offset)
+                }
+                Base::Storage(storage) => self.storage_address(storage, offset),
+                Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
+            });
+        }
+        // Without a distance, rows and columns lie behind each other.
+        if values.len() == 1
+            && let Some(operation) = describe(self.program, i)
+        {
+            let [m, n, k] = operation.shape;
+            let columns = operation.flags & Operation::A_COLUMNS != 0;
+            let (rows, row) = match operation.code {
+                Code::LoadA => (m, k),
+                Code::LoadB => (k, n),
+                _ => (m, n),
+            };
+            let distance = if columns { rows } else { row };
+            values.push(self.int(types::I32, distance.into()));
+        }
+        Ok(values)
+    }
+}

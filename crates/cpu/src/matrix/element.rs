@@ -1,0 +1,219 @@
+//! The elements of matrices.
+
+use std::sync::LazyLock;
+
+use crate::math::convert::{e4m3_to_f16, e5m2_to_f16, f16_to_f32, f32_to_f16};
+use crate::math::rounding::Rounding;
+
+/// The type of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[allow(missing_docs, reason = "the names are those of PTX")]
+pub enum Element {
+    F16 = 0,
+    Bf16 = 1,
+    Tf32 = 2,
+    F32 = 3,
+    F64 = 4,
+    E4m3 = 5,
+    E5m2 = 6,
+    S8 = 7,
+    U8 = 8,
+    S4 = 9,
+    U4 = 10,
+    B1 = 11,
+    S32 = 12,
+    B16 = 13,
+}
+
+const ALL: [(Element, &str, u32); 14] = [
+    (Element::F16, "f16", 16),
+    (Element::Bf16, "bf16", 16),
+    (Element::Tf32, "tf32", 32),
+    (Element::F32, "f32", 32),
+    (Element::F64, "f64", 64),
+    (Element::E4m3, "e4m3", 8),
+    (Element::E5m2, "e5m2", 8),
+    (Element::S8, "s8", 8),
+    (Element::U8, "u8", 8),
+    (Element::S4, "s4", 4),
+    (Element::U4, "u4", 4),
+    (Element::B1, "b1", 1),
+    (Element::S32, "s32", 32),
+    (Element::B16, "b16", 16),
+];
+
+impl Element {
+    /// The element with this number.
+    pub fn from_number(number: u32) -> Option<Element> {
+        ALL.get(number as usize).map(|row| row.0)
+    }
+
+    /// The element with a name of PTX, `f16`.
+    pub fn from_text(text: &str) -> Option<Element> {
+        ALL.iter().find(|row| row.1 == text).map(|row| row.0)
+    }
+
+    /// Its width.
+    pub fn bits(self) -> u32 {
+        ALL[self as usize].2
+    }
+}
+
+/// How the floats of a fragment are read.
+pub(super) trait Float {
+    /// Elements of a register.
+    const IN_REGISTER: usize;
+    /// The product of any two is an `f32`, so that it makes no difference whether the
+    /// addition behind it is fused.
+    const EXACT_PRODUCTS: bool;
+
+    /// The elements of a register, those of lane 0 first.
+    fn read(register: &[u32; 32], out: &mut [f32; 128]);
+}
+
+pub(super) struct F16;
+pub(super) struct Bf16;
+pub(super) struct Tf32;
+pub(super) struct E4m3;
+pub(super) struct E5m2;
+
+#[inline(always)]
+fn halves(register: &[u32; 32]) -> [u16; 64] {
+    let mut halves = [0; 64];
+    for (pair, word) in halves.as_chunks_mut::<2>().0.iter_mut().zip(register) {
+        pair[0] = *word as u16;
+        pair[1] = (*word >> 16) as u16;
+    }
+    halves
+}
+
+/// The value of an `f16`, without branches.
+#[inline(always)]
+pub(super) fn of_f16(bits: u16) -> f32 {
+    let bits = u32::from(bits);
+    // The exponents differ by 112. The product is exact, also of subnormal numbers.
+    let finite = f32::from_bits((bits & 0x7FFF) << 13) * f32::from_bits((127 + 112) << 23);
+    let special = if bits & 0x7C00 == 0x7C00 {
+        0x7F80_0000
+    } else {
+        0
+    };
+    f32::from_bits(finite.to_bits() | special | (bits & 0x8000) << 16)
+}
+
+impl Float for F16 {
+    const IN_REGISTER: usize = 2;
+    const EXACT_PRODUCTS: bool = true;
+
+    #[inline(always)]
+    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+        for (out, half) in out.iter_mut().zip(halves(register)) {
+            *out = of_f16(half);
+        }
+    }
+}
+
+impl Float for Bf16 {
+    const IN_REGISTER: usize = 2;
+    // The exponent of a product may be out of range.
+    const EXACT_PRODUCTS: bool = false;
+
+    #[inline(always)]
+    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+        for (out, half) in out.iter_mut().zip(halves(register)) {
+            *out = f32::from_bits(u32::from(half) << 16);
+        }
+    }
+}
+
+impl Float for Tf32 {
+    const IN_REGISTER: usize = 1;
+    const EXACT_PRODUCTS: bool = false;
+
+    #[inline(always)]
+    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+        for (out, word) in out.iter_mut().zip(register) {
+            // The lower bits of the register do not count.
+            *out = f32::from_bits(word & !0x1FFF);
+        }
+    }
+}
+
+/// The values of all 256 numbers of 8 bits.
+fn eighths(to_f16: extern "C" fn(u32) -> u32) -> [f32; 256] {
+    let mut values = [0.0; 256];
+    for (value, bits) in values.iter_mut().zip(0..) {
+        *value = f16_to_f32(to_f16(bits));
+    }
+    values
+}
+
+fn look_up(values: &[f32; 256], register: &[u32; 32], out: &mut [f32; 128]) {
+    for (out, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(register) {
+        *out = word.to_le_bytes().map(|byte| values[usize::from(byte)]);
+    }
+}
+
+impl Float for E4m3 {
+    const IN_REGISTER: usize = 4;
+    const EXACT_PRODUCTS: bool = true;
+
+    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+        static VALUES: LazyLock<[f32; 256]> = LazyLock::new(|| eighths(e4m3_to_f16));
+        look_up(&VALUES, register, out);
+    }
+}
+
+impl Float for E5m2 {
+    const IN_REGISTER: usize = 4;
+    const EXACT_PRODUCTS: bool = true;
+
+    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+        static VALUES: LazyLock<[f32; 256]> = LazyLock::new(|| eighths(e5m2_to_f16));
+        look_up(&VALUES, register, out);
+    }
+}
+
+/// The bits of a result. There is one NaN.
+#[inline(always)]
+pub(super) fn single(value: f32) -> u32 {
+    if value.is_nan() {
+        0x7FFF_FFFF
+    } else {
+        value.to_bits()
+    }
+}
+
+/// The same for an `f16`.
+pub(super) fn half(value: f32) -> u32 {
+    if value.is_nan() {
+        0x7FFF
+    } else {
+        f32_to_f16(value, Rounding::Nearest as u32) & 0xFFFF
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_half_is_read_as_the_conversion_reads_it() {
+        for bits in 0..=u16::MAX {
+            let (found, expected) = (of_f16(bits), f16_to_f32(bits.into()));
+            let same = found.to_bits() == expected.to_bits();
+            assert!(same || found.is_nan() && expected.is_nan(), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn elements_are_their_numbers() {
+        for (number, (element, text, _)) in (0..).zip(ALL) {
+            assert_eq!(element as u32, number);
+            assert_eq!(Element::from_number(number), Some(element));
+            assert_eq!(Element::from_text(text), Some(element));
+        }
+        assert_eq!(Element::from_number(ALL.len() as u32), None);
+    }
+}

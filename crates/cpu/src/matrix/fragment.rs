@@ -1,0 +1,264 @@
+//! The table of fragments: the registers of each operand, and which element of a matrix is
+//! in which register of which lane.
+//!
+//! All `mma` but that of quad pairs ([`super::quad_pair`]) have one scheme. A lane is in
+//! group `lane / 4` and has place `lane % 4` there. A register with `e` elements holds, over
+//! the 32 lanes, a block of 8 lines of `4 * e` elements: line `group`, elements
+//! `place * e` and on. So the bytes of a register, lane after lane, are a block line by line.
+//! The lines are rows of A and columns of B.
+//!
+//! - A of 16 rows: registers 0, 2, … are blocks of rows 0 to 7, side by side along `k`;
+//!   1, 3, … those of rows 8 to 15. Of 8 rows: all side by side.
+//! - B: all side by side.
+//! - C and D: a lane holds elements `2 * place` and `2 * place + 1` of its row, and for 16
+//!   rows those of row `group + 8` as well.
+
+use super::element::Element;
+use super::operation::{Code, Operands, Operation};
+
+/// The registers of each operand that is a fragment. `None` for a form that does not exist.
+pub fn operands(operation: &Operation) -> Option<Operands> {
+    let [m, n, k] = operation.shape;
+    let [d, a, b, c] = operation.elements;
+    if [m, n, k].iter().any(|size| !(1..=256).contains(size)) {
+        return None;
+    }
+    // Registers of a fragment with this number of elements.
+    let registers = |elements: u32, element: Element| match element {
+        Element::F64 => ((elements / 32) as usize, true),
+        _ => ((elements * element.bits() / 1024) as usize, false),
+    };
+    let none = (0, false);
+    let (counts, writes) = match operation.code {
+        Code::Mma => {
+            // Four quad pairs have a product each.
+            let products = if is_quad_pair(operation) { 4 } else { 1 };
+            (
+                [
+                    registers(products * m * n, d),
+                    registers(products * m * k, a),
+                    registers(products * n * k, b),
+                    registers(products * m * n, c),
+                ],
+                true,
+            )
+        }
+        Code::WmmaMma => (
+            [
+                registers(m * n, d),
+                factor(m * k, a),
+                factor(n * k, b),
+                registers(m * n, c),
+            ],
+            true,
+        ),
+        Code::LoadA => ([factor(m * k, a), none, none, none], true),
+        Code::LoadB => ([factor(n * k, a), none, none, none], true),
+        Code::LoadC => ([registers(m * n, a), none, none, none], true),
+        Code::StoreD => ([registers(m * n, a), none, none, none], false),
+        Code::LoadMatrix => ([(k as usize, false), none, none, none], true),
+        Code::StoreMatrix => ([(k as usize, false), none, none, none], false),
+        Code::MoveMatrix => ([(1, false), (1, false), none, none], true),
+    };
+    let operands = Operands { counts, writes };
+    (exists(operation) && counts[0].0 > 0).then_some(operands)
+}
+
+/// Halves of A and B have 8 registers in every shape; what is more than the matrix needs
+/// repeats it.
+fn factor(elements: u32, element: Element) -> (usize, bool) {
+    match element {
+        Element::F64 => ((elements / 32) as usize, true),
+        Element::F16 => (8, false),
+        _ => ((elements * element.bits() / 1024) as usize, false),
+    }
+}
+
+/// `m8n8k4` of halves, which four groups of eight lanes compute each for itself.
+pub(super) fn is_quad_pair(operation: &Operation) -> bool {
+    operation.shape == [8, 8, 4] && operation.elements[1] == Element::F16
+}
+
+/// Whether the instruction is one that this module computes.
+fn exists(operation: &Operation) -> bool {
+    use Element::*;
+    let [d, a, b, c] = operation.elements;
+    let [m, n, k] = operation.shape;
+    let saturates = operation.has(Operation::SATURATES);
+    let shape = (m, n, k);
+    let float_sum = |element| matches!(element, F16 | F32);
+    match operation.code {
+        Code::Mma => match (a, b) {
+            (F16, F16) if shape == (8, 8, 4) => float_sum(d) && (c == d || (d, c) == (F32, F16)),
+            (F16, F16) => matches!(shape, (16, 8, 8 | 16)) && float_sum(d) && c == d,
+            (Bf16, Bf16) => matches!(shape, (16, 8, 8 | 16)) && (d, c) == (F32, F32),
+            (Tf32, Tf32) => matches!(shape, (16, 8, 4 | 8)) && (d, c) == (F32, F32),
+            (F64, F64) => matches!(shape, (8, 8, 4) | (16, 8, 4 | 8 | 16)) && (d, c) == (F64, F64),
+            (E4m3 | E5m2, E4m3 | E5m2) => {
+                matches!(shape, (16, 8, 16 | 32)) && float_sum(d) && c == d
+            }
+            (S8 | U8, S8 | U8) => {
+                matches!(shape, (8, 8, 16) | (16, 8, 16 | 32)) && (d, c) == (S32, S32)
+            }
+            (S4 | U4, S4 | U4) => {
+                matches!(shape, (8, 8, 32) | (16, 8, 32 | 64)) && (d, c) == (S32, S32)
+            }
+            (B1, B1) => {
+                matches!(shape, (8, 8, 128) | (16, 8, 128 | 256))
+                    && (d, c) == (S32, S32)
+                    && !saturates
+            }
+            _ => false,
+        },
+        Code::WmmaMma => {
+            wmma_shape(shape, a)
+                && a == b
+                && match a {
+                    F16 => float_sum(d) && float_sum(c) && !saturates,
+                    Bf16 | Tf32 => (d, c) == (F32, F32),
+                    F64 => (d, c) == (F64, F64),
+                    _ => (d, c) == (S32, S32),
+                }
+        }
+        Code::LoadA | Code::LoadB => wmma_shape(shape, a),
+        Code::LoadC | Code::StoreD => match a {
+            F16 => wmma_shape(shape, F16),
+            F32 => wmma_shape(shape, F16) || shape == (16, 16, 8),
+            S32 => wmma_shape(shape, S8) || matches!(shape, (8, 8, 32 | 128)),
+            F64 => shape == (8, 8, 4),
+            _ => false,
+        },
+        Code::LoadMatrix | Code::StoreMatrix => (m, n, a) == (8, 8, B16) && matches!(k, 1 | 2 | 4),
+        Code::MoveMatrix => (m, n, k, a) == (8, 8, 1, B16),
+    }
+}
+
+/// Whether `wmma` has A and B of these elements in a shape.
+fn wmma_shape(shape: (u32, u32, u32), element: Element) -> bool {
+    use Element::*;
+    match element {
+        F16 | Bf16 | S8 | U8 => matches!(shape, (16, 16, 16) | (8, 32, 16) | (32, 8, 16)),
+        Tf32 => shape == (16, 16, 8),
+        F64 => shape == (8, 8, 4),
+        S4 | U4 => shape == (8, 8, 32),
+        B1 => shape == (8, 8, 128),
+        _ => false,
+    }
+}
+
+/// A `mma` that is a part of a `wmma`: the first registers of its A, B, C and D.
+///
+/// `m16n16` are two products side by side, `m32n8` two below each other. `m8n32` is
+/// computed transposed: the lines of its B are in registers as rows of A are elsewhere, and
+/// the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub a: usize,
+    pub b: usize,
+    pub c: usize,
+    pub d: usize,
+}
+
+/// The parts of a `wmma.mma`. With `transposed`, `a` of a part is the first register of B.
+pub(super) fn parts(operation: &Operation) -> (bool, usize, [Part; 2]) {
+    let [m, n, k] = operation.shape;
+    let [d, a, _, c] = operation.elements;
+    // Registers of a product with 16 rows.
+    let sum = |element: Element| if element == Element::F16 { 2 } else { 4 };
+    let rows = (16 * k * a.bits() / 1024) as usize;
+    let part = |number: usize| {
+        let (a, b) = match (m, n) {
+            (16, 16) => (0, number * rows / 2),
+            _ => (number * rows, 0),
+        };
+        Part {
+            a,
+            b,
+            c: number * sum(c),
+            d: number * sum(d),
+        }
+    };
+    let count = if m * n == 256 { 2 } else { 1 };
+    (m == 8 && n == 32, count, [part(0), part(1)])
+}
+
+/// The elements of a `wmma` fragment in one register of a lane: the first, and those that
+/// follow it along the other dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Row and column of the first element.
+    pub row: u32,
+    pub column: u32,
+    /// Whether the following elements are in the same row; otherwise in the same column.
+    pub along_row: bool,
+}
+
+/// Where the elements of register `register` of `lane` are in the matrix that a `wmma`
+/// transfer moves.
+pub(super) fn place(operation: &Operation, register: u32, lane: u32) -> Place {
+    let [m, n, k] = operation.shape;
+    let element = operation.elements[0];
+    let (group, place) = (lane / 4, lane % 4);
+    let in_register = (32 / element.bits()).max(1);
+    match operation.code {
+        Code::LoadC | Code::StoreD => {
+            // Registers of 32 bits and more hold one element, of the two side by side.
+            let (block, at) = match element {
+                Element::F16 => (register, 2 * place),
+                _ => (register / 2, 2 * place + register % 2),
+            };
+            let (line, at) = match (m, n) {
+                // Two products of 16 rows, side by side.
+                (16, 16) => (8 * (block % 2) + group, 8 * (block / 2) + at),
+                _ => (8 * block + group, at),
+            };
+            match (m, n) {
+                (8, 32) => Place {
+                    row: at,
+                    column: line,
+                    along_row: false,
+                },
+                _ => Place {
+                    row: line,
+                    column: at,
+                    along_row: true,
+                },
+            }
+        }
+        _ => {
+            let of_a = operation.code == Code::LoadA;
+            let lines = if of_a { m } else { n };
+            let needed = (lines * k * element.bits() / 1024).max(1);
+            let register = match element {
+                Element::F64 => register,
+                _ => register % needed,
+            };
+            // Whether the lines are laid out as the rows of A in `mma`.
+            let as_rows = match (m, n) {
+                (8, 32) => !of_a,
+                _ => of_a,
+            };
+            let along = k / (4 * in_register);
+            let (line, step) = if as_rows && lines >= 16 {
+                let in_product = 2 * along;
+                let (product, register) = (register / in_product, register % in_product);
+                (16 * product + 8 * (register % 2), register / 2)
+            } else {
+                (8 * (register / along), register % along)
+            };
+            let (line, at) = (line + group, (4 * step + place) * in_register);
+            match of_a {
+                true => Place {
+                    row: line,
+                    column: at,
+                    along_row: true,
+                },
+                false => Place {
+                    row: at,
+                    column: line,
+                    along_row: false,
+                },
+            }
+        }
+    }
+}

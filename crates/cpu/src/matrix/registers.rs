@@ -1,0 +1,78 @@
+//! The registers of a warp, which are in slots.
+
+use super::operation::NO_SLOT;
+use crate::abi::{BlockContext, WARP_SIZE};
+
+/// The values of a register of 32 bits, by lane.
+pub(super) type Words = [u32; WARP_SIZE as usize];
+/// Those of a register of 64 bits.
+pub(super) type Doubles = [u64; WARP_SIZE as usize];
+
+/// The registers of an operation, by the number of their operand.
+pub(super) struct Registers<'a> {
+    slots: *mut u8,
+    stride: usize,
+    first: usize,
+    operands: &'a [u32],
+}
+
+impl<'a> Registers<'a> {
+    /// # Safety
+    /// The context is valid as long as the result, has the slots `operands` (but for
+    /// [`NO_SLOT`]) and the warp whose first thread is `first`, and nothing else accesses its slots.
+    pub(super) unsafe fn new(
+        context: *mut BlockContext,
+        first: u32,
+        operands: &'a [u32],
+    ) -> Registers<'a> {
+        // SAFETY: the caller's contract.
+        let context = unsafe { &*context };
+        Registers {
+            slots: context.slots,
+            stride: context.slot_stride as usize,
+            first: first as usize,
+            operands,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.operands.len()
+    }
+
+    /// The values of operand `n`, each of the size of `T`'s elements.
+    fn place<T>(&self, n: usize) -> Option<*mut T> {
+        let slot = *self.operands.get(n)?;
+        // SAFETY: the contract of `new`: the slot is in the array, and has 8 bytes for each
+        // thread of whole warps.
+        (slot != NO_SLOT).then(|| unsafe {
+            let start = self.slots.add(slot as usize * self.stride);
+            start
+                .add(self.first / WARP_SIZE as usize * size_of::<T>())
+                .cast()
+        })
+    }
+
+    pub(super) fn words(&self, n: usize) -> Words {
+        // SAFETY: as above. Slots are aligned to 16 bytes.
+        self.place(n).map_or([0; 32], |place| unsafe { *place })
+    }
+
+    pub(super) fn doubles(&self, n: usize) -> Doubles {
+        // SAFETY: as above.
+        self.place(n).map_or([0; 32], |place| unsafe { *place })
+    }
+
+    pub(super) fn set_words(&mut self, n: usize, words: &Words) {
+        if let Some(place) = self.place(n) {
+            // SAFETY: as above.
+            unsafe { *place = *words };
+        }
+    }
+
+    pub(super) fn set_doubles(&mut self, n: usize, doubles: &Doubles) {
+        if let Some(place) = self.place(n) {
+            // SAFETY: as above.
+            unsafe { *place = *doubles };
+        }
+    }
+}

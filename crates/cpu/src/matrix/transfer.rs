@@ -1,0 +1,220 @@
+//! Matrices between memory and registers: `ldmatrix`, `stmatrix`, `wmma.load` and
+//! `wmma.store`; and `movmatrix`.
+
+use super::element::Element;
+use super::fragment::{self, Place};
+use super::operation::{Code, Operation};
+use super::registers::{Registers, Words};
+use crate::abi::{self, BlockContext, Request, WARP_SIZE};
+use crate::runtime::host_address;
+
+/// The memory that an operation accesses. Its operands are in the requests of its threads:
+/// the address, and for `wmma` the elements from a row or column to the next.
+pub(super) struct Access {
+    pub context: *mut BlockContext,
+    /// The first thread of the warp.
+    pub first: u32,
+    /// The lanes that take part.
+    pub lanes: u32,
+    pub line: u32,
+    pub shared: bool,
+}
+
+impl Access {
+    /// # Safety
+    /// The context is that of a block with this lane.
+    unsafe fn request(&self, lane: u32) -> Request {
+        // SAFETY: the caller's contract.
+        unsafe { *(*self.context).requests.add((self.first + lane) as usize) }
+    }
+
+    /// The host address of `size` bytes that a lane accesses; `None` after recording a
+    /// fault.
+    ///
+    /// # Safety
+    /// The context is that of a block with this lane.
+    unsafe fn host(&self, lane: u32, address: u64, size: u32, store: bool) -> Option<*mut u8> {
+        let access = size
+            | if store { abi::Access::WRITE } else { 0 }
+            | if self.shared { abi::Access::SHARED } else { 0 };
+        // SAFETY: the caller's contract.
+        unsafe { host_address(self.context, self.first + lane, address, access, self.line) }
+    }
+}
+
+/// Executes a transfer; `None` after recording a fault.
+///
+/// # Safety
+/// See [`Operation::execute`].
+pub(super) unsafe fn transfer(
+    operation: &Operation,
+    registers: &mut Registers<'_>,
+    access: &Access,
+) -> Option<()> {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match operation.code {
+            Code::LoadMatrix => load_matrices(operation, registers, access),
+            Code::StoreMatrix => store_matrices(operation, registers, access),
+            _ => move_fragment(operation, registers, access),
+        }
+    }
+}
+
+/// Bytes of a row of a matrix of `ldmatrix`.
+const ROW: u32 = 16;
+
+/// The host address of each row of matrix `number`, which a lane has: `None` for the row of
+/// a lane that does not take part.
+///
+/// # Safety
+/// See [`Operation::execute`].
+unsafe fn rows(access: &Access, number: u32, store: bool) -> Option<[Option<*mut u8>; 8]> {
+    let mut rows = [None; 8];
+    for (row, lane) in rows.iter_mut().zip(8 * number..) {
+        if access.lanes >> lane & 1 != 0 {
+            // SAFETY: the caller's contract.
+            let address = unsafe { access.request(lane) }.operands[0];
+            // SAFETY: the same.
+            *row = Some(unsafe { access.host(lane, address, ROW, store) }?);
+        }
+    }
+    Some(rows)
+}
+
+unsafe fn load_matrices(
+    operation: &Operation,
+    registers: &mut Registers<'_>,
+    access: &Access,
+) -> Option<()> {
+    for number in 0..operation.shape[2] {
+        let mut words = [0; 32];
+        // SAFETY: the caller's contract.
+        let rows = unsafe { rows(access, number, false) }?;
+        for (row, words) in rows.into_iter().zip(words.as_chunks_mut::<4>().0) {
+            if let Some(row) = row {
+                // SAFETY: `rows` has checked the 16 bytes and their alignment.
+                *words = unsafe { row.cast::<[u32; 4]>().read() };
+            }
+        }
+        if operation.has(Operation::TRANSPOSED) {
+            words = transposed(&words);
+        }
+        registers.set_words(number as usize, &words);
+    }
+    Some(())
+}
+
+unsafe fn store_matrices(
+    operation: &Operation,
+    registers: &mut Registers<'_>,
+    access: &Access,
+) -> Option<()> {
+    for number in 0..operation.shape[2] {
+        let mut words = registers.words(number as usize);
+        if operation.has(Operation::TRANSPOSED) {
+            words = transposed(&words);
+        }
+        // SAFETY: the caller's contract.
+        let rows = unsafe { rows(access, number, true) }?;
+        for (row, words) in rows.into_iter().zip(words.as_chunks::<4>().0) {
+            if let Some(row) = row {
+                // SAFETY: `rows` has checked the 16 bytes and their alignment.
+                unsafe { row.cast::<[u32; 4]>().write(*words) };
+            }
+        }
+    }
+    Some(())
+}
+
+/// `movmatrix`
+pub(super) fn transpose(registers: &mut Registers<'_>) {
+    let words = transposed(&registers.words(1));
+    registers.set_words(0, &words);
+}
+
+/// The transposed matrix of 8 rows of 8 halves: lane `4 * row + column / 2` has each.
+fn transposed(words: &Words) -> Words {
+    let half =
+        |row: usize, column: usize| words[4 * row + column / 2] >> (16 * (column % 2)) & 0xFFFF;
+    std::array::from_fn(|lane| {
+        let (row, column) = (lane / 4, 2 * (lane % 4));
+        half(column, row) | half(column + 1, row) << 16
+    })
+}
+
+/// `wmma.load` and `wmma.store`: each lane accesses the elements of its registers.
+unsafe fn move_fragment(
+    operation: &Operation,
+    registers: &mut Registers<'_>,
+    access: &Access,
+) -> Option<()> {
+    let element = operation.elements[0];
+    let store = operation.code == Code::StoreD;
+    let columns = operation.has(Operation::A_COLUMNS);
+    // Elements of less than a byte are moved together.
+    let bytes = (element.bits() / 8).clamp(1, 8);
+    let elements = match element.bits() {
+        64 => 1,
+        bits => 32 / bits.max(8),
+    };
+    for register in 0..registers.len() {
+        let mut values = match element {
+            Element::F64 => registers.doubles(register),
+            _ => registers.words(register).map(u64::from),
+        };
+        for lane in 0..WARP_SIZE {
+            if access.lanes >> lane & 1 == 0 {
+                continue;
+            }
+            // SAFETY: the caller's contract.
+            let [base, stride, ..] = unsafe { access.request(lane) }.operands;
+            let Place {
+                row,
+                column,
+                along_row,
+            } = fragment::place(operation, register as u32, lane);
+            let mut value = if store { values[lane as usize] } else { 0 };
+            for n in 0..elements {
+                let (row, column) = match along_row {
+                    // The elements of a byte are side by side.
+                    true => (row, column + n * (8 / element.bits()).max(1)),
+                    false => (row + n * (8 / element.bits()).max(1), column),
+                };
+                let (line, at) = if columns {
+                    (column, row)
+                } else {
+                    (row, column)
+                };
+                let at = stride
+                    .wrapping_mul(line.into())
+                    .wrapping_add(at.into())
+                    .wrapping_mul(element.bits().into())
+                    / 8;
+                let address = base.wrapping_add(at);
+                // SAFETY: the caller's contract.
+                let place = unsafe { access.host(lane, address, bytes, store) }?;
+                let shift = 8 * bytes * n;
+                for byte in 0..bytes as usize {
+                    let shift = shift + 8 * byte as u32;
+                    // SAFETY: `host` has checked these bytes.
+                    unsafe {
+                        match store {
+                            true => place.add(byte).write((value >> shift) as u8),
+                            false => value |= u64::from(place.add(byte).read()) << shift,
+                        }
+                    }
+                }
+            }
+            values[lane as usize] = value;
+        }
+        if store {
+            continue;
+        }
+        match element {
+            Element::F64 => registers.set_doubles(register, &values),
+            _ => registers.set_words(register, &values.map(|value| value as u32)),
+        }
+    }
+    Some(())
+}

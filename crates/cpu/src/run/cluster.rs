@@ -1,0 +1,79 @@
+//! A cluster: its blocks share one host thread, on which they run in turn.
+
+use super::fault::Fault;
+use super::launch::Launch;
+use super::schedule::Outcome;
+use super::thread_block::ThreadBlock;
+use crate::memory::MemoryError;
+
+/// The blocks of a cluster that is running; of a launch without clusters, one. When it is
+/// done, it can be started with another index.
+pub(super) struct Cluster<'a> {
+    index: u64,
+    blocks: Vec<ThreadBlock<'a>>,
+    /// The addresses of their shared memory, to which the blocks point.
+    _shared: Box<[u64]>,
+}
+
+impl<'a> Cluster<'a> {
+    /// Allocates the memory of a cluster of the launch.
+    pub(super) fn new(launch: &'a Launch<'a>) -> Result<Cluster<'a>, MemoryError> {
+        let mut blocks: Vec<ThreadBlock<'a>> = (0..launch.config.cluster_blocks())
+            .map(|_| ThreadBlock::new(launch))
+            .collect::<Result<_, _>>()?;
+        let shared: Box<[u64]> = blocks.iter().map(ThreadBlock::shared).collect();
+        for (rank, block) in (0..).zip(&mut blocks) {
+            block.join(rank, &shared);
+        }
+        Ok(Cluster {
+            index: 0,
+            blocks,
+            _shared: shared,
+        })
+    }
+
+    /// Resets it to the start of cluster `index` of the grid.
+    pub(super) fn start(&mut self, index: u64, worker: u32) {
+        self.index = index;
+        for block in &mut self.blocks {
+            block.start(index, worker);
+        }
+    }
+
+    /// Runs the blocks until they are done or wait for others.
+    pub(super) fn run(&mut self, worker: u32) -> Outcome {
+        loop {
+            let (mut waits, mut at_barrier) = (false, false);
+            for block in self.blocks.iter_mut().filter(|block| !block.is_done()) {
+                match block.run(worker) {
+                    Outcome::Done => {}
+                    Outcome::Waiting => waits = true,
+                    Outcome::AtClusterBarrier => at_barrier = true,
+                    ended @ (Outcome::Faulted | Outcome::Stopped) => return ended,
+                }
+            }
+            if !waits && !at_barrier {
+                return Outcome::Done;
+            }
+            if self.blocks.iter().all(ThreadBlock::has_arrived) {
+                for block in &mut self.blocks {
+                    block.release_cluster_barrier();
+                }
+            } else if waits {
+                return Outcome::Waiting;
+            } else {
+                // What the blocks wait for, none of them can do.
+                if let Some(block) = self.blocks.iter_mut().find(|block| !block.is_done()) {
+                    block.deadlock();
+                }
+                return Outcome::Faulted;
+            }
+        }
+    }
+
+    /// The fault of one of its blocks, and the block's number in the grid.
+    pub(super) fn fault(&mut self) -> Option<(u64, Fault)> {
+        let block = self.blocks.iter_mut().find(|block| block.has_fault())?;
+        Some((block.index(), block.fault()))
+    }
+}

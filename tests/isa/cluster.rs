@@ -1,0 +1,125 @@
+//! Clusters: blocks that reach each other's shared memory, and wait for each other.
+
+use crate::block::{THREADS, kernel, launch};
+
+/// A kernel that is launched in clusters of so many blocks.
+fn in_clusters(blocks: u32, inputs: usize, outputs: usize, body: &str) -> String {
+    let text = kernel(inputs, outputs, body);
+    let body = format!(")\n.explicitcluster\n.reqnctapercluster {blocks}, 1, 1\n{{");
+    text.replacen(") {", &body, 1)
+}
+
+/// The global index of a thread and the place of its output.
+const INDEX: &str = "mov.u32 %r0, %ctaid.x; mul.lo.u32 %r1, %r0, 64; add.u32 %r1, %r1, %t;\n\
+     mul.wide.u32 %x0, %r0, 256; add.u64 %out, %out, %x0;\n";
+
+#[test]
+fn blocks_know_their_cluster() {
+    let body = format!(
+        "{INDEX}mov.u32 %r2, %clusterid.x; mov.u32 %r3, %nclusterid.x;\n\
+         mov.u32 %r4, %cluster_ctaid.x; mov.u32 %r5, %cluster_nctaid.x;\n\
+         mov.u32 %r6, %cluster_ctarank; mov.u32 %r7, %cluster_nctarank;\n\
+         mov.pred %p0, %is_explicit_cluster; selp.u32 %r8, 1, 0, %p0;\n\
+         mad.lo.u32 %r9, %r2, 10, %r3; mad.lo.u32 %r9, %r9, 10, %r4; mad.lo.u32 %r9, %r9, 10, %r5;\n\
+         mad.lo.u32 %r9, %r9, 10, %r6; mad.lo.u32 %r9, %r9, 10, %r7; mad.lo.u32 %r9, %r9, 10, %r8;\n\
+         st.global.u32 [%out], %r9;"
+    );
+    let text = in_clusters(4, 1, 1, &body);
+    let found = launch(&text, 8, &[0; THREADS], 8 * THREADS);
+    for (at, number) in found.into_iter().enumerate() {
+        let block = at / THREADS;
+        let (cluster, rank) = (block / 4, block % 4);
+        let digits = [cluster, 2, rank, 4, rank, 4, 1];
+        let expected = digits.into_iter().fold(0, |sum, digit| 10 * sum + digit);
+        assert_eq!(number as usize, expected, "block {block}");
+    }
+}
+
+/// Each block reads what the next one of its cluster has written, and adds to a counter of
+/// the first.
+#[test]
+fn blocks_reach_each_others_memory() {
+    let wait = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n";
+    let head = format!(
+        "{INDEX}shl.b32 %r2, %t, 2; mov.u32 %r3, memory; add.u32 %r2, %r2, %r3;\n\
+         st.shared.u32 [%r2+16], %r1; mov.u32 %r4, 0;\nst.shared.u32 [%r3], %r4;\n{wait}\
+         mov.u32 %r5, %cluster_ctarank; add.u32 %r5, %r5, 1; and.b32 %r5, %r5, 3;\n"
+    );
+    // By an address of the cluster, and by a generic one.
+    for read in [
+        "mapa.shared::cluster.u32 %r6, %r2, %r5; ld.shared::cluster.u32 %r7, [%r6+16];\n\
+         mapa.shared::cluster.u32 %r8, %r3, 0; atom.shared::cluster.add.u32 %r9, [%r8], 1;\n\
+         getctarank.shared::cluster.u32 %r10, %r6;\n",
+        "cvt.u64.u32 %x1, %r2; cvta.shared.u64 %x1, %x1; mapa.u64 %x1, %x1, %r5;\n\
+         ld.u32 %r7, [%x1+16];\ncvt.u64.u32 %x2, %r3; cvta.shared.u64 %x2, %x2;\n\
+         mapa.u64 %x2, %x2, 0; atom.add.u32 %r9, [%x2], 1;\ngetctarank.u64 %r10, %x1;\n",
+        "cvt.u64.u32 %x1, %r2; cvta.shared.u64 %x1, %x1; mapa.u64 %x1, %x1, %r5;\n\
+         cvta.to.shared::cluster.u64 %x2, %x1; cvt.u32.u64 %r6, %x2;\n\
+         ld.shared::cluster.u32 %r7, [%r6+16];\nisspacep.shared::cluster %p1, %x1;\n\
+         mapa.shared::cluster.u32 %r8, %r3, 0; @%p1 red.shared::cluster.add.u32 [%r8], 1;\n\
+         cvta.shared::cluster.u64 %x3, %x2; getctarank.u64 %r10, %x3;\n",
+    ] {
+        let body = format!(
+            "{head}{read}{wait}ld.shared.u32 %r9, [%r3];\n\
+             mad.lo.u32 %r7, %r10, 1000, %r7; mad.lo.u32 %r7, %r9, 10000, %r7;\n\
+             st.global.u32 [%out], %r7;\n{wait}"
+        );
+        let text = in_clusters(4, 1, 1, &body);
+        let found = launch(&text, 8, &[0; THREADS], 8 * THREADS);
+        for (at, number) in found.into_iter().enumerate() {
+            let (block, thread) = (at / THREADS, at % THREADS);
+            let next = block / 4 * 4 + (block + 1) % 4;
+            let counter = if block % 4 == 0 { 4 * THREADS } else { 0 };
+            let expected = next * THREADS + thread + 1000 * (next % 4) + 10000 * counter;
+            assert_eq!(
+                number as usize, expected,
+                "block {block}, thread {thread}: {body}"
+            );
+        }
+    }
+}
+
+/// A thread that has arrived goes on before others have; one that has exited counts.
+#[test]
+fn arrivals_do_not_wait() {
+    let body = format!(
+        "{INDEX}mov.u32 %r3, memory; setp.ge.u32 %p0, %t, 40; @%p0 ret;\n\
+         mov.u32 %r5, %cluster_ctarank; mapa.shared::cluster.u32 %r6, %r3, 1;\n\
+         setp.eq.u32 %p1, %r5, 1; @!%p1 bra OTHER;\n\
+         barrier.cluster.arrive; mov.u32 %r7, 11; bra WAIT;\n\
+         OTHER: st.shared::cluster.u32 [%r6], %r1; mov.u32 %r7, 22; barrier.cluster.arrive;\n\
+         WAIT: barrier.cluster.wait;\nbarrier.cluster.arrive.release; barrier.cluster.wait.acquire;\n\
+         st.global.u32 [%out], %r7;"
+    );
+    let found = launch(&in_clusters(2, 1, 1, &body), 4, &[0; THREADS], 4 * THREADS);
+    for (at, number) in found.into_iter().enumerate() {
+        let (block, thread) = (at / THREADS, at % THREADS);
+        let expected = match (thread < 40, block % 2) {
+            (false, _) => 0,
+            (true, 1) => 11,
+            _ => 22,
+        };
+        assert_eq!(number, expected, "block {block}, thread {thread}");
+    }
+}
+
+/// A block signals a barrier of another, which waits for it.
+#[test]
+fn blocks_signal_each_others_barriers() {
+    let body = format!(
+        "{INDEX}mov.u32 %r3, memory; setp.eq.u32 %p0, %t, 0;\n\
+         @%p0 mbarrier.init.shared.b64 [%r3], {THREADS};\n\
+         fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;\n\
+         mov.u32 %r5, %cluster_ctarank; xor.b32 %r5, %r5, 1;\n\
+         shl.b32 %r2, %t, 2; add.u32 %r2, %r2, %r3; mapa.shared::cluster.u32 %r6, %r2, %r5;\n\
+         st.shared::cluster.u32 [%r6+16], %r1; mapa.shared::cluster.u32 %r6, %r3, %r5;\n\
+         mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];\n\
+         L: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p1, [%r3], 0; @!%p1 bra L;\n\
+         ld.shared.u32 %r7, [%r2+16]; st.global.u32 [%out], %r7;\n\
+         barrier.cluster.arrive; barrier.cluster.wait;"
+    );
+    let found = launch(&in_clusters(2, 1, 1, &body), 4, &[0; THREADS], 4 * THREADS);
+    for (at, number) in found.into_iter().enumerate() {
+        assert_eq!(number as usize, at ^ THREADS);
+    }
+}
