@@ -29,12 +29,12 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::ast::{Body, DirectiveKind, Function, Item, Mnemonic, Module, Name, Span, Version};
+use super::ast::{DirectiveKind, Function, Item, Module, Name, Span, Version};
 use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::special;
 use super::isa::target::{Availability, Target};
 use super::names::SpecialRegister;
-use super::parse::read_outline;
+use super::parse::{CheckBody, read_outline};
 use super::requirements::{Requirement, Requirements};
 use super::threads::{on_threads, parts, shares};
 use super::version::Floor;
@@ -296,7 +296,8 @@ pub(crate) fn floor<'a>(
 /// Whether a text surely has no errors: where `false`, it may have some, and [`check`] tells.
 ///
 /// Takes less time than [`read`](super::read) and [`check`]: each function is checked as soon as
-/// it is read, and the next one takes its memory.
+/// it is read, and the next one takes its memory. Of instructions that differ only in the
+/// numbers of their registers and in their constants, the first one is checked.
 ///
 /// ```
 /// use ptxkit_ptx::{CheckOptions, is_surely_valid};
@@ -332,9 +333,10 @@ fn check_each<'a>(
     accepted: memo::AcceptedKeys,
     report: &mut Report,
 ) -> Version {
+    let mut memoizable = Vec::new();
     let each = |function: &Function<'a>, check: &mut CheckBody<'_, 'a>| {
         if let Some(body) = &function.body {
-            check(body, &module.mnemonics);
+            check(body, &module.mnemonics, &mut memoizable);
         }
     };
     let floor = check_items(module, source, options, share, accepted, report, each);
@@ -343,9 +345,6 @@ fn check_each<'a>(
     }
     floor
 }
-
-/// Checks the body of a function, with all mnemonics so far.
-pub(crate) type CheckBody<'c, 'a> = dyn FnMut(&Body<'a>, &[Mnemonic<'a>]) + 'c;
 
 /// Checks a share of the items one after the other; `each` has the body of a function
 /// checked.
@@ -409,8 +408,9 @@ fn check_items<'a>(
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name, symbol);
                 if is_checked {
-                    each(function, &mut |body, mnemonics| {
+                    each(function, &mut |body, mnemonics, memoizable| {
                         context.spellings.extend(mnemonics);
+                        context.spellings.list_memoizable(memoizable);
                         function::check(function, body, &context, &mut requirements, report);
                     });
                 }
