@@ -6,7 +6,7 @@ use super::bytes::Bytes;
 use super::entry::{Entry, EntryKind};
 use super::{
     Image, ImageError, Suffix, Target, UnpackLimit, Unpacker, archive, cubin, elf, open, pickle,
-    program,
+    program, text,
 };
 
 /// The images in a file.
@@ -193,12 +193,18 @@ impl<'a> Piece<'a> {
 pub fn ptx_texts<'a>(
     bytes: &'a [u8],
 ) -> Result<impl Iterator<Item = Result<PtxFound<'a>, ImageError>>, ImageError> {
-    let contents = contents(bytes)?.linked();
-    let alone = contents.file_kind == FileKind::Image
-        && matches!(
-            contents.pieces.first().map(|piece| &piece.image),
-            Some(Image::Ptx(_))
-        );
+    let mut contents = contents(bytes)?.linked();
+    let is_text = contents.file_kind == FileKind::Image;
+    let text = contents
+        .pieces
+        .pop_if(|piece| is_text && matches!(piece.image, Image::Ptx(_)));
+    let text = text.and_then(|piece| match piece.image {
+        Image::Ptx(ptx) => Some(Ok(PtxFound {
+            origin: String::new(),
+            text: text::whole(ptx.source, ptx.version.unwrap_or_default()),
+        })),
+        _ => None,
+    });
     let mut unpacker = Unpacker::default();
     let mut limit = UnpackLimit::of_file(bytes.len());
     let pieces = contents.pieces.into_iter();
@@ -208,12 +214,11 @@ pub fn ptx_texts<'a>(
             .into_iter()
             .map(move |entry| (piece.member.clone(), entry))
     });
-    Ok(entries
+    let entries = entries
         .enumerate()
         .filter(|(_, (_, entry))| entry.kind.is_ptx())
         .map(move |(index, (member, entry))| {
             let origin = match member {
-                _ if alone => String::new(),
                 Some(member) => format!("{member}, image {index}, PTX for {}", entry.target),
                 None => format!("image {index}, PTX for {}", entry.target),
             };
@@ -226,5 +231,6 @@ pub fn ptx_texts<'a>(
                 }
             };
             Ok(PtxFound { origin, text })
-        }))
+        });
+    Ok(text.into_iter().chain(entries))
 }

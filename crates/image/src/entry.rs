@@ -189,7 +189,6 @@ impl<'a> Entry<'a> {
             .iter()
             .rposition(|byte| *byte != 0)
             .map_or(0, |last| last + 1);
-        let text = text_of(&bytes[..length]);
-        Ok(text::with_version(&text, self.ptx_version).map_or(text, Cow::Owned))
+        Ok(text::whole(text_of(&bytes[..length]), self.ptx_version))
     }
 }

@@ -178,9 +178,14 @@ fn directive<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
+/// A text with the `.version` that its container has removed.
+pub(super) fn whole(text: Cow<'_, str>, version: Version) -> Cow<'_, str> {
+    with_version(&text, version).map_or(text, Cow::Owned)
+}
+
 /// Restores a missing `.version` from the header of the container: NVIDIA's fatbin library removes
 /// the line. It is inserted at its original position, or before `.target`.
-pub(super) fn with_version(source: &str, version: Version) -> Option<String> {
+fn with_version(source: &str, version: Version) -> Option<String> {
     let head = read_head(source, &mut Report::default());
     if head.version.is_some() {
         return None;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+mod bytes;
 mod check;
 pub mod diagnostic;
 #[cfg(feature = "digest")]

@@ -899,6 +899,15 @@ impl Modifier {
 }
 
 impl Type {
+    /// Whether a variable of this type may hold an integer at first.
+    pub(crate) const fn holds_integers(self) -> bool {
+        use Type::*;
+        matches!(
+            self,
+            B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64
+        )
+    }
+
     /// The width in bits, of all parts of a packed type.
     pub const fn bits(self) -> u32 {
         match self {

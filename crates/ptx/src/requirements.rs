@@ -7,6 +7,7 @@ use super::ast::{
     Linkage, Module, Space, Span, Statement, Variable,
 };
 use super::features::{PRAGMAS, function_directive, since};
+use super::name_map::Seed;
 use super::names::Type;
 use super::signature::parameter_bytes;
 use super::version::Floor;
@@ -30,7 +31,7 @@ pub struct Requirement {
 pub struct Requirements<'s, 'a> {
     source: &'s str,
     /// The functions so far: their addresses need a higher version than those of variables.
-    functions: HashSet<&'a str>,
+    functions: HashSet<&'a str, Seed>,
     found: Vec<Requirement>,
 }
 
@@ -38,7 +39,7 @@ impl<'s, 'a> Requirements<'s, 'a> {
     pub fn new(source: &'s str) -> Self {
         Requirements {
             source,
-            functions: HashSet::new(),
+            functions: HashSet::default(),
             found: Vec::new(),
         }
     }

@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 
 use super::ast::Span;
+use super::bytes::{through_alphanumeric, word_at};
 use super::diagnostic::{Code, Diagnostic, Report};
 
 /// The kind of a token.
@@ -122,10 +123,7 @@ pub fn token_at(source: &str, at: u32, errors: &LexicalErrors) -> (TokenKind, Pa
         };
         // Nine of ten tokens are names, words and commas.
         let (kind, end) = match CLASS[first as usize] & (LETTER | PERCENT | DOT | COMMA) {
-            LETTER => (
-                TokenKind::Identifier,
-                skip_class(bytes, start + 1, IDENTIFIER),
-            ),
+            LETTER => (TokenKind::Identifier, skip_identifier(bytes, start + 1)),
             COMMA => (TokenKind::Comma, start + 1),
             PERCENT if continues(bytes, start + 1) => (
                 TokenKind::Identifier,
@@ -231,6 +229,21 @@ fn skip_class(bytes: &[u8], mut at: usize, class: u8) -> usize {
         at += 1;
     }
     at
+}
+
+/// The same for [`IDENTIFIER`]. What C++ mangles is hundreds of bytes long.
+fn skip_identifier(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(word) = word_at(bytes, at) {
+        let length = through_alphanumeric(word);
+        at += length;
+        if length < 8 {
+            if !continues(bytes, at) {
+                return at;
+            }
+            at += 1;
+        }
+    }
+    skip_class(bytes, at, IDENTIFIER)
 }
 
 /// `.global`, `.L2::cache_hint`; `.5` is a number.

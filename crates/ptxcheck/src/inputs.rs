@@ -198,13 +198,14 @@ pub fn each_text(
             return Ok(());
         }
     };
-    let utf8 = std::str::from_utf8(&bytes).is_ok();
     let mut holds_ptx = false;
     for text in found {
         holds_ptx = true;
         f(match text {
             Ok(PtxFound { origin, text, .. }) => Ok(Text {
-                whole: origin.is_empty() && utf8,
+                // What is borrowed is UTF-8.
+                whole: origin.is_empty()
+                    && (matches!(text, Cow::Borrowed(_)) || std::str::from_utf8(&bytes).is_ok()),
                 name: match origin.as_str() {
                     "" => name.clone(),
                     part => format!("{name} ({part})"),

@@ -35,8 +35,14 @@ pub fn rule(code: Code) -> Option<&'static Rule> {
 
 /// Every code, those of the front end first.
 pub fn codes() -> impl Iterator<Item = Code> {
-    let front_end = diagnostic::Code::ALL.iter().map(|code| Code::from(*code));
-    front_end.chain(rules().map(|rule| rule.code))
+    codes_with_rules().map(|(code, _)| code)
+}
+
+/// The same with the rule of each code; `None` for those of the front end.
+fn codes_with_rules() -> impl Iterator<Item = (Code, Option<&'static Rule>)> {
+    let front_end = diagnostic::Code::ALL.iter();
+    let front_end = front_end.map(|code| (Code::from(*code), None));
+    front_end.chain(rules().map(|rule| (rule.code, Some(rule))))
 }
 
 /// The prefix that a word means: the word itself, or the code of the rule that it
@@ -98,7 +104,12 @@ impl fmt::Display for Prefix {
 impl Prefix {
     /// Whether `code` has this prefix.
     pub fn takes(&self, code: Code) -> bool {
-        code.begins_with(&self.0)
+        match self.0.as_bytes() {
+            // The start of the program asks for every code, mostly with one letter.
+            [] => true,
+            [letter] => code.letter() == char::from(*letter),
+            _ => code.begins_with(&self.0),
+        }
     }
 }
 
@@ -150,19 +161,26 @@ impl Selection {
     /// A rule is named that needs `preview`.
     pub fn new(lists: &[&Lists]) -> Result<Selection, PreviewOnly> {
         let preview = lists.iter().any(|list| list.preview);
-        let hidden = |code| !preview && rule(code).is_some_and(Rule::is_preview);
+        let hidden = |rule: Option<&Rule>| !preview && rule.is_some_and(Rule::is_preview);
         let wanted = lists.iter().flat_map(|list| {
             let selected = list.select.iter().flatten();
             selected.chain(&list.extend_select).chain(&list.deny)
         });
         for prefix in wanted {
-            if let Some(code) = codes().find(|code| code.to_string() == prefix.0 && hidden(*code)) {
+            let mut codes = codes_with_rules();
+            let named = |(code, rule): &(Code, _)| hidden(*rule) && code.to_string() == prefix.0;
+            if let Some((code, _)) = codes.find(named) {
                 return Err(PreviewOnly(code));
             }
         }
-        let looked_for = codes().filter(|code| !hidden(*code));
-        let looked_for = looked_for.filter_map(|code| Some((code, severity(code, lists)?)));
-        let mut looked_for: Vec<_> = looked_for.collect();
+        let mut looked_for = Vec::new();
+        for (code, rule) in codes_with_rules() {
+            if !hidden(rule)
+                && let Some(severity) = severity(code, rule, lists)
+            {
+                looked_for.push((code, severity));
+            }
+        }
         looked_for.sort_by_key(|(code, _)| *code);
         Ok(Selection { looked_for })
     }
@@ -190,7 +208,7 @@ impl Selection {
 /// Codes of a text that cannot be read: nothing else is judged then, so `select` keeps them.
 const UNREADABLE: &str = "E00";
 
-fn severity(code: Code, lists: &[&Lists]) -> Option<Severity> {
+fn severity(code: Code, rule: Option<&Rule>, lists: &[&Lists]) -> Option<Severity> {
     let length = |prefixes: &[Prefix]| {
         let taking = prefixes.iter().filter(|prefix| prefix.takes(code));
         taking.map(|prefix| prefix.0.len()).max()
@@ -198,7 +216,7 @@ fn severity(code: Code, lists: &[&Lists]) -> Option<Severity> {
     let chosen = lists.iter().position(|list| list.select.is_some());
     // The longest prefix wins; of equally long ones the later one.
     let mut wanted = match chosen {
-        None => rule(code).is_none_or(|rule| rule.default),
+        None => rule.is_none_or(|rule| rule.default),
         Some(_) => code.begins_with(UNREADABLE),
     };
     let mut longest = None;

@@ -74,6 +74,12 @@ impl Spellings {
         self.all.extend(new);
     }
 
+    /// Adds for each mnemonic that the list lacks whether it is memoizable.
+    pub fn list_memoizable(&self, list: &mut Vec<bool>) {
+        let new = self.all.get(list.len()..).unwrap_or_default();
+        list.extend(new.iter().map(|spelling| spelling.memoizable));
+    }
+
     pub fn get(&self, id: MnemonicId) -> Option<&Spelling> {
         self.all.get(id.index())
     }

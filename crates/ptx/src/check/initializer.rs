@@ -55,15 +55,6 @@ pub fn check<'m, 'a: 'm>(
     checker.array(init, &variable.dims).err()
 }
 
-/// Whether a variable of this type holds an integer at first.
-const fn holds_integers(ty: Type) -> bool {
-    use Type::*;
-    matches!(
-        ty,
-        B8 | B16 | B32 | B64 | B128 | U8 | U16 | U32 | U64 | S8 | S16 | S32 | S64
-    )
-}
-
 struct Checker<'v, 'a, F> {
     variable: &'v Variable<'a>,
     source: &'a str,
@@ -108,7 +99,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
             .iter()
             .take_while(|value| matches!(value, Initializer::Integer(_)));
         let numbers = match inner.is_empty() && self.variable.vector == 1 {
-            true if holds_integers(self.variable.ty) => numbers.count(),
+            true if self.variable.ty.holds_integers() => numbers.count(),
             _ => 0,
         };
         let mut rest = list.iter().skip(numbers);
@@ -151,7 +142,7 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
             return self.wrong(Code::OperandType, init, message);
         }
         let fits = match init {
-            Initializer::Integer(_) => holds_integers(ty),
+            Initializer::Integer(_) => ty.holds_integers(),
             Initializer::Float(_) => matches!(ty, B8 | B16 | B32 | B64 | B128 | F32 | F64),
             Initializer::Address {
                 name,

@@ -1,11 +1,12 @@
 //! Checks the declarations of each name of a module against one another (PTX ISA,
 //! "Linking Directives").
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::call::alignment;
 use crate::ast::{Function, FunctionKind, Linkage, Name, Span, Variable};
 use crate::diagnostic::{Code, Diagnostic, Report};
+use crate::name_map::{NameMap, Seed};
 
 /// The declaration of a name.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +18,8 @@ enum Declaration<'m, 'a> {
 /// The names declared so far in a module.
 #[derive(Debug, Default)]
 pub struct Declarations<'m, 'a> {
-    known: HashMap<&'a str, Declaration<'m, 'a>>,
-    aliases: HashSet<&'a str>,
+    known: NameMap<'a, Declaration<'m, 'a>>,
+    aliases: HashSet<&'a str, Seed>,
 }
 
 impl<'m, 'a> Declarations<'m, 'a> {

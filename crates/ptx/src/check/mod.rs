@@ -34,7 +34,7 @@ use super::diagnostic::{Code, Diagnostic, Report};
 use super::isa::special;
 use super::isa::target::{Availability, Target};
 use super::names::SpecialRegister;
-use super::parse::{Bodies, read_outline};
+use super::parse::{Bodies, CheckBody, read_outline};
 use super::requirements::{Requirement, Requirements};
 use super::threads::{on_threads, parts, shares};
 use super::version::Floor;
@@ -296,7 +296,8 @@ pub(crate) fn floor<'a>(
 /// Whether a text surely has no errors: where `false`, it may have some, and [`check`] tells.
 ///
 /// Takes less time than [`read`](super::read) and [`check`]: each function is checked as soon as
-/// it is read, and the next one takes its memory.
+/// it is read, and the next one takes its memory. Of instructions that differ only in the
+/// numbers of their registers and in their constants, the first one is checked.
 ///
 /// ```
 /// use ptxkit_ptx::{CheckOptions, is_surely_valid};
@@ -307,7 +308,8 @@ pub(crate) fn floor<'a>(
 /// ```
 pub fn is_surely_valid(source: &str, options: &CheckOptions) -> bool {
     let outline = read_outline(source);
-    outline.is_some_and(|(module, mut bodies)| {
+    outline.is_some_and(|(module, bodies)| {
+        let mut bodies = bodies.skimmed();
         check_bodies(&module, &mut bodies, source, options, &mut |_, _, _| {})
     })
 }
@@ -330,8 +332,8 @@ pub fn check_bodies<'m, 'a>(
     let mut read = true;
     let each = |function: &'m Function<'a>, check: &mut CheckBody<'_, 'a>| {
         read = read
-            && bodies.read(function, &mut |body, mnemonics| {
-                check(body, mnemonics);
+            && bodies.read(function, &mut |body, mnemonics, memoizable| {
+                check(body, mnemonics, memoizable);
                 found(function, body, mnemonics);
             });
     };
@@ -350,9 +352,10 @@ fn check_each<'a>(
     accepted: memo::AcceptedKeys,
     report: &mut Report,
 ) -> Version {
+    let mut memoizable = Vec::new();
     let each = |function: &Function<'a>, check: &mut CheckBody<'_, 'a>| {
         if let Some(body) = &function.body {
-            check(body, &module.mnemonics);
+            check(body, &module.mnemonics, &mut memoizable);
         }
     };
     let floor = check_items(module, source, options, share, accepted, report, each);
@@ -361,9 +364,6 @@ fn check_each<'a>(
     }
     floor
 }
-
-/// Checks the body of a function, with all mnemonics so far.
-pub(crate) type CheckBody<'c, 'a> = dyn FnMut(&Body<'a>, &[Mnemonic<'a>]) + 'c;
 
 /// Checks a share of the items one after the other; `each` has the body of a function
 /// checked.
@@ -427,8 +427,9 @@ fn check_items<'m, 'a>(
                 let symbol = Symbol::Function(function);
                 context.symbols.declare(function.name, symbol);
                 if is_checked {
-                    each(function, &mut |body, mnemonics| {
+                    each(function, &mut |body, mnemonics, memoizable| {
                         context.spellings.extend(mnemonics);
+                        context.spellings.list_memoizable(memoizable);
                         function::check(function, body, &context, &mut requirements, report);
                     });
                 }

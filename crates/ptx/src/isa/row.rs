@@ -18,35 +18,34 @@ const MAX_LIST_DEPTH: u8 = 4;
 /// The lists and rows of one file. Each begins at the start of a line and continues on
 /// indented lines.
 pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        loop {
-            // A newline before an indented line does not end a row.
-            let goes_on = |at: usize| matches!(rest.as_bytes().get(at + 1), Some(b' ' | b'\t'));
-            let mut newlines = rest.match_indices('\n').map(|(at, _)| at);
-            let end = newlines.find(|at| !goes_on(*at)).unwrap_or(rest.len());
-            let line = rest[..end].trim_end();
-            rest = rest.get(end + 1..).unwrap_or("");
-            if !line.is_empty() && !line.starts_with('#') {
-                return Some(line);
-            }
-            if rest.is_empty() {
-                return None;
-            }
-        }
-    })
+    let mut start = 0;
+    // A newline before an indented line does not end a row.
+    let goes_on = |at: usize| matches!(text.as_bytes().get(at + 1), Some(b' ' | b'\t'));
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).filter(move |at| !goes_on(*at));
+    let lines = ends.chain([text.len()]).map(move |end| {
+        let line = text.get(start..end).unwrap_or("");
+        start = end + 1;
+        line.trim_end()
+    });
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// Joins the lines of a row and removes comments.
 fn joined(line: &str) -> String {
-    let parts = line.lines().map(str::trim);
-    let parts: Vec<_> = parts.filter(|part| !part.starts_with('#')).collect();
-    parts.join(" ")
+    let mut joined = String::with_capacity(line.len());
+    for part in line.lines().map(str::trim) {
+        if !part.starts_with('#') {
+            let between = if joined.is_empty() { "" } else { " " };
+            joined.extend([between, part]);
+        }
+    }
+    joined
 }
 
 /// The first word of a row.
 pub fn opcode(line: &str) -> Option<Opcode> {
-    Opcode::from_text(line.split([' ', '.']).next()?)
+    let end = line.bytes().position(|byte| matches!(byte, b' ' | b'.'))?;
+    Opcode::from_text(line.get(..end)?)
 }
 
 /// The list that a line defines.
@@ -57,12 +56,12 @@ pub fn list(line: &str) -> Option<(&str, &str)> {
 
 /// The form that a line describes; the error is the invalid part.
 pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
-    let line = joined(line);
-    let line = line.as_str();
-    let (modifiers, rest) = line
-        .split_once(" :")
-        .or(line.strip_suffix(':').map(|l| (l, "")))
-        .ok_or("no ` :`")?;
+    let text = joined(line);
+    let line = text.as_str();
+    let mut colons = line.match_indices(':').map(|(at, _)| at);
+    let colon = colons.find(|at| line[..*at].ends_with(' ') || at + 1 == line.len());
+    let (modifiers, rest) = line.split_at(colon.ok_or("no ` :`")?);
+    let rest = &rest[1..];
     let (operands, rest) = rest.split_once(';').unwrap_or((rest, ""));
     let (since, meaning) = rest.split_once(';').unwrap_or((rest, ""));
     let mut words = modifiers.split_whitespace();
@@ -82,12 +81,12 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         since: since_of(since.split_whitespace(), lists)
             .ok_or_else(|| format!("since `{since}`"))?,
         meaning: Column::parse(meaning)?,
-        text: line.to_owned(),
+        text: String::new(),
     };
     for word in words {
         if word == "*" {
             form.open_modifiers = true;
-        } else if word.contains("=>") || word.contains('!') {
+        } else if word.contains(['>', '!']) {
             let condition = condition(word, lists);
             form.conditions
                 .push(condition.ok_or_else(|| format!("condition `{word}`"))?);
@@ -107,6 +106,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
             form.operands.push(rule);
         }
     }
+    form.text = text;
     Ok(form)
 }
 

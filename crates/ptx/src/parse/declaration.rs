@@ -7,9 +7,10 @@ use nom::multi::separated_list1;
 use nom::sequence::delimited;
 
 use super::expression::literal_number;
+use super::fast_path::skip_integers;
 use super::initializer::initializer;
 use super::input::{Parsed, SyntaxError, Tokens, name, token};
-use crate::ast::{Attributes, Linkage, Name, PointerAttribute, Space, Span, Variable};
+use crate::ast::{Attributes, Initializer, Linkage, Name, PointerAttribute, Space, Span, Variable};
 use crate::diagnostic::Code;
 use crate::names::Type;
 use crate::token::{TokenKind, bank};
@@ -214,6 +215,7 @@ fn declarator<'t, 'a>(
     input: Tokens<'t, 'a>,
     head: &Head,
     start: Tokens<'t, 'a>,
+    outline: bool,
 ) -> Parsed<'t, 'a, Variable<'a>> {
     let (mut rest, name) = declared_name(input)?;
     let mut variable = variable(head, name, Span::default());
@@ -239,12 +241,31 @@ fn declarator<'t, 'a>(
         rest = after;
     }
     if rest.at(TokenKind::Assign) {
-        let (after, value) = cut(initializer).parse(rest.skip())?;
+        let passed = outline.then(|| pass_over_integers(rest.skip(), &variable));
+        let (after, value) = match passed.flatten() {
+            Some(after) => (after, Initializer::List(Vec::new())),
+            None => cut(initializer).parse(rest.skip())?,
+        };
         variable.init = Some(value);
         rest = after;
     }
     variable.span = start.span_to(rest);
     Ok((rest, variable))
+}
+
+/// Passes over a list of integers that fits the array.
+fn pass_over_integers<'t, 'a>(
+    list: Tokens<'t, 'a>,
+    variable: &Variable<'_>,
+) -> Option<Tokens<'t, 'a>> {
+    let [Some(size)] = *variable.dims.as_slice() else {
+        return None;
+    };
+    if !list.at(TokenKind::BraceOpen) || variable.vector > 1 || !variable.ty.holds_integers() {
+        return None;
+    }
+    let (end, count) = skip_integers(list.source, list.peek().span.start as usize)?;
+    (count <= size).then(|| list.skip_to(end as u32))
 }
 
 /// `[4]`, or `[]` if `allow_unsized`.
@@ -268,17 +289,19 @@ fn declared_name<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Name<'a>> {
     }
 }
 
-/// `.reg .b32 a, b<4>` up to the semicolon: one variable for each name, possibly none.
+/// `.reg .b32 a, b<4>` up to the semicolon: one variable for each name, possibly none. In an
+/// outline, a list of integers that fits its array is passed over and stands empty.
 pub fn variables<'t, 'a>(
     input: Tokens<'t, 'a>,
     linkage: Linkage,
+    outline: bool,
 ) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
     let (rest, head) = head(input)?;
     if rest.at(TokenKind::Semicolon) {
         return Ok((rest, Vec::new()));
     }
     let one = |rest| {
-        let (rest, variable) = declarator(rest, &head, input)?;
+        let (rest, variable) = declarator(rest, &head, input, outline)?;
         stored(rest, &head)?;
         Ok((rest, variable))
     };

@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::bytes::{first_bytes, through_blank, word_at};
 use crate::ast::{Mnemonic, MnemonicId, Modifiers};
+use crate::bytes::{first_bytes, through_blank, word_at};
 use crate::names::{Modifier, Opcode};
 use crate::token::bank;
 
@@ -106,30 +106,26 @@ impl<'a> Mnemonics<'a> {
     /// known.
     #[inline]
     pub fn before_blank(&self, bytes: &[u8], at: usize) -> Option<KnownMnemonic> {
-        let mut hash = SEED;
-        let mut start = [0; 2];
-        let mut end = at;
-        let mut words = 0;
-        loop {
-            let word = word_at(bytes, end)?;
-            let length = through_blank(word);
-            let prefix = first_bytes(word, length);
-            if length > 0 {
-                hash = mix(hash, prefix);
-            }
-            if let Some(start) = start.get_mut(words) {
-                *start = prefix;
-            }
-            words += 1;
-            end += length;
-            if length < 8 {
-                break;
-            }
-            // Bounds the scan in a text without blanks.
-            if words == LONGEST {
-                return None;
-            }
+        let (first, second) = (word_at(bytes, at)?, word_at(bytes, at + 8)?);
+        let mut length = through_blank(first);
+        let mut start = [first_bytes(first, length), 0];
+        if length == 8 {
+            let rest = through_blank(second);
+            start[1] = first_bytes(second, rest);
+            length += rest;
         }
+        let mut hash = mix(mix(SEED, start[0]), start[1]);
+        let mut last = if length == 16 { 8 } else { 0 };
+        // Bounds the scan in a text without blanks.
+        while last == 8 && length < LONGEST {
+            let word = word_at(bytes, at + length)?;
+            last = through_blank(word);
+            if last > 0 {
+                hash = mix(hash, first_bytes(word, last));
+            }
+            length += last;
+        }
+        let end = at + length;
         let text = bytes.get(at..end)?;
         let same = |slot: &Slot| {
             let known = self.list.get(slot.id.index());
@@ -231,8 +227,8 @@ fn is_known(mnemonic: &Mnemonic<'_>) -> bool {
     mnemonic.opcode != Opcode::Unknown && !mnemonic.modifiers.has(Modifier::UNKNOWN)
 }
 
-/// A multiple of eight bytes, longer than any mnemonic.
-const LONGEST: usize = 32;
+/// Longer than any mnemonic, in bytes.
+const LONGEST: usize = 256;
 
 const SEED: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -244,18 +240,13 @@ fn mix(hash: u64, word: u64) -> u64 {
 
 /// The hash of a text, eight bytes at a time, and its first sixteen.
 fn hash(text: &[u8]) -> (u64, [u64; 2]) {
-    let mut hash = SEED;
-    let mut start = [0; 2];
-    for (index, chunk) in text.chunks(8).enumerate() {
+    let mut words = text.chunks(8).map(|chunk| {
         let mut bytes = [0; 8];
         bytes[..chunk.len()].copy_from_slice(chunk);
-        let word = u64::from_le_bytes(bytes);
-        hash = mix(hash, word);
-        if let Some(start) = start.get_mut(index) {
-            *start = word;
-        }
-    }
-    (hash, start)
+        u64::from_le_bytes(bytes)
+    });
+    let start = [words.next().unwrap_or(0), words.next().unwrap_or(0)];
+    (words.fold(mix(mix(SEED, start[0]), start[1]), mix), start)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! Loops parse statements and items, and nom parsers their parts. On an error the loops report
 //! it, skip to the end of the statement and continue, so that an error affects one statement.
 
-mod bytes;
 mod declaration;
 mod directive;
 mod expression;
@@ -24,6 +23,7 @@ use super::threads;
 use super::token::{LexicalErrors, TokenKind, token_at};
 pub(super) use mnemonic::BANKS;
 use nom::Input;
+pub(super) use outline::CheckBody;
 pub use outline::{Bodies, read_outline};
 
 /// The result of [`read`].

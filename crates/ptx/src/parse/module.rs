@@ -21,7 +21,8 @@ pub fn module<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> 
     items(input, buffers, false, report)
 }
 
-/// Parses a module, and passes over the bodies of its functions: of each, the span is known.
+/// Parses a module, and passes over the bodies of its functions, of which the span is known, and
+/// over tables of integers.
 pub fn outline<'t, 'a>(input: Tokens<'t, 'a>, report: &mut Report) -> Module<'a> {
     items(input, Buffers::default(), true, report)
 }
@@ -178,7 +179,7 @@ fn starts_variable(word: &str) -> bool {
 struct ModuleReader<'r, 'a> {
     module: Module<'a>,
     buffers: Buffers<'a>,
-    /// Bodies are passed over.
+    /// Bodies and tables of integers are passed over.
     outline: bool,
     report: &'r mut Report,
 }
@@ -335,7 +336,7 @@ impl<'a> ModuleReader<'_, 'a> {
         input: Tokens<'t, 'a>,
         linkage: Linkage,
     ) -> Parsed<'t, 'a, ()> {
-        let (rest, variables) = variables(input, linkage)?;
+        let (rest, variables) = variables(input, linkage, self.outline)?;
         // Otherwise than before another item, this is not a variable.
         if rest.at(TokenKind::Semicolon) || rest.at(TokenKind::Word) {
             let items = variables.into_iter().map(Item::Variable);

@@ -1,5 +1,6 @@
 //! A module whose bodies are read one after the other, each in the memory of the last.
 
+use super::fast_path::Skimmer;
 use super::input::Tokens;
 use super::module;
 use super::statement::{BodyReader, Buffers};
@@ -11,10 +12,18 @@ use crate::token::LexicalErrors;
 pub struct Bodies<'a> {
     source: &'a str,
     buffers: Buffers<'a>,
+    /// Where the bodies need not be whole.
+    skimmer: Option<Skimmer<'a>>,
+    memoizable: Vec<bool>,
 }
 
+/// What has a body checked: with all mnemonics so far, of which it says whether the check of
+/// their instructions depends on the kinds and types of the operands alone.
+pub(crate) type CheckBody<'c, 'a> = dyn FnMut(&Body<'a>, &[Mnemonic<'a>], &mut Vec<bool>) + 'c;
+
 /// The items of a module, and the bodies of its functions; `None` where there are syntax errors
-/// outside of those. Of each body, the module has the span alone.
+/// outside of those. Of each body, the module has the span alone; initial values that are
+/// integers stand empty.
 ///
 /// For who looks at one function after the other, and needs no tree of them all: it takes less
 /// time than [`read`](crate::read).
@@ -44,30 +53,41 @@ pub fn read_outline(source: &str) -> Option<(Module<'_>, Bodies<'_>)> {
     let bodies = Bodies {
         source,
         buffers: Buffers::default(),
+        skimmer: None,
+        memoizable: Vec::new(),
     };
     report.into_vec().is_empty().then_some((module, bodies))
 }
 
 impl<'a> Bodies<'a> {
-    /// Calls back with the body of a function, and the mnemonics of all bodies so far; `false`
+    /// The same without instructions like others before.
+    pub(crate) fn skimmed(mut self) -> Bodies<'a> {
+        self.skimmer = Some(Skimmer::default());
+        self
+    }
+
+    /// Has the body of a function checked; `false`
     /// where the body has syntax errors, or ends elsewhere than the outline has it.
-    pub(crate) fn read(
-        &mut self,
-        function: &Function<'a>,
-        found: &mut dyn FnMut(&Body<'a>, &[Mnemonic<'a>]),
-    ) -> bool {
+    pub(crate) fn read(&mut self, function: &Function<'a>, check: &mut CheckBody<'_, 'a>) -> bool {
         let Some(passed) = &function.body else {
             return true;
         };
         let errors = LexicalErrors::default();
         let mut report = Report::with_limit(1);
         let open = Tokens::starting_at(self.source, passed.span.start, &errors);
+        if let Some(skimmer) = &mut self.skimmer {
+            skimmer.begin(function);
+        }
         let mut reader = BodyReader::new(&mut report, &mut self.buffers);
+        reader.skimmer = self.skimmer.as_mut();
         let rest = reader.statements(open.skip());
         let whole =
             !reader.broken && reader.declared.is_empty() && rest.passed() == passed.span.end;
         report.append(errors.into_report());
-        if !whole || !report.into_vec().is_empty() {
+        let statements = &self.buffers.statements;
+        let skimmer = self.skimmer.as_mut();
+        let understood = skimmer.is_none_or(|skimmer| skimmer.end(statements));
+        if !whole || !understood || !report.into_vec().is_empty() {
             return false;
         }
         let buffers = &mut self.buffers;
@@ -76,7 +96,11 @@ impl<'a> Bodies<'a> {
             operands: std::mem::take(&mut buffers.pool.operands),
             ..*passed
         };
-        found(&body, buffers.mnemonics.list());
+        let memoizable = match &mut self.skimmer {
+            Some(skimmer) => &mut skimmer.memoizable,
+            None => &mut self.memoizable,
+        };
+        check(&body, buffers.mnemonics.list(), memoizable);
         body.statements.clear();
         body.operands.clear();
         (buffers.statements, buffers.pool.operands) = (body.statements, body.operands);

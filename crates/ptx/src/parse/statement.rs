@@ -6,6 +6,7 @@ use nom::{Err, Parser};
 use super::declaration::{linkage, names, parameters, starts_declaration, variables};
 use super::directive::{directive, function_directives};
 use super::expression::literal_number;
+use super::fast_path::Skimmer;
 use super::input::{Parsed, SyntaxError, Tokens, keyword, name, text, token};
 use super::mnemonic::Mnemonics;
 use super::module::{declared_function, starts_module_item};
@@ -53,6 +54,8 @@ pub struct BodyReader<'r, 'a> {
     pub(super) broken: bool,
     /// The number of open blocks inside the body.
     pub(super) blocks: usize,
+    /// Passes over instructions like others before.
+    pub(super) skimmer: Option<&'r mut Skimmer<'a>>,
 }
 
 impl<'r, 'a> BodyReader<'r, 'a> {
@@ -63,6 +66,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             declared: Vec::new(),
             broken: false,
             blocks: 0,
+            skimmer: None,
         }
     }
 
@@ -345,7 +349,7 @@ impl<'r, 'a> BodyReader<'r, 'a> {
     }
 
     fn variables<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
-        let (rest, variables) = variables(input, Linkage::None)?;
+        let (rest, variables) = variables(input, Linkage::None, false)?;
         self.buffers
             .statements
             .extend(variables.into_iter().map(Box::new).map(Statement::Variable));

@@ -181,7 +181,7 @@ impl<'a, M: Meaning> Scopes<'a, M> {
     ) -> Self {
         let mut scopes = Scopes::default();
         let mut open = vec![0];
-        let mut blocks = 0;
+        let (mut blocks, mut variables) = (0, 0);
         for statement in statements {
             match statement {
                 Statement::Begin(_) => {
@@ -195,13 +195,14 @@ impl<'a, M: Meaning> Scopes<'a, M> {
                     let block = open.last().copied().unwrap_or(0);
                     scopes.labels.push((block, *name, label(*name)));
                 }
+                Statement::Variable(_) => variables += 1,
                 _ => {}
             }
         }
         // A stable sort: labels of one block stay in source order.
         scopes.labels.sort_by_key(|(block, ..)| *block);
-        let of_block = scopes.labels.len();
-        scopes.names.reserve(of_block.min(1 << 16));
+        let names = scopes.labels.len() + variables;
+        scopes.names.reserve(names.min(1 << 16));
         scopes.enter(&mut duplicate);
         // Nearly all labels are in the outermost block.
         duplicates(&scopes.labels[scopes.next_label..], duplicate);
@@ -473,6 +474,10 @@ fn ends_in_digit(name: &str) -> bool {
 
 /// Whether `name` is one of the registers `prefix<count>`.
 pub(crate) fn numbered(name: &str, prefix: &str, count: u32) -> bool {
+    // Most names begin otherwise.
+    if name.bytes().next() != prefix.bytes().next() {
+        return false;
+    }
     let Some(digits) = name.strip_prefix(prefix) else {
         return false;
     };

@@ -106,12 +106,13 @@ impl<R: Copy> Registers<R> {
         let Some(last) = count.checked_sub(1) else {
             return;
         };
-        let last = format!("{name}{last}");
+        let digits = last.checked_ilog10().unwrap_or(0) + 1;
+        let digit = |place| u64::from(b'0') + u64::from(last / 10_u32.pow(place) % 10);
         // All names of eight bytes precede a longer one.
-        let last = match last.len() {
-            0..=8 => last
-                .bytes()
-                .fold(0, |word, byte| word << 8 | u64::from(byte)),
+        let last = match name.len() + digits as usize {
+            0..=8 => (0..digits)
+                .rev()
+                .fold(prefix, |word, place| word << 8 | digit(place)),
             _ => u64::MAX,
         };
         *slot = Slot {

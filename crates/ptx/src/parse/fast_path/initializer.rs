@@ -3,6 +3,7 @@
 
 use super::text::Text;
 use crate::ast::{Initializer, Operand};
+use crate::bytes::decimal_length;
 
 /// Parses the list whose brace is at `start`; returns its end too.
 pub fn number_list(source: &str, start: usize) -> Option<(usize, Vec<Initializer<'_>>)> {
@@ -22,6 +23,33 @@ pub fn number_list(source: &str, start: usize) -> Option<(usize, Vec<Initializer
         match text.byte()? {
             b',' => {}
             b'}' => return Some((text.at + 1, numbers)),
+            _ => return None,
+        }
+    }
+}
+
+/// Passes over a list of integers whose brace is at `start`; returns its end, and how many
+/// they are.
+pub fn skip_integers(source: &str, start: usize) -> Option<(usize, u64)> {
+    let mut text = Text { source, at: start };
+    let mut count = 0;
+    loop {
+        // Past the brace, or a comma.
+        text.at += 1;
+        let first = text.skip_blanks()?;
+        let word = text.eight()?;
+        match decimal_length(word) {
+            Some(length) => text.at += length,
+            None if matches!(first, b'0'..=b'9' | b'-') => match text.number()? {
+                Operand::Integer(_) => {}
+                _ => return None,
+            },
+            None => return None,
+        }
+        count += 1;
+        match text.byte()? {
+            b',' => {}
+            b'}' => return Some((text.at + 1, count)),
             _ => return None,
         }
     }

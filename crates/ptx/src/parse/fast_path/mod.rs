@@ -8,6 +8,7 @@ mod declaration;
 mod initializer;
 mod operand;
 mod section;
+mod skim;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -15,8 +16,9 @@ mod text;
 use super::statement::BodyReader;
 use crate::ast::{Guard, Inlined, Instruction, Location, Name, Place, Span, Statement};
 use crate::names::Opcode;
-pub use initializer::number_list;
+pub use initializer::{number_list, skip_integers};
 pub use section::skip_data;
+pub use skim::Skimmer;
 use text::{Text, begins_statement};
 
 impl<'a> BodyReader<'_, 'a> {
@@ -27,7 +29,7 @@ impl<'a> BodyReader<'_, 'a> {
         let mut end = start;
         loop {
             let read = text.skip_to_token().and_then(|first| match first {
-                b'a'..=b'z' | b'@' => self.fast_instruction(&mut text),
+                b'a'..=b'z' | b'@' => self.fast_or_skimmed(&mut text),
                 b'$' | b'_' | b'A'..=b'Z' => self.fast_label(&mut text),
                 b'.' => self.fast_directive(&mut text),
                 b'{' => {
@@ -46,6 +48,25 @@ impl<'a> BodyReader<'_, 'a> {
                 None => return end,
             }
         }
+    }
+
+    /// An instruction, which is passed over if one like it was read before.
+    fn fast_or_skimmed(&mut self, text: &mut Text<'a>) -> Option<()> {
+        let Some(skimmer) = &mut self.skimmer else {
+            return self.fast_instruction(text);
+        };
+        let start = text.at;
+        skimmer.follow(&self.buffers.statements);
+        let key = skimmer.key(text, &self.buffers.mnemonics);
+        if key.is_some_and(|key| skimmer.has(key)) {
+            return Some(());
+        }
+        text.at = start;
+        self.fast_instruction(text)?;
+        if let (Some(key), Some(skimmer)) = (key, &mut self.skimmer) {
+            skimmer.add(key);
+        }
+        Some(())
     }
 
     fn fast_instruction(&mut self, text: &mut Text<'a>) -> Option<()> {

@@ -1,6 +1,7 @@
 //! The fast path gives the same result as the parsers of tokens.
 
 use crate::parse::read;
+use crate::{CheckOptions, check, is_surely_valid};
 
 /// The same text with a blank that the fast path does not support after the first words of
 /// statements.
@@ -426,4 +427,168 @@ fn lists_of_numbers_are_read_as_anything_else() {
         let (blanks, comments) = (text.replace('{', "{    "), text.replace('{', "{/**/"));
         assert_eq!(read(&blanks), read(&comments), "{text}");
     }
+}
+
+/// Whether a text is right, and that a check that passes over instructions and tables says so.
+fn is_right(source: &str) -> bool {
+    let reading = read(source);
+    let right = reading.diagnostics.is_empty() && check(&reading.module, source).is_empty();
+    let surely = is_surely_valid(source, &CheckOptions::default());
+    assert!(right || !surely, "{source}");
+    surely
+}
+
+/// Of two instructions alike, the second one is passed over. These differ in what matters.
+#[test]
+fn instructions_like_others_are_right_only_if_they_are() {
+    let declarations = ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>;\n\
+        .reg .b32 t, %laneid_;\n";
+    let known = "add.s32 %r1, %r2, %r3; mov.b64 %rd1, {%r1, %r2}; mov.b64 {%r1, %r2}, %rd1;\n\
+        ld.global.b32 %r1, [%rd1]; ld.param.b32 %r1, [f_param_0]; mov.f32 %f1, 0f00000000;\n\
+        shl.b32 %r1, %r2, 3; mov.u32 %r1, %tid.x; mov.b32 %r1, %r2;\n";
+    let source = |body: &str| {
+        format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n\
+             .entry f(.param .b32 f_param_0)\n{{\n{declarations}{known}ret;\n}}\n\
+             .entry k(.param .b32 k_param_0, .param .b64 k_param_1)\n\
+             {{\n{declarations}add.s32 %r1, %r2, %r3;\n{body}ret;\n}}\n"
+        )
+    };
+    for (right, body) in [
+        (true, ""),
+        (true, "add.s32 %r1, %r2, %r8;"),
+        (false, "add.s32 %r1, %r2, %r9;"),
+        (true, "add.s32 %r1, %r2, %r08;"),
+        (false, "add.s32 %r1, %r2, %f3;"),
+        (false, "add.s32 %r1, %r2, %rd3;"),
+        (false, "add.s32 %r1, %r2, %r3"),
+        (false, "add.s32 %r1, %r2, %r3, %r4;"),
+        (false, "add.s32 %r1, %r2, %r3 %r4;"),
+        (false, "add.s32 %r1, %r2, %r3_;"),
+        (true, "@%p1 add.s32 %r1, %r2, %r3;"),
+        (false, "@%r1 add.s32 %r1, %r2, %r3;"),
+        (false, "@%p3 add.s32 %r1, %r2, %r3;"),
+        (true, "add.s32 %r1, %r2, t;"),
+        (false, "add.s32 %r1, %r2, u;"),
+        // Numbers.
+        (true, "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, -123;"),
+        (true, "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, 0xFF;"),
+        (false, "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, 08;"),
+        (
+            true,
+            "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, 9223372036854775807;",
+        ),
+        (
+            false,
+            "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, 99999999999999999999;",
+        ),
+        (false, "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, 5a;"),
+        (false, "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, 0f00000000;"),
+        (false, "add.s32 %r1, %r2, 5; add.s32 %r1, %r2, 1.5;"),
+        (true, "mov.f32 %f1, 0f3F800000; mov.f32 %f1, 0f00000000;"),
+        (false, "mov.f32 %f1, 0f3F800000; mov.f32 %f1, 0f0000000;"),
+        // Lists.
+        (true, "mov.b64 %rd1, {%r1, %r2}; mov.b64 %rd1, {%r3,%r4};"),
+        (true, "mov.b64 %rd1, {%r1, %r2}; mov.b64 %rd1, {%r3, %f4};"),
+        (
+            false,
+            "mov.b64 %rd1, {%r1, %r2}; mov.b64 %rd1, {%r3, %rd4};",
+        ),
+        (
+            false,
+            "mov.b64 %rd1, {%r1, %r2}; mov.b64 %rd1, {%r3, %r4, %r5};",
+        ),
+        (false, "mov.b64 %rd1, {%r1, %r2}; mov.b64 %rd1, {%r3, %r4;"),
+        // Addresses.
+        (
+            true,
+            "ld.global.b32 %r1, [%rd1]; ld.global.b32 %r1, [%rd2];",
+        ),
+        (
+            true,
+            "ld.global.b32 %r1, [%rd1+4]; ld.global.b32 %r1, [%rd2+-8];",
+        ),
+        (
+            false,
+            "ld.global.b32 %r1, [%rd1+4]; ld.global.b32 %r1, [%rd2+08];",
+        ),
+        (
+            false,
+            "ld.global.b32 %r1, [%rd1]; ld.global.b32 %r1, [%f1];",
+        ),
+        (false, "ld.global.b32 %r1, [%rd1]; ld.global.b32 %r1, %rd1;"),
+        (false, "ld.global.b32 %r1, [%rd1]; ld.global.b32 %r1, [];"),
+        // Parameters.
+        (
+            true,
+            "ld.param.b32 %r1, [k_param_0]; ld.param.b32 %r1, [k_param_1+4];",
+        ),
+        (
+            false,
+            "ld.param.b32 %r1, [k_param_0]; ld.param.b32 %r1, [k_param_2];",
+        ),
+        (
+            false,
+            "ld.param.b32 %r1, [k_param_0]; ld.param.b32 %r1, [f_param_0];",
+        ),
+        (
+            false,
+            "ld.param.b32 %r1, [k_param_0]; ld.param.b32 %r1, [];",
+        ),
+        (
+            false,
+            "{ .shared .b32 k_param_0; ld.param.b32 %r1, [k_param_0]; }",
+        ),
+        // Names that hide others.
+        (false, "{ .reg .f32 %r<9>; add.s32 %r1, %r2, %r3; }"),
+        (false, "{ .reg .f32 %r3; add.s32 %r1, %r2, %r3; }"),
+        (true, "{ .reg .f32 %r<9>; } add.s32 %r1, %r2, %r3;"),
+        (
+            true,
+            "{ .reg .b32 u; add.s32 %r1, %r2, u; } { .reg .b32 u; add.s32 %r1, %r2, u; }",
+        ),
+        (
+            false,
+            "{ .reg .b32 u; add.s32 %r1, %r2, u; } add.s32 %r1, %r2, u;",
+        ),
+        (false, "{ .shared .b32 t; add.s32 %r1, %r2, t; }"),
+        (false, "{ .shared .b32 %r3; add.s32 %r1, %r2, %r3; }"),
+        (false, "{ add.s32 %r1, %r2, t; t: mov.b32 %r1, %r2; }"),
+        (false, ".reg .b32 %laneid; add.s32 %r1, %r2, %laneid;"),
+        (false, ".reg .b32 %pm<3>; add.s32 %r1, %r2, %pm1;"),
+        // Operands whose value matters, and instructions that are not known by their key.
+        (false, "shl.b32 %r1, %r2, 3; bar.sync 1; bar.sync 99;"),
+        (false, "call f; call g;"),
+    ] {
+        assert_eq!(is_right(&source(body)), right, "{body}");
+    }
+}
+
+#[test]
+fn tables_that_are_passed_over_fit_their_arrays() {
+    for (right, table) in [
+        (true, ".b8 x[3] = {1, 2, 3}"),
+        (true, ".b8 x[3] = {1,\n2,-3}"),
+        (true, ".b64 x[3] = {9223372036854775807, 0xFF, 12345678}"),
+        (true, ".b8 x[4] = {1, 2, 3}"),
+        (true, ".b8 x[] = {1, 2, 3}"),
+        (true, ".b8 x[2][2] = {{1, 2}, {3, 4}}"),
+        (true, ".f32 x[1] = {0f3F800000}"),
+        (false, ".b8 x[2] = {1, 2, 3}"),
+        (false, ".b8 x[3] = {1, 2, 08}"),
+        (false, ".b8 x[3] = {1, 2, 3a}"),
+        (false, ".b8 x[3] = {1, 2, 3"),
+        (false, ".b8 x[3] = {1, 2,}"),
+        (false, ".b8 x[3] = {1 2}"),
+        (false, ".f32 x[3] = {1, 2, 3}"),
+        (false, ".f16 x[3] = {1, 2, 3}"),
+        (false, ".v2 .b8 x[3] = {1, 2, 3}"),
+        (false, ".b8 x = {1, 2, 3}"),
+        (false, ".b8 x[2][2] = {1, 2, 3}"),
+    ] {
+        let source = format!(".version 8.0\n.target sm_90\n.address_size 64\n.global {table};\n");
+        assert_eq!(is_right(&source), right, "{source}");
+    }
+    let source = ".version 8.0\n.target sm_90\n.extern .global .b8 x[3] = {1, 2, 3};\n";
+    assert!(!is_right(source));
 }

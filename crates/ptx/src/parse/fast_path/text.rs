@@ -1,7 +1,7 @@
 //! Parses names, words and numbers from the bytes.
 
 use crate::ast::{Name, Span};
-use crate::parse::bytes::{
+use crate::bytes::{
     decimal, hexadecimal, through_alphanumeric, through_digits, through_line, word_at,
 };
 use crate::token::continues_identifier;
@@ -26,7 +26,7 @@ impl<'a> Text<'a> {
 
     /// The next eight bytes.
     #[inline]
-    fn eight(&self) -> Option<u64> {
+    pub fn eight(&self) -> Option<u64> {
         word_at(self.source.as_bytes(), self.at)
     }
 
@@ -217,7 +217,7 @@ impl<'a> Text<'a> {
         Some(Name { text })
     }
 
-    /// A decimal number of at most 18 digits. The caller checks what follows.
+    /// A decimal number below 2^63. The caller checks what follows.
     #[inline]
     pub fn unsigned(&mut self) -> Option<u64> {
         let start = self.at;
@@ -230,7 +230,7 @@ impl<'a> Text<'a> {
             let word = self.eight()?;
             last = through_digits(word);
             length += last;
-            if length > 18 {
+            if length > 19 {
                 return None;
             }
             value = value * 10_u64.pow(last as u32) + decimal(word, last);
@@ -238,7 +238,8 @@ impl<'a> Text<'a> {
         }
         // A leading zero makes it octal.
         let octal = length > 1 && self.source.as_bytes().get(start) == Some(&b'0');
-        (length > 0 && !octal).then_some(value)
+        let fits = value <= i64::MAX as u64;
+        (length > 0 && !octal && fits).then_some(value)
     }
 
     /// `1,2, 3`, decimal numbers below 256. The caller checks what follows.

@@ -42,10 +42,24 @@ pub const fn through_digits(word: u64) -> usize {
     run(within(word, b'0', b'9'))
 }
 
-/// The number of leading printable characters other than a space.
+/// The number of leading digits, if they are a decimal number of up to seven digits: a leading
+/// zero makes it octal.
+#[inline]
+pub const fn decimal_length(word: u64) -> Option<usize> {
+    let length = through_digits(word);
+    let octal = length > 1 && word as u8 == b'0';
+    if length == 0 || length == 8 || octal {
+        return None;
+    }
+    Some(length)
+}
+
+/// The number of leading bytes before a space or control character.
 #[inline]
 pub const fn through_blank(word: u64) -> usize {
-    run(within(word, b'!', b'~'))
+    // Of the bytes below, the lowest one is found for certain.
+    let below = word.wrapping_sub(b'!' as u64 * EACH) & !word & TOP;
+    (below.trailing_zeros() / 8) as usize
 }
 
 /// The number of leading bytes before a line feed.
@@ -114,7 +128,7 @@ mod tests {
                     place
                 };
                 assert_eq!(through_alphanumeric(word), end, "{byte} at {place}");
-                let end = if byte.is_ascii_graphic() { 8 } else { place };
+                let end = if byte > b' ' { 8 } else { place };
                 assert_eq!(through_blank(word), end, "{byte} at {place}");
                 let end = if byte == b'\n' { place } else { 8 };
                 assert_eq!(through_line(word), end, "{byte} at {place}");
