@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
-use super::{assemble, devices, explain, extract, fmt, inspect, isa, trace};
+use super::{assemble, devices, explain, extract, fmt, inspect, isa, ptxas, trace};
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
 use terminal::shell::{CompletionsArgs, ManArgs};
@@ -40,6 +40,16 @@ enum Command {
     Isa(isa::IsaArgs),
     /// Compile PTX to a cubin, through the compute cache
     Assemble(assemble::AssembleArgs),
+    /// Take the place of ptxas, and make binaries of the CPU device
+    ///
+    /// A program with the name `ptxas` or `ptxkit-ptxas`, such as a link to this one, does the
+    /// same. The options are those of ptxas: `ptxkit ptxas --help` lists them.
+    #[command(disable_help_flag = true)]
+    Ptxas {
+        /// What ptxas is called with
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// List the images in files: PTX, cubins, fatbins, and programs and archives with these
     #[command(
         after_help = "Exit status: 0 done, 1 an image is damaged or too large to unpack, 2 a file could not be read."
@@ -90,6 +100,7 @@ impl Cli {
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
             Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
+            Command::Ptxas { arguments } => Ok(ptxas::run(arguments.iter().cloned())),
             Command::Inspect(args) => inspect::run(args),
             Command::Explain(args) => explain::run(args),
             Command::Extract(args) => extract::run(args),

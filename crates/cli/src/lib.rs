@@ -25,6 +25,7 @@ pub mod mapped;
 pub mod matching;
 pub mod pattern;
 pub mod progress;
+pub mod ptxas;
 pub mod quantity;
 mod random;
 pub mod report;
