@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
-use super::{assemble, devices, explain, extract, fmt, inspect, isa, ptxas, trace};
+use super::{assemble, devices, exec, explain, extract, fmt, inspect, isa, ptxas, trace};
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
 use terminal::shell::{CompletionsArgs, ManArgs};
@@ -30,6 +30,15 @@ enum Command {
     /// Run a kernel and check its results
     #[command(after_help = after_help())]
     Run(RunArgs),
+    /// Run a program with the CPU device in the place of NVIDIA's driver
+    ///
+    /// The program finds the CPU device under the name libcuda.so.1, by LD_LIBRARY_PATH; nothing
+    /// else is changed.
+    #[command(
+        after_help = "Exit status: that of the program; 2 the CPU device is not found, 126 the program cannot be run, \
+            127 it is not found."
+    )]
+    Exec(exec::ExecArgs),
     /// Print PTX in its canonical form
     #[command(
         after_help = "Exit status: 0 done, 1 a file is not in canonical form (--check, --diff), 2 a file could not \
@@ -97,6 +106,7 @@ impl Cli {
         trace::start(self.verbose);
         let status = match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Exec(args) => exec::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
             Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),

@@ -12,6 +12,7 @@ pub mod devices;
 pub mod driver_version;
 pub mod element;
 pub mod errors;
+pub mod exec;
 pub mod expect;
 pub mod explain;
 pub mod extract;

@@ -32,6 +32,7 @@ mod tier_up;
 pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem, compile};
 pub use entries::table;
+pub use run::{LaunchObserver, observe_launches};
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that
 /// contain the compiler's identity.

@@ -1,0 +1,127 @@
+//! `ptxkit exec`: runs a program with the CPU device in the place of NVIDIA's driver.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use terminal::failure::Failure;
+
+/// The name under which programs open the driver.
+const LIBRARY: &str = "libcuda.so.1";
+/// The name under which cargo builds it.
+const BUILT: &str = "libcuda.so";
+/// The folder with the library, beside the program.
+const FOLDER: &str = "cpu-driver";
+/// Where programs look for libraries first.
+const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
+/// The file that the library writes its report to.
+const REPORT: &str = "PTXKIT_EXEC_REPORT";
+
+/// The exit status for a command that is not there, and for one that cannot be run: those of
+/// shells and env(1).
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+/// The arguments of `ptxkit exec`.
+#[derive(Debug, clap::Args)]
+pub struct ExecArgs {
+    /// Write what ran on the CPU device, and what it refused, to this file: a page NAME.html, or
+    /// lines of JSON. It begins anew; PTXKIT_EXEC_REPORT names a file that is continued
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The folder with the CPU device's libcuda.so.1, instead of the one beside ptxkit
+    #[arg(long, value_name = "FOLDER")]
+    driver: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Becomes the program. Returns only if that fails: the program has this process, so signals
+/// reach it, and its exit status is its own.
+pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
+    let folder = match &args.driver {
+        Some(folder) => named(folder)?,
+        None => beside(&std::env::current_exe().map_err(Failure::new)?)?,
+    };
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Err(Failure::new("there is no command to run"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).env(SEARCH_PATH, search(&folder)?);
+    if let Some(report) = &args.report {
+        command.env(REPORT, begin(report)?);
+    }
+    let error = command.exec();
+    let status = match error.kind() {
+        ErrorKind::NotFound => NOT_FOUND,
+        _ => NOT_RUN,
+    };
+    Failure::new(format!("{}: {error}", program.display())).print();
+    Ok(status)
+}
+
+/// The folder with the library that the user names.
+fn named(folder: &Path) -> Result<PathBuf, Failure> {
+    match folder.join(LIBRARY).exists() {
+        true => std::path::absolute(folder).map_err(Failure::new),
+        false => Err(missing(&[folder.join(LIBRARY)])),
+    }
+}
+
+/// The folder with the library beside the program; where cargo built both, it is made.
+fn beside(program: &Path) -> Result<PathBuf, Failure> {
+    let bin = program.parent().unwrap_or(Path::new("."));
+    let folder = bin.join(FOLDER);
+    let (library, built) = (folder.join(LIBRARY), bin.join(BUILT));
+    if library.exists() {
+        return Ok(folder);
+    }
+    if !built.exists() {
+        return Err(missing(&[library, built]));
+    }
+    let linked = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::os::unix::fs::symlink(Path::new("..").join(BUILT), &library));
+    match linked {
+        // Another process has made it.
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            Err(Failure::new(format!("{}: {error}", library.display()))
+                .help("name a folder with --driver that has it"))
+        }
+        _ => Ok(folder),
+    }
+}
+
+fn missing(looked_at: &[PathBuf]) -> Failure {
+    let places: Vec<String> = looked_at
+        .iter()
+        .map(|path| format!("\n  there is no {}", path.display()))
+        .collect();
+    let message = format!(
+        "the library of the CPU device is not found:{}",
+        places.concat()
+    );
+    Failure::new(message).help(
+        "`pip install ptxkit-cpu` has it, and this command as `ptxkit-cpu exec`; with Rust, build \
+         it by `cargo build --release -p libcuda`, or name its folder with --driver",
+    )
+}
+
+/// The search path with the folder before what is there.
+fn search(folder: &Path) -> Result<OsString, Failure> {
+    let old = std::env::var_os(SEARCH_PATH).unwrap_or_default();
+    let old = std::env::split_paths(&old).filter(|path| path != folder && !path.as_os_str().is_empty());
+    std::env::join_paths(std::iter::once(folder.to_owned()).chain(old))
+        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
+}
+
+/// Removes what an earlier run reported; returns the whole path, as programs change their folder.
+fn begin(report: &Path) -> Result<PathBuf, Failure> {
+    let failure = |error| Failure::new(format!("{}: {error}", report.display()));
+    match std::fs::remove_file(report) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failure(error)),
+        _ => std::path::absolute(report).map_err(failure),
+    }
+}
