@@ -7,7 +7,7 @@
 #![allow(non_snake_case)] // the C API's own names
 
 pub mod earlier;
-mod report;
+mod record;
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -39,8 +39,8 @@ macro_rules! export {
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 match table().$name {
                     // SAFETY: the caller answers for the arguments.
-                    Some(entry) => report::returned(stringify!($name), unsafe { entry($($arg),*) }),
-                    None => report::not_there(stringify!($name), NOT_SUPPORTED),
+                    Some(entry) => record::returned(stringify!($name), unsafe { entry($($arg),*) }),
+                    None => record::not_there(stringify!($name), NOT_SUPPORTED),
                 }
             }
         )*
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn cuGetProcAddress_v2(
     let name = unsafe { CStr::from_ptr(symbol) }.to_string_lossy();
     let found = find(&name, cuda_version);
     if found.is_err() {
-        report::not_found(&name);
+        record::not_found(&name);
     }
     // SAFETY: neither is null where it is written, and both are the caller's.
     unsafe {

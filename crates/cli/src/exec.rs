@@ -6,18 +6,17 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use report::VARIABLE;
 use terminal::failure::Failure;
 
 /// The name under which programs open the driver.
 const LIBRARY: &str = "libcuda.so.1";
-/// The name under which cargo builds it.
-const BUILT: &str = "libcuda.so";
-/// The folder with the library, beside the program.
+/// The libraries as cargo builds them, and the names under which programs open them.
+const BUILT: &[(&str, &str)] = &[("libcuda.so", LIBRARY)];
+/// The folder with the libraries, beside the program.
 const FOLDER: &str = "cpu-driver";
 /// Where programs look for libraries first.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
-/// The file that the library writes its report to.
-const REPORT: &str = "PTXKIT_EXEC_REPORT";
 
 /// The exit status for a command that is not there, and for one that cannot be run: those of
 /// shells and env(1).
@@ -52,7 +51,7 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
     let mut command = Command::new(program);
     command.args(arguments).env(SEARCH_PATH, search(&folder)?);
     if let Some(report) = &args.report {
-        command.env(REPORT, begin(report)?);
+        command.env(VARIABLE, begin(report)?);
     }
     let error = command.exec();
     let status = match error.kind() {
@@ -67,52 +66,52 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
 fn named(folder: &Path) -> Result<PathBuf, Failure> {
     match folder.join(LIBRARY).exists() {
         true => std::path::absolute(folder).map_err(Failure::new),
-        false => Err(missing(&[folder.join(LIBRARY)])),
+        false => Err(missing(&folder.join(LIBRARY))),
     }
 }
 
-/// The folder with the library beside the program; where cargo built both, it is made.
+/// The folder with the libraries beside the program; where cargo built them, it has links to them.
 fn beside(program: &Path) -> Result<PathBuf, Failure> {
     let bin = program.parent().unwrap_or(Path::new("."));
     let folder = bin.join(FOLDER);
-    let (library, built) = (folder.join(LIBRARY), bin.join(BUILT));
-    if library.exists() {
-        return Ok(folder);
-    }
-    if !built.exists() {
-        return Err(missing(&[library, built]));
-    }
-    let linked = std::fs::create_dir_all(&folder)
-        .and_then(|()| std::os::unix::fs::symlink(Path::new("..").join(BUILT), &library));
-    match linked {
-        // Another process has made it.
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(Failure::new(format!("{}: {error}", library.display()))
-                .help("name a folder with --driver that has it"))
+    for (built, name) in BUILT {
+        let link = folder.join(name);
+        if link.exists() || !bin.join(built).exists() {
+            continue;
         }
-        _ => Ok(folder),
+        let linked = std::fs::create_dir_all(&folder)
+            .and_then(|()| std::os::unix::fs::symlink(Path::new("..").join(built), &link));
+        if let Err(error) = linked
+            // Another process has made it.
+            && error.kind() != ErrorKind::AlreadyExists
+        {
+            return Err(Failure::new(format!("{}: {error}", link.display()))
+                .help("name a folder that has it with --driver"));
+        }
+    }
+    let library = folder.join(LIBRARY);
+    match library.exists() {
+        true => Ok(folder),
+        false => Err(missing(&library)),
     }
 }
 
-fn missing(looked_at: &[PathBuf]) -> Failure {
-    let places: Vec<String> = looked_at
-        .iter()
-        .map(|path| format!("\n  there is no {}", path.display()))
-        .collect();
-    let message = format!(
-        "the library of the CPU device is not found:{}",
-        places.concat()
-    );
-    Failure::new(message).help(
-        "`pip install ptxkit-cpu` has it, and this command as `ptxkit-cpu exec`; with Rust, build \
-         it by `cargo build --release -p libcuda`, or name its folder with --driver",
+fn missing(library: &Path) -> Failure {
+    let library = library.display();
+    Failure::new(format!(
+        "the CPU device is not there: there is no {library}"
+    ))
+    .help(
+        "`pip install ptxkit-cpu` has it, and this command as `ptxkit-cpu exec`; or build it with \
+         `cargo build --release -p libcuda`, and name its folder with --driver",
     )
 }
 
 /// The search path with the folder before what is there.
 fn search(folder: &Path) -> Result<OsString, Failure> {
     let old = std::env::var_os(SEARCH_PATH).unwrap_or_default();
-    let old = std::env::split_paths(&old).filter(|path| path != folder && !path.as_os_str().is_empty());
+    let old =
+        std::env::split_paths(&old).filter(|path| path != folder && !path.as_os_str().is_empty());
     std::env::join_paths(std::iter::once(folder.to_owned()).chain(old))
         .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
 }

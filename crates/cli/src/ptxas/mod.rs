@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use options::{Information, Input, Options};
-use ptxkit::cpu::{self, CompileOptions, NEWEST_PTX};
+use ptxkit::cpu::{self, CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
 use ptxkit::driver::{Context, Driver, DriverKind, Error, KernelAttribute, Module};
 use ptxkit::image::{Suffix, Target};
 use ptxkit::jit;
@@ -18,6 +18,7 @@ use ptxkit::lint::{self, Finding};
 use ptxkit::ptx::diagnostic::{LineIndex, Severity};
 use ptxkit::ptx::signature::signatures;
 use ptxkit::ptx::{self, CheckOptions, Level, Reading, isa, text_of};
+use report::{Failure, Kind, Process, Record};
 use terminal::failure::VERIFIED;
 use terminal::output::{Escaped, eprint, print};
 
@@ -58,7 +59,9 @@ fn say(kind: &str, message: &str) {
 /// Prints a message at a line.
 fn say_at(name: &str, line: u32, kind: &str, message: &str) {
     let (name, message) = (Escaped::new(name), Escaped::new(message));
-    eprint(&format!("ptxas {name}, line {line}; {kind:<8}: {message}\n"));
+    eprint(&format!(
+        "ptxas {name}, line {line}; {kind:<8}: {message}\n"
+    ));
 }
 
 /// The last message about PTX with errors.
@@ -105,6 +108,10 @@ fn assemble(options: &Options) -> Result<(), String> {
                 line => say_at(&name, line, "error", &problem.message),
             }
         }
+        if let Some(path) = report::path() {
+            let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+            note(&path, &names.join(", "), &error);
+        }
         aborted()
     })?;
     let compile = started.elapsed();
@@ -119,6 +126,32 @@ fn assemble(options: &Options) -> Result<(), String> {
         say("info", &format!("Compile time = {milliseconds:.3} ms"));
     }
     Ok(())
+}
+
+/// Appends what the CPU device refuses to the report of `ptxkit exec`: the program does not come
+/// to load it. Without a report the messages tell it.
+fn note(path: &Path, kernels: &str, error: &CompileError) {
+    let refused = Failure {
+        kind: Kind::Refused,
+        entry: "ptxas".into(),
+        error: match error.kind {
+            CompileErrorKind::NotSupported => "CUDA_ERROR_NOT_SUPPORTED",
+            _ => "CUDA_ERROR_INVALID_PTX",
+        }
+        .into(),
+        cause: format!("{kernels}: {error}"),
+        times: 1,
+    };
+    let record = Record {
+        process: &Process::current(),
+        seconds: 0.0,
+        kernels: Vec::new(),
+        failures: vec![refused],
+        missing: Vec::new(),
+    };
+    if let Err(error) = record.append(path) {
+        say("warning", &format!("{}: {error}", path.display()));
+    }
 }
 
 fn name_of(input: &Input) -> String {
@@ -147,12 +180,7 @@ fn read(input: &Input) -> Result<(String, String), String> {
 }
 
 /// Prints the errors of a module, and with `--check` the warnings of the default rules.
-fn check(
-    reading: &Reading<'_>,
-    name: &str,
-    text: &str,
-    options: &Options,
-) -> Result<(), String> {
+fn check(reading: &Reading<'_>, name: &str, text: &str, options: &Options) -> Result<(), String> {
     let rules = CheckOptions {
         level: match options.check_only && !options.lint || options.relocatable {
             true => Level::Language,
@@ -248,7 +276,9 @@ fn inform(information: Information) -> String {
         Information::Targets => {
             let numbers = isa::target::Target::all()
                 .filter(|target| target.suffix == isa::target::Suffix::None);
-            numbers.map(|target| format!("{}\n", target.number)).collect()
+            numbers
+                .map(|target| format!("{}\n", target.number))
+                .collect()
         }
     }
 }
@@ -268,7 +298,9 @@ fn version() -> String {
 }
 
 fn help() -> String {
-    let options: String = options::names().map(|option| format!("{option}\n")).collect();
+    let options: String = options::names()
+        .map(|option| format!("{option}\n"))
+        .collect();
     format!(
         "\nUsage  : ptxas [options] <ptx file>\n\n\
          Takes the place of ptxas. The output is a binary of ptxkit's CPU device, which\n\

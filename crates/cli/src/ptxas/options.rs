@@ -291,7 +291,8 @@ impl Options {
             "entry" => self.entries.extend(value.split(',').map(str::to_owned)),
             "gpu-name" => {
                 let undefined = || format!("Value '{value}' is not defined for option 'gpu-name'");
-                let known = target::Target::from_text(value).filter(|known| known.since().is_some());
+                let known =
+                    target::Target::from_text(value).filter(|known| known.since().is_some());
                 self.target = known.ok_or_else(undefined)?.into();
                 self.check_only |= value.starts_with("compute_");
             }
@@ -320,7 +321,9 @@ fn stuck(name: &str) -> Option<(&'static (&'static str, &'static str, Value), &s
     let (short, value) = STUCK
         .into_iter()
         .find_map(|short| Some((short, name.strip_prefix(short)?)))?;
-    value.starts_with(|c: char| c.is_ascii_digit()).then_some(())?;
+    value
+        .starts_with(|c: char| c.is_ascii_digit())
+        .then_some(())?;
     Some((find(short)?, value))
 }
 
@@ -335,9 +338,9 @@ fn check(long: &str, kind: Value, value: &str) -> Result<(), String> {
         Value::Registers if !is_number && !matches!(value, "archmax" | "archmin") => {
             Err(format!("Invalid value '{value}' for option '{long}'"))
         }
-        Value::OneOf(values) if !values.contains(&value) => {
-            Err(format!("Value '{value}' is not defined for option '{long}'"))
-        }
+        Value::OneOf(values) if !values.contains(&value) => Err(format!(
+            "Value '{value}' is not defined for option '{long}'"
+        )),
         _ => Ok(()),
     }
 }
@@ -394,13 +397,19 @@ mod tests {
             ("-gpu-name sm_80", "Unknown option 'gpu-name'"),
             ("--O=3", "Unknown option '-O'"),
             ("-arch", "argument expected after '-arch'"),
-            ("-arch=sm_7", "Value 'sm_7' is not defined for option 'gpu-name'"),
+            (
+                "-arch=sm_7",
+                "Value 'sm_7' is not defined for option 'gpu-name'",
+            ),
             ("-lineinfo=true", "no argument expected after '-lineinfo'"),
             ("--verbose=true", "no argument expected after '--verbose'"),
             ("-m 32", "Value '32' is not defined for option 'machine'"),
             ("--fmad=maybe", "'maybe': expected true or false"),
             ("-split-compile=x", "'x': expected a number"),
-            ("--maxrregcount=foo", "Invalid value 'foo' for option 'maxrregcount'"),
+            (
+                "--maxrregcount=foo",
+                "Invalid value 'foo' for option 'maxrregcount'",
+            ),
             ("-optf none", "Could not open options file 'none'"),
         ];
         for (line, expected) in errors {

@@ -1,24 +1,19 @@
-//! The report of what a program ran on the CPU device, and of what was refused:
-//! `PTXKIT_EXEC_REPORT=NAME.html`, or `NAME.json` for one line of JSON each time.
+//! What this process ran on the CPU device, and what was refused, for the report of
+//! `PTXKIT_EXEC_REPORT`.
 //!
 //! A process appends what is new now and then and when it exits, so that a program that is killed
-//! has a report too, and many processes have one.
-
-mod file;
+//! is reported too.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use api::Api;
 use cpu::table;
-use serde_json::json;
-
-/// The variable with the file.
-const VARIABLE: &str = "PTXKIT_EXEC_REPORT";
+use report::{Failure, Kind, Launches, Missing, Process, Record, VARIABLE};
 
 /// Not a failure: what was asked for is not done yet.
 const NOT_READY: c_int = 600;
@@ -38,32 +33,19 @@ struct Report {
     news: Mutex<News>,
 }
 
-/// Which process a record is of.
-struct Process {
-    id: u32,
-    /// Milliseconds since 1970.
-    started: u64,
-    command: Vec<String>,
-}
-
 /// What is not written yet.
 #[derive(Default)]
 struct News {
-    kernels: BTreeMap<String, Launches>,
-    failures: BTreeMap<Failure, u64>,
+    /// Number and time of the launches of each kernel.
+    kernels: BTreeMap<String, (u64, Duration)>,
+    failures: BTreeMap<Reason, u64>,
     missing: BTreeMap<String, u64>,
     /// When what was new was written, since the start.
     written: Option<Duration>,
 }
 
-#[derive(Default)]
-struct Launches {
-    count: u64,
-    time: Duration,
-}
-
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Failure {
+struct Reason {
     entry: &'static str,
     status: c_int,
     cause: String,
@@ -73,7 +55,7 @@ struct Failure {
 fn report() -> Option<&'static Report> {
     static REPORT: OnceLock<Option<Report>> = OnceLock::new();
     let report = REPORT.get_or_init(|| {
-        let report = Report::new(std::env::var_os(VARIABLE)?.into())?;
+        let report = Report::new(report::path()?);
         cpu::observe_launches(launched);
         // SAFETY: the function is there as long as the library is: the C library runs what a
         // shared library registers before it is unloaded.
@@ -95,9 +77,9 @@ extern "C" fn at_exit() {
 fn launched(kernel: &str, time: Duration) {
     let Some(report) = report() else { return };
     report.add(|news| {
-        let launches = news.kernels.entry(kernel.to_owned()).or_default();
-        launches.count += 1;
-        launches.time += time;
+        let (launches, sum) = news.kernels.entry(kernel.to_owned()).or_default();
+        *launches += 1;
+        *sum += time;
     });
 }
 
@@ -123,7 +105,11 @@ fn note(entry: &'static str, status: c_int) {
 #[cold]
 pub(crate) fn not_there(entry: &'static str, status: c_int) -> c_int {
     if let Some(report) = report() {
-        report.failed(entry, status, "the CPU device does not have this entry".into());
+        report.failed(
+            entry,
+            status,
+            "the CPU device does not have this entry".into(),
+        );
     }
     status
 }
@@ -149,24 +135,13 @@ fn cause(api: &Api) -> String {
 }
 
 impl Report {
-    fn new(path: PathBuf) -> Option<Report> {
-        if path.as_os_str().is_empty() {
-            return None;
-        }
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        Some(Report {
-            // A program may change its folder.
-            path: std::path::absolute(&path).unwrap_or(path),
-            process: Process {
-                id: std::process::id(),
-                started: since.map_or(0, |since| since.as_millis() as u64),
-                command: std::env::args_os()
-                    .map(|word| word.to_string_lossy().into_owned())
-                    .collect(),
-            },
+    fn new(path: PathBuf) -> Report {
+        Report {
+            path,
+            process: Process::current(),
             started: Instant::now(),
             news: Mutex::default(),
-        })
+        }
     }
 
     fn news(&self) -> MutexGuard<'_, News> {
@@ -174,16 +149,16 @@ impl Report {
     }
 
     fn failed(&self, entry: &'static str, status: c_int, cause: String) {
-        let mut failure = Failure {
+        let mut reason = Reason {
             entry,
             status,
             cause,
         };
         self.add(|news| {
-            if news.failures.len() >= MAX_FAILURES && !news.failures.contains_key(&failure) {
-                failure.cause = "and others".into();
+            if news.failures.len() >= MAX_FAILURES && !news.failures.contains_key(&reason) {
+                reason.cause = "and others".into();
             }
-            *news.failures.entry(failure).or_default() += 1;
+            *news.failures.entry(reason).or_default() += 1;
         });
     }
 
@@ -202,37 +177,44 @@ impl Report {
     /// Appends what is new. Where that fails, the process is told once, and goes on.
     fn write(&self, news: &mut News) {
         let now = self.started.elapsed();
-        let record = json!({
-            "process": {
-                "id": self.process.id,
-                "started": self.process.started,
-                "command": self.process.command,
+        let News {
+            kernels,
+            failures,
+            missing,
+            written,
+        } = std::mem::replace(
+            news,
+            News {
+                written: Some(now),
+                ..News::default()
             },
-            "seconds": now.as_secs_f64(),
-            "kernels": news.kernels.iter().map(|(name, launches)| json!({
-                "name": name,
-                "launches": launches.count,
-                "seconds": launches.time.as_secs_f64(),
-            })).collect::<Vec<_>>(),
-            "failures": news.failures.iter().map(|(failure, times)| json!({
-                "kind": kind(failure.status),
-                "entry": failure.entry,
-                "error": name_of(failure.status),
-                "cause": failure.cause,
-                "times": times,
-            })).collect::<Vec<_>>(),
-            "missing": news.missing.iter().map(|(entry, times)| json!({
-                "entry": entry,
-                "times": times,
-            })).collect::<Vec<_>>(),
+        );
+        let kernels = kernels
+            .into_iter()
+            .map(|(name, (launches, time))| Launches {
+                name,
+                launches,
+                seconds: time.as_secs_f64(),
+            });
+        let failures = failures.into_iter().map(|(reason, times)| Failure {
+            kind: kind(reason.status),
+            entry: reason.entry.to_owned(),
+            error: name_of(reason.status),
+            cause: reason.cause,
+            times,
         });
-        let is_first = news.written.is_none();
-        *news = News {
-            written: Some(now),
-            ..News::default()
+        let missing = missing.into_iter();
+        let record = Record {
+            process: &self.process,
+            seconds: now.as_secs_f64(),
+            kernels: kernels.collect(),
+            failures: failures.collect(),
+            missing: missing
+                .map(|(entry, times)| Missing { entry, times })
+                .collect(),
         };
-        if let Err(error) = file::append(&self.path, &record)
-            && is_first
+        if let Err(error) = record.append(&self.path)
+            && written.is_none()
         {
             // Without a standard error there is nobody to tell.
             let path = self.path.display();
@@ -241,16 +223,14 @@ impl Report {
     }
 }
 
-/// What a failure means for the user of a report: the CPU device cannot do it, a kernel was
-/// wrong, or the call was.
-fn kind(status: c_int) -> &'static str {
+fn kind(status: c_int) -> Kind {
     match status {
         // INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION, NOT_SUPPORTED
-        200 | 209 | 218 | 222 | 801 => "refused",
+        200 | 209 | 218 | 222 | 801 => Kind::Refused,
         // From ILLEGAL_ADDRESS to LAUNCH_FAILED, but not LAUNCH_OUT_OF_RESOURCES, and what has to
         // do with peers and host memory; UNKNOWN
-        700 | 702 | 710 | 714..=719 | 999 => "fault",
-        _ => "error",
+        700 | 702 | 710 | 714..=719 | 999 => Kind::Fault,
+        _ => Kind::Error,
     }
 }
 
@@ -264,7 +244,9 @@ fn name_of(status: c_int) -> String {
         return status.to_string();
     }
     // SAFETY: not null, so a text that lasts as long as the library.
-    unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(name) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -281,7 +263,7 @@ mod tests {
     fn what_is_new_is_appended_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
-        let report = Report::new(path.clone()).unwrap();
+        let report = Report::new(path.clone());
         // The first is written at once: the process may be killed.
         report.failed("cuModuleLoadData", 801, "line 7: no".into());
         assert_eq!(records(&path).len(), 1);
@@ -290,15 +272,18 @@ mod tests {
         let failure = &records[0]["failures"][0];
         assert_eq!(failure["kind"], "refused");
         assert_eq!(failure["error"], "CUDA_ERROR_NOT_SUPPORTED");
-        assert_eq!((&failure["cause"], &failure["times"]), (&"line 7: no".into(), &1.into()));
+        assert_eq!(
+            (&failure["cause"], &failure["times"]),
+            (&"line 7: no".into(), &1.into())
+        );
         assert_eq!(records[0]["process"]["id"], std::process::id());
-        assert_eq!(records[1]["failures"], json!([]));
+        assert_eq!(records[1]["failures"], serde_json::json!([]));
     }
 
     #[test]
     fn failures_without_end_do_not_fill_the_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let report = Report::new(folder.path().join("report.json")).unwrap();
+        let report = Report::new(folder.path().join("report.json"));
         report.news().written = Some(Duration::MAX / 2);
         for number in 0..2 * MAX_FAILURES {
             report.failed("cuMemFree_v2", 1, format!("address {number}"));
@@ -306,10 +291,5 @@ mod tests {
         let news = report.news();
         assert_eq!(news.failures.len(), MAX_FAILURES + 1);
         assert_eq!(news.failures.values().sum::<u64>(), 2 * MAX_FAILURES as u64);
-    }
-
-    #[test]
-    fn no_report_has_no_name() {
-        assert!(Report::new(PathBuf::new()).is_none());
     }
 }
