@@ -164,7 +164,26 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Arg::List(self.arguments(body, *list)?)
             }
             Operand::Sink(_) => Arg::Sink,
-            Operand::Arguments(_, span) | Operand::Element(_, span) => {
+            Operand::Element(list, span) => match *body.list(*list) {
+                [Operand::Name(name), Operand::Integer(index)] if index.value == 0 => {
+                    match self.lookup(name)? {
+                        Symbol::Variable(storage) => Arg::Symbol(storage, 0),
+                        _ => {
+                            return Err(LoweringError::invalid(
+                                self.module.span(name),
+                                format!("{} is not an array", name.text),
+                            ));
+                        }
+                    }
+                }
+                _ => {
+                    return Err(LoweringError::unsupported(
+                        *span,
+                        "the address of an element other than the first",
+                    ));
+                }
+            },
+            Operand::Arguments(_, span) => {
                 return Err(LoweringError::unsupported(
                     *span,
                     "unsupported kind of operand",
