@@ -32,8 +32,8 @@ enum Command {
     Run(RunArgs),
     /// Run a program with the CPU device in the place of NVIDIA's driver
     ///
-    /// The program finds the CPU device under the name libcuda.so.1, by LD_LIBRARY_PATH; nothing
-    /// else is changed.
+    /// The program finds the CPU device under the name libcuda.so.1, by LD_LIBRARY_PATH, and by
+    /// LD_PRELOAD those of its companions that are built. Nothing else is changed.
     #[command(
         after_help = "Exit status: that of the program; 2 the CPU device is not found, 126 the program cannot be run, \
             127 it is not found."

@@ -12,11 +12,19 @@ use terminal::failure::Failure;
 /// The name under which programs open the driver.
 const LIBRARY: &str = "libcuda.so.1";
 /// The libraries as cargo builds them, and the names under which programs open them.
-const BUILT: &[(&str, &str)] = &[("libcuda.so", LIBRARY)];
+const BUILT: &[(&str, &str)] = &[
+    ("libcuda.so", LIBRARY),
+    ("libcudart.so", "libcudart.so.13"),
+    ("libnvJitLink.so", "libnvJitLink.so.13"),
+    ("libnvrtc.so", "libnvrtc.so.13"),
+];
 /// The folder with the libraries, beside the program.
 const FOLDER: &str = "cpu-driver";
 /// Where programs look for libraries first.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
+
+/// What is loaded before all else.
+const PRELOAD: &str = "LD_PRELOAD";
 
 /// The exit status for a command that is not there, and for one that cannot be run: those of
 /// shells and env(1).
@@ -49,7 +57,12 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
         return Err(Failure::new("there is no command to run"));
     };
     let mut command = Command::new(program);
-    command.args(arguments).env(SEARCH_PATH, search(&folder)?);
+    command.args(arguments);
+    command.env(SEARCH_PATH, before(SEARCH_PATH, &[folder.clone()])?);
+    let companions = companions(&folder);
+    if !companions.is_empty() {
+        command.env(PRELOAD, before(PRELOAD, &companions)?);
+    }
     if let Some(report) = &args.report {
         command.env(VARIABLE, begin(report)?);
     }
@@ -107,13 +120,24 @@ fn missing(library: &Path) -> Failure {
     )
 }
 
-/// The search path with the folder before what is there.
-fn search(folder: &Path) -> Result<OsString, Failure> {
-    let old = std::env::var_os(SEARCH_PATH).unwrap_or_default();
-    let old =
-        std::env::split_paths(&old).filter(|path| path != folder && !path.as_os_str().is_empty());
-    std::env::join_paths(std::iter::once(folder.to_owned()).chain(old))
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
+/// The libraries beside the driver. Python packages bring NVIDIA's, and open them by their paths:
+/// what is loaded already has precedence.
+fn companions(folder: &Path) -> Vec<PathBuf> {
+    let names = BUILT.iter().map(|(_, name)| *name);
+    names
+        .filter(|name| *name != LIBRARY)
+        .map(|name| folder.join(name))
+        .filter(|path| path.exists())
+        .collect()
+}
+
+/// A variable with a list of paths: these before what is there.
+fn before(variable: &str, paths: &[PathBuf]) -> Result<OsString, Failure> {
+    let old = std::env::var_os(variable).unwrap_or_default();
+    let old = std::env::split_paths(&old)
+        .filter(|path| !paths.contains(path) && !path.as_os_str().is_empty());
+    std::env::join_paths(paths.iter().cloned().chain(old))
+        .map_err(|error| Failure::new(format!("{variable}: {error}")))
 }
 
 /// Removes what an earlier run reported; returns the whole path, as programs change their folder.
@@ -122,5 +146,27 @@ fn begin(report: &Path) -> Result<PathBuf, Failure> {
     match std::fs::remove_file(report) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failure(error)),
         _ => std::path::absolute(report).map_err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_built_is_linked_under_the_name_of_the_driver() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("ptxkit");
+        assert!(beside(&program).is_err());
+        std::fs::write(folder.path().join("libcuda.so"), "built").unwrap();
+        for _ in 0..2 {
+            let driver = beside(&program).unwrap();
+            let library = std::fs::read_to_string(driver.join("libcuda.so.1")).unwrap();
+            assert_eq!(library, "built");
+            assert!(companions(&driver).is_empty());
+        }
+        std::fs::write(folder.path().join("libnvrtc.so"), "built").unwrap();
+        let driver = beside(&program).unwrap();
+        assert_eq!(companions(&driver), [driver.join("libnvrtc.so.13")]);
     }
 }
