@@ -1,7 +1,6 @@
 """Kernels in Triton, compiled by `ptxkit ptxas` and compared with numpy. They run on the CPU device:
 
-    pip install ptxkit-cpu triton==3.9.0 numpy pytest
-    ptxkit-cpu exec -- python -m pytest clients/triton
+    clients/triton/run WHEELS
 """
 
 import numpy
