@@ -58,7 +58,10 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
     };
     let mut command = Command::new(program);
     command.args(arguments);
-    command.env(SEARCH_PATH, before(SEARCH_PATH, std::slice::from_ref(&folder))?);
+    command.env(
+        SEARCH_PATH,
+        before(SEARCH_PATH, std::slice::from_ref(&folder))?,
+    );
     let companions = companions(&folder);
     if !companions.is_empty() {
         command.env(PRELOAD, before(PRELOAD, &companions)?);
