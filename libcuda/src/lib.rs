@@ -7,6 +7,7 @@
 #![allow(non_snake_case)] // the C API's own names
 
 pub mod earlier;
+mod record;
 
 use std::any::{Any, TypeId};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -42,8 +43,8 @@ macro_rules! export {
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
                 match table().$name {
                     // SAFETY: the caller answers for the arguments.
-                    Some(entry) => unsafe { entry($($arg),*) },
-                    None => NOT_SUPPORTED,
+                    Some(entry) => record::returned(stringify!($name), unsafe { entry($($arg),*) }),
+                    None => record::not_there(stringify!($name), NOT_SUPPORTED),
                 }
             }
         )*
@@ -150,6 +151,9 @@ pub unsafe extern "C" fn cuGetProcAddress_v2(
     // SAFETY: not null, so a C string by the caller's word.
     let name = unsafe { CStr::from_ptr(symbol) }.to_string_lossy();
     let found = find(&name, cuda_version, flags);
+    if found.is_err() {
+        record::not_found(&name);
+    }
     // SAFETY: neither is null where it is written, and both are the caller's.
     unsafe {
         address.write(found.unwrap_or(std::ptr::null()).cast_mut());

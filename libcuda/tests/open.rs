@@ -1,7 +1,8 @@
 //! The shared library as a program that knows nothing of ptxkit opens it.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
+use std::process::Command;
 
 use libloading::{Library, Symbol};
 
@@ -72,4 +73,107 @@ fn ptxkit_itself_does_not_take_the_library_for_a_gpu() {
     if let Ok(driver) = api::Api::nvidia() {
         assert!(driver.ptxkitGetLastFault.is_none());
     }
+}
+
+const KERNEL: &CStr = c".version 8.0\n.target sm_80\n.address_size 64\n\
+    .visible .entry nothing() { ret; }\n";
+const REFUSED: &CStr = c".version 8.6\n.target sm_100a\n.address_size 64\n\
+    .visible .entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n";
+
+/// What the process of [`what_ran_is_reported`] does.
+#[test]
+#[ignore = "it is run with a report"]
+fn a_kernel_runs_and_another_is_refused() {
+    type Launch = unsafe extern "C" fn(
+        *mut c_void,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        c_uint,
+        *mut c_void,
+        *mut *mut c_void,
+        *mut *mut c_void,
+    ) -> c_int;
+    let library = library();
+    let null = std::ptr::null_mut();
+    let (mut context, mut module, mut function) = (null, null, null);
+    // SAFETY: the symbols have these signatures, and the results go to pointers.
+    unsafe {
+        type Retain = unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int;
+        type Load = unsafe extern "C" fn(*mut *mut c_void, *const c_char) -> c_int;
+        type Get = unsafe extern "C" fn(*mut *mut c_void, *mut c_void, *const c_char) -> c_int;
+        let init: Symbol<unsafe extern "C" fn(c_uint) -> c_int> = library.get(b"cuInit").unwrap();
+        let retain: Symbol<Retain> = library.get(b"cuDevicePrimaryCtxRetain").unwrap();
+        let current: Symbol<unsafe extern "C" fn(*mut c_void) -> c_int> =
+            library.get(b"cuCtxSetCurrent").unwrap();
+        let load: Symbol<Load> = library.get(b"cuModuleLoadData").unwrap();
+        let get: Symbol<Get> = library.get(b"cuModuleGetFunction").unwrap();
+        let launch: Symbol<Launch> = library.get(b"cuLaunchKernel").unwrap();
+        let wait: Symbol<unsafe extern "C" fn() -> c_int> =
+            library.get(b"cuCtxSynchronize").unwrap();
+        assert_eq!(
+            (init(0), retain(&mut context, 0), current(context)),
+            (0, 0, 0)
+        );
+        assert_eq!(load(&mut module, REFUSED.as_ptr()), 801);
+        assert_eq!(load(&mut module, KERNEL.as_ptr()), 0);
+        assert_eq!(get(&mut function, module, c"nothing".as_ptr()), 0);
+        for _ in 0..3 {
+            let launched = launch(
+                function,
+                1,
+                1,
+                1,
+                1,
+                1,
+                1,
+                0,
+                null,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            );
+            assert_eq!(launched, 0);
+        }
+        assert_eq!(wait(), 0);
+    }
+    std::mem::forget(library);
+}
+
+#[test]
+fn what_ran_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
+    let ran = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--ignored",
+            "--exact",
+            "a_kernel_runs_and_another_is_refused",
+        ])
+        .env("PTXKIT_EXEC_REPORT", &report)
+        .status()
+        .unwrap();
+    assert!(ran.success());
+    let text = std::fs::read_to_string(&report).unwrap();
+    let records: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |key: &str| -> Vec<&serde_json::Value> {
+        let lists = records.iter().filter_map(|record| record[key].as_array());
+        lists.flatten().collect()
+    };
+    let launches = of("kernels").into_iter().map(|kernel| {
+        assert_eq!(kernel["name"], "nothing");
+        kernel["launches"].as_u64().unwrap()
+    });
+    assert_eq!(launches.sum::<u64>(), 3);
+    let failures = of("failures");
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0]["kind"], "refused");
+    assert_eq!(failures[0]["entry"], "cuModuleLoadData");
+    let cause = failures[0]["cause"].as_str().unwrap();
+    assert!(cause.contains("tcgen05"), "{cause}");
 }

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
-use super::{assemble, devices, explain, extract, fmt, inspect, isa, trace};
+use super::{assemble, devices, exec, explain, extract, fmt, inspect, isa, ptxas, trace};
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
 use terminal::shell::{CompletionsArgs, ManArgs};
@@ -30,6 +30,15 @@ enum Command {
     /// Run a kernel and check its results
     #[command(after_help = after_help())]
     Run(RunArgs),
+    /// Run a program with the CPU device in the place of NVIDIA's driver
+    ///
+    /// The program finds the CPU device under the name libcuda.so.1, by LD_LIBRARY_PATH, and by
+    /// LD_PRELOAD those of its companions that are built. Nothing else is changed.
+    #[command(
+        after_help = "Exit status: that of the program; 2 the CPU device is not found, 126 the program cannot be run, \
+            127 it is not found."
+    )]
+    Exec(exec::ExecArgs),
     /// Print PTX in its canonical form
     #[command(
         after_help = "Exit status: 0 done, 1 a file is not in canonical form (--check, --diff), 2 a file could not \
@@ -40,6 +49,16 @@ enum Command {
     Isa(isa::IsaArgs),
     /// Compile PTX to a cubin, through the compute cache
     Assemble(assemble::AssembleArgs),
+    /// Take the place of ptxas, and make binaries of the CPU device
+    ///
+    /// A program with the name `ptxas` or `ptxkit-ptxas`, such as a link to this one, does the
+    /// same. The options are those of ptxas: `ptxkit ptxas --help` lists them.
+    #[command(disable_help_flag = true)]
+    Ptxas {
+        /// What ptxas is called with
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// List the images in files: PTX, cubins, fatbins, and programs and archives with these
     #[command(
         after_help = "Exit status: 0 done, 1 an image is damaged or too large to unpack, 2 a file could not be read."
@@ -87,9 +106,11 @@ impl Cli {
         trace::start(self.verbose);
         let status = match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Exec(args) => exec::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
             Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
+            Command::Ptxas { arguments } => Ok(ptxas::run(arguments.iter().cloned())),
             Command::Inspect(args) => inspect::run(args),
             Command::Explain(args) => explain::run(args),
             Command::Extract(args) => extract::run(args),

@@ -36,6 +36,7 @@ mod tier_up;
 pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
+pub use run::{LaunchObserver, observe_launches};
 pub use source::{check, compile};
 pub use state::module::set_original_lines;
 

@@ -17,7 +17,7 @@ mod warp;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use config::{
@@ -41,6 +41,25 @@ use schedule::Outcome;
 /// A launch that takes less than this runs on the launching thread: waking another
 /// thread costs about as much.
 const SHARE_AFTER: Duration = Duration::from_micros(10);
+
+/// What is told of each launch that has ended.
+static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
+
+/// Gets the name of a kernel and the time that a launch of it took.
+pub type LaunchObserver = fn(kernel: &str, time: Duration);
+
+/// Sets what is told of each launch on the CPU device that has ended, on the thread that ran it.
+/// The first observer of a process stays; returns whether it is this one.
+///
+/// ```
+/// fn print(kernel: &str, time: std::time::Duration) {
+///     println!("{kernel}: {time:?}");
+/// }
+/// assert!(ptxkit_cpu::observe_launches(print));
+/// ```
+pub fn observe_launches(observer: LaunchObserver) -> bool {
+    OBSERVER.set(observer).is_ok()
+}
 
 /// The engine that runs kernels: worker threads, device memory, and the output and heap
 /// of kernels. Its threads start with the first launch that uses them.
@@ -156,7 +175,11 @@ impl Engine {
         };
         let start = Instant::now();
         let outcome = self.run(device, &launched, grid, params);
-        module.code().record_run(kernel, start.elapsed());
+        let time = start.elapsed();
+        module.code().record_run(kernel, time);
+        if let Some(observer) = OBSERVER.get() {
+            observer(&image.name, time);
+        }
         outcome
     }
 

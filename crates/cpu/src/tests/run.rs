@@ -83,6 +83,13 @@ fn run(words: usize, grid: u32, block: u32, body: &str) -> Result<Vec<u32>, Faul
 }
 
 #[test]
+fn the_first_element_of_an_array_has_its_address() {
+    let body = "mov.u32 %r1, buffer;\nmov.u32 %r2, buffer[0];\nsub.u32 %r3, %r2, %r1;\n\
+        add.u32 %r3, %r3, 7;\nst.global.u32 [%at], %r3;";
+    assert_eq!(Bench::new(1, 1, body).launch(1, 1).unwrap(), [7]);
+}
+
+#[test]
 fn a_tree_of_barriers_adds_up_a_block() {
     let body = "mov.u32 %r0, buffer; mad.lo.u32 %r1, %t, 4, %r0; st.shared.u32 [%r1], %t;
         shr.u32 %r2, %n, 1;

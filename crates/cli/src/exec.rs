@@ -1,0 +1,175 @@
+//! `ptxkit exec`: runs a program with the CPU device in the place of NVIDIA's driver.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use report::VARIABLE;
+use terminal::failure::Failure;
+
+/// The name under which programs open the driver.
+const LIBRARY: &str = "libcuda.so.1";
+/// The libraries as cargo builds them, and the names under which programs open them.
+const BUILT: &[(&str, &str)] = &[
+    ("libcuda.so", LIBRARY),
+    ("libcudart.so", "libcudart.so.13"),
+    ("libnvJitLink.so", "libnvJitLink.so.13"),
+    ("libnvrtc.so", "libnvrtc.so.13"),
+];
+/// The folder with the libraries, beside the program.
+const FOLDER: &str = "cpu-driver";
+/// Where programs look for libraries first.
+const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
+
+/// What is loaded before all else.
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// The exit status for a command that is not there, and for one that cannot be run: those of
+/// shells and env(1).
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+/// The arguments of `ptxkit exec`.
+#[derive(Debug, clap::Args)]
+pub struct ExecArgs {
+    /// Write what ran on the CPU device, and what it refused, to this file: a page NAME.html, or
+    /// lines of JSON. It begins anew; PTXKIT_EXEC_REPORT names a file that is continued
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The folder with the CPU device's libcuda.so.1, instead of the one beside ptxkit
+    #[arg(long, value_name = "FOLDER")]
+    driver: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Becomes the program. Returns only if that fails: the program has this process, so signals
+/// reach it, and its exit status is its own.
+pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
+    let folder = match &args.driver {
+        Some(folder) => named(folder)?,
+        None => beside(&std::env::current_exe().map_err(Failure::new)?)?,
+    };
+    let Some((program, arguments)) = args.command.split_first() else {
+        return Err(Failure::new("there is no command to run"));
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command.env(
+        SEARCH_PATH,
+        before(SEARCH_PATH, std::slice::from_ref(&folder))?,
+    );
+    let companions = companions(&folder);
+    if !companions.is_empty() {
+        command.env(PRELOAD, before(PRELOAD, &companions)?);
+    }
+    if let Some(report) = &args.report {
+        command.env(VARIABLE, begin(report)?);
+    }
+    let error = command.exec();
+    let status = match error.kind() {
+        ErrorKind::NotFound => NOT_FOUND,
+        _ => NOT_RUN,
+    };
+    Failure::new(format!("{}: {error}", program.display())).print();
+    Ok(status)
+}
+
+/// The folder with the library that the user names.
+fn named(folder: &Path) -> Result<PathBuf, Failure> {
+    match folder.join(LIBRARY).exists() {
+        true => std::path::absolute(folder).map_err(Failure::new),
+        false => Err(missing(&folder.join(LIBRARY))),
+    }
+}
+
+/// The folder with the libraries beside the program; where cargo built them, it has links to them.
+fn beside(program: &Path) -> Result<PathBuf, Failure> {
+    let bin = program.parent().unwrap_or(Path::new("."));
+    let folder = bin.join(FOLDER);
+    for (built, name) in BUILT {
+        let link = folder.join(name);
+        if link.exists() || !bin.join(built).exists() {
+            continue;
+        }
+        let linked = std::fs::create_dir_all(&folder)
+            .and_then(|()| std::os::unix::fs::symlink(Path::new("..").join(built), &link));
+        if let Err(error) = linked
+            // Another process has made it.
+            && error.kind() != ErrorKind::AlreadyExists
+        {
+            return Err(Failure::new(format!("{}: {error}", link.display()))
+                .help("name a folder that has it with --driver"));
+        }
+    }
+    let library = folder.join(LIBRARY);
+    match library.exists() {
+        true => Ok(folder),
+        false => Err(missing(&library)),
+    }
+}
+
+fn missing(library: &Path) -> Failure {
+    let library = library.display();
+    Failure::new(format!(
+        "the CPU device is not there: there is no {library}"
+    ))
+    .help(
+        "`pip install ptxkit-cpu` has it, and this command as `ptxkit-cpu exec`; or build it with \
+         `cargo build --release -p libcuda`, and name its folder with --driver",
+    )
+}
+
+/// The libraries beside the driver. Python packages bring NVIDIA's, and open them by their paths:
+/// what is loaded already has precedence.
+fn companions(folder: &Path) -> Vec<PathBuf> {
+    let names = BUILT.iter().map(|(_, name)| *name);
+    names
+        .filter(|name| *name != LIBRARY)
+        .map(|name| folder.join(name))
+        .filter(|path| path.exists())
+        .collect()
+}
+
+/// A variable with a list of paths: these before what is there.
+fn before(variable: &str, paths: &[PathBuf]) -> Result<OsString, Failure> {
+    let old = std::env::var_os(variable).unwrap_or_default();
+    let old = std::env::split_paths(&old)
+        .filter(|path| !paths.contains(path) && !path.as_os_str().is_empty());
+    std::env::join_paths(paths.iter().cloned().chain(old))
+        .map_err(|error| Failure::new(format!("{variable}: {error}")))
+}
+
+/// Removes what an earlier run reported; returns the whole path, as programs change their folder.
+fn begin(report: &Path) -> Result<PathBuf, Failure> {
+    let failure = |error| Failure::new(format!("{}: {error}", report.display()));
+    match std::fs::remove_file(report) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failure(error)),
+        _ => std::path::absolute(report).map_err(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_built_is_linked_under_the_name_of_the_driver() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("ptxkit");
+        assert!(beside(&program).is_err());
+        std::fs::write(folder.path().join("libcuda.so"), "built").unwrap();
+        for _ in 0..2 {
+            let driver = beside(&program).unwrap();
+            let library = std::fs::read_to_string(driver.join("libcuda.so.1")).unwrap();
+            assert_eq!(library, "built");
+            assert!(companions(&driver).is_empty());
+        }
+        std::fs::write(folder.path().join("libnvrtc.so"), "built").unwrap();
+        let driver = beside(&program).unwrap();
+        assert_eq!(companions(&driver), [driver.join("libnvrtc.so.13")]);
+    }
+}
