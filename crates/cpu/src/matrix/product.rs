@@ -226,9 +226,11 @@ fn add<A: Float, B: Float>(
     }
     for (sums, left) in sums.iter_mut().zip(&left).take(rows) {
         let mut row = *sums;
-        for (a, right) in left.iter().zip(&right).take(k) {
-            for (sum, b) in row.iter_mut().zip(right) {
-                *sum = fma(*a, *b, *sum);
+        for (a, right) in left[..k].iter().zip(&right[..k]) {
+            // A vector: by index, as an iterator of each row costs more than its sums.
+            #[allow(clippy::needless_range_loop, reason = "see above")]
+            for n in 0..COLUMNS {
+                row[n] = fma(*a, right[n], row[n]);
             }
         }
         *sums = row;
