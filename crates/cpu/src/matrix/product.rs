@@ -18,6 +18,8 @@ const COLUMNS: usize = 8;
 /// The most rows, and the most elements along `k`.
 const ROWS: usize = 16;
 const DEPTH: usize = 64;
+/// Rows that are summed at a time, a divisor of all numbers of rows.
+const LINES: usize = 4;
 
 /// A matrix of sums, by row.
 pub(super) type Sums<T> = [[T; COLUMNS]; ROWS];
@@ -194,6 +196,7 @@ fn add_products<A: Float, B: Float>(
 }
 
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "of the sums: see there")]
 fn add<A: Float, B: Float>(
     rows: usize,
     k: usize,
@@ -224,14 +227,21 @@ fn add<A: Float, B: Float>(
             }
         }
     }
-    for (sums, left) in sums.iter_mut().zip(&left).take(rows) {
-        let mut row = *sums;
-        for (a, right) in left.iter().zip(&right).take(k) {
-            for (sum, b) in row.iter_mut().zip(right) {
-                *sum = fma(*a, *b, *sum);
+    // Four rows at a time: each sum waits for the one before it, so that the rows overlap.
+    // By index, as an iterator of each row costs more than its sums.
+    for first in (0..rows).step_by(LINES) {
+        let mut lines = [[0.0; COLUMNS]; LINES];
+        lines.copy_from_slice(&sums[first..first + LINES]);
+        for at in 0..k {
+            let right = &right[at];
+            for line in 0..LINES {
+                let a = left[first + line][at];
+                for n in 0..COLUMNS {
+                    lines[line][n] = fma(a, right[n], lines[line][n]);
+                }
             }
         }
-        *sums = row;
+        sums[first..first + LINES].copy_from_slice(&lines);
     }
 }
 

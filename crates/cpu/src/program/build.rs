@@ -10,7 +10,6 @@ use super::ir::{
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
-use super::used_bytes::used_bytes;
 use super::{call_params, live_ranges, reg_class, simplify_cfg, spin_loops};
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
@@ -44,7 +43,7 @@ pub(super) struct Builder<'m, 'a> {
     local_bytes: u32,
     carry: Option<Reg>,
     /// The bytes that the next load needs, by a `.pragma` before it.
-    used_bytes: Option<u64>,
+    pub used_bytes: Option<u64>,
     /// The functions being inlined, outermost first, and the block that each
     /// returns to.
     pub calls: Vec<(&'a str, BlockId)>,
@@ -283,9 +282,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Statement::Prototype(prototype) => {
                     self.declare_name(prototype.name, None, Symbol::Prototype(i));
                 }
-                Statement::Directive(directive) => {
-                    self.used_bytes = used_bytes(directive).or(self.used_bytes);
-                }
+                Statement::Directive(directive) => self.note_used_bytes(directive),
                 Statement::Location { .. } => {}
             }
         }

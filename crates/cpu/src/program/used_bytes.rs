@@ -8,19 +8,20 @@ use super::ir::{Arg, ArgList, Instruction, Modifiers, Step};
 use ptx::ast::{Directive, DirectiveKind};
 use ptx::names::Modifier;
 
-/// The bytes that the load after a directive uses, if it says so.
-pub(super) fn used_bytes(directive: &Directive<'_>) -> Option<u64> {
-    let DirectiveKind::Pragma(strings) = &directive.kind else {
-        return None;
-    };
-    let mask = |text: &str| {
-        let mask = text.trim_matches('"').strip_prefix("used_bytes_mask")?;
-        u64::from_str_radix(mask.trim().strip_prefix("0x")?, 16).ok()
-    };
-    strings.iter().find_map(|string| mask(string.text))
-}
-
 impl Builder<'_, '_> {
+    /// Notes the bytes that the load after a directive uses, if it says so.
+    pub(super) fn note_used_bytes(&mut self, directive: &Directive<'_>) {
+        let DirectiveKind::Pragma(strings) = &directive.kind else {
+            return;
+        };
+        let mask = |text: &str| {
+            let mask = text.trim_matches('"').strip_prefix("used_bytes_mask")?;
+            u64::from_str_radix(mask.trim().strip_prefix("0x")?, 16).ok()
+        };
+        let found = strings.iter().find_map(|string| mask(string.text));
+        self.used_bytes = found.or(self.used_bytes);
+    }
+
     /// Loads the bytes of a load whose bits are set in `used`, the lowest address first.
     /// Elements without one are 0.
     pub(super) fn load_used_bytes(&mut self, load: Instruction, used: u64) {
