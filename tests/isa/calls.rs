@@ -93,21 +93,19 @@ fn functions_call_each_other() {
 /// Variables, predicates and parameters that are registers.
 #[test]
 fn each_activation_has_its_own_variables() {
-    let walk = format!(
-        ".func (.reg .b32 r) walk(.reg .b32 n)\n{{\n.local .align 4 .b8 mine[8];\n\
-         .reg .pred p, even; .reg .b32 a, b; .reg .b64 at; .reg .b16 h;\n\
-         mov.u64 at, mine;\nst.local.u32 [at+4], n;\nand.b32 b, n, 1;\n\
-         setp.eq.u32 even, b, 0;\ncvt.u16.u32 h, n;\nmov.u32 r, 0;\n\
-         setp.eq.u32 p, n, 0;\n@p ret;\nsub.u32 b, n, 1;\ncall (b), walk, (b);\n\
-         ld.local.u32 a, [mine+4];\n@even add.u32 a, a, 100;\nadd.u32 r, a, b;\n\
-         cvt.u32.u16 a, h;\nadd.u32 r, r, a;\nret;\n}}"
-    );
+    let walk = ".func (.reg .b32 r) walk(.reg .b32 n)\n{\n.local .align 4 .b8 mine[8];\n\
+        .reg .pred p, even; .reg .b32 a, b; .reg .b64 at; .reg .b16 h;\n\
+        mov.u64 at, mine;\nst.local.u32 [at+4], n;\nand.b32 b, n, 1;\n\
+        setp.eq.u32 even, b, 0;\ncvt.u16.u32 h, n;\nmov.u32 r, 0;\n\
+        setp.eq.u32 p, n, 0;\n@p ret;\nsub.u32 b, n, 1;\ncall (b), walk, (b);\n\
+        ld.local.u32 a, [mine+4];\n@even add.u32 a, a, 100;\nadd.u32 r, a, b;\n\
+        cvt.u32.u16 a, h;\nadd.u32 r, r, a;\nret;\n}";
     let expected = |n: u32| {
         (1..=n)
             .map(|i| 2 * i + if i % 2 == 0 { 100 } else { 0 })
             .sum()
     };
-    check(&walk, "call (%v), walk, (%t);", expected);
+    check(walk, "call (%v), walk, (%t);", expected);
 }
 
 const ONE_NUMBER: &str = "one: .callprototype (.param .b32 _) _ (.param .b32 _);\n";

@@ -112,10 +112,13 @@ fn place_of_a([m, _, k]: [usize; 3], bits: usize, lane: usize, i: usize) -> (usi
         ),
         (16, 8, 16) => (lower(i < 2), place * 2 + (i & 1)),
         (16, 4, 32 | 64) => (lower(i == 0), place),
-        (16, 8, 32 | 64) => (lower(i % 2 == 0), if i < 2 { place } else { place + 4 }),
+        (16, 8, 32 | 64) => (
+            lower(i.is_multiple_of(2)),
+            if i < 2 { place } else { place + 4 },
+        ),
         (16, 16, 64) => (
-            lower(i % 2 == 0),
-            if i % 2 == 0 {
+            lower(i.is_multiple_of(2)),
+            if i.is_multiple_of(2) {
                 i * 2 + place
             } else {
                 i * 2 - 2 + place
