@@ -68,6 +68,10 @@ fn context_to_lose() -> Context {
 
 #[test]
 fn a_fault_has_the_line_of_the_whole_module() {
+    // NVIDIA's driver names no line, and gives no context after a fault.
+    if context().device().driver().kind() != DriverKind::Cpu {
+        return;
+    }
     let wrong = kernel(
         "wrong",
         "// a comment\n\nmov.u64 %rd, 64;\nst.global.u32 [%rd], 1;",
@@ -90,10 +94,8 @@ fn a_fault_has_the_line_of_the_whole_module() {
         let launched = unsafe { kernel.launch(LaunchConfig::default(), &stream, (&out,)) };
         let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
         assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
-        if context.device().driver().kind() == DriverKind::Cpu {
-            let named = format!("PTX line {line}");
-            assert!(error.to_string().contains(&named), "{named}: {error}");
-        }
+        let named = format!("PTX line {line}");
+        assert!(error.to_string().contains(&named), "{named}: {error}");
     }
 }
 
