@@ -386,6 +386,36 @@ fn captured_allocations_are_freed_outside() {
     assert_eq!(cu!(cuMemFree_v2(address)), INVALID_VALUE);
 }
 
+#[test]
+fn memory_of_a_graph_ends_with_its_context() {
+    let first = Current::new();
+    let (mut node, mut addresses, made) = (null_mut(), [0; 64], graph());
+    // SAFETY: all zeros are such parameters.
+    let mut params: MemAllocNodeParams = unsafe { std::mem::zeroed() };
+    (
+        params.pool.alloc_type,
+        params.pool.location.kind,
+        params.bytes,
+    ) = (1, 1, 64);
+    ok!(cuGraphAddMemAllocNode(
+        &mut node,
+        made,
+        null(),
+        0,
+        &mut params
+    ));
+    drop(first);
+    // Whatever has the address now is no graph's, and is not freed with the graph.
+    let _second = Current::new();
+    for address in &mut addresses {
+        ok!(cuMemAlloc_v2(address, 64));
+    }
+    ok!(cuGraphDestroy(made));
+    for address in addresses {
+        ok!(cuMemFree_v2(address));
+    }
+}
+
 static DESTROYED: AtomicU32 = AtomicU32::new(0);
 
 unsafe extern "C" fn destroy(number: *mut c_void) {

@@ -16,6 +16,8 @@ use api::CUdevice;
 /// One allocation of a graph.
 pub(crate) struct GraphAllocation {
     address: u64,
+    /// The number of the allocation, which no other has at this address.
+    buffer: u64,
     bytes: u64,
     device: usize,
     /// A node of the graph frees it.
@@ -32,8 +34,8 @@ const RESERVED: usize = 2;
 static ATTRIBUTES: Mutex<[Attributes; MAX_DEVICES as usize]> =
     Mutex::new([[0; 4]; MAX_DEVICES as usize]);
 
-/// Allocations of graphs that live, by address.
-type Live = BTreeMap<u64, Weak<GraphAllocation>>;
+/// Allocations of graphs by address, with their numbers. Some may have ended with their context.
+type Live = BTreeMap<u64, (u64, Weak<GraphAllocation>)>;
 
 fn live() -> MutexGuard<'static, Live> {
     static LIVE: Mutex<Live> = Mutex::new(Live::new());
@@ -50,14 +52,16 @@ impl GraphAllocation {
         bytes: usize,
         purpose: Purpose,
     ) -> Result<Arc<GraphAllocation>> {
+        let (address, buffer) = memory::allocate_for_graph(context, bytes, purpose)?;
         let allocation = Arc::new(GraphAllocation {
-            address: memory::allocate_for_graph(context, bytes, purpose)?,
+            address,
+            buffer,
             bytes: bytes as u64,
             device: context.device() as usize,
             is_freed: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
         });
-        live().insert(allocation.address, Arc::downgrade(&allocation));
+        live().insert(address, (buffer, Arc::downgrade(&allocation)));
         Ok(allocation)
     }
 
@@ -98,21 +102,30 @@ impl GraphAllocation {
 
 impl Drop for GraphAllocation {
     fn drop(&mut self) {
-        live().remove(&self.address);
+        let mut live = live();
+        // What has the address now may be another's.
+        if live
+            .get(&self.address)
+            .is_some_and(|(buffer, _)| *buffer == self.buffer)
+        {
+            live.remove(&self.address);
+        }
+        drop(live);
         self.free();
-        memory::free_of_graph(self.address);
+        memory::free_of_graph(self.address, self.buffer);
     }
 }
 
 /// Whether memory of a graph begins at the address.
 pub(crate) fn is_live(address: u64) -> bool {
-    live().contains_key(&address)
+    let buffer = live().get(&address).map(|(buffer, _)| *buffer);
+    buffer.is_some() && buffer == memory::info(address).map(|info| info.buffer)
 }
 
 /// Frees memory that a launch has allocated and its graph does not free. It stays in place
 /// for the next launch.
 pub(crate) fn free(address: u64) -> Result {
-    let found = live().get(&address).and_then(Weak::upgrade);
+    let found = live().get(&address).and_then(|(_, found)| found.upgrade());
     match found.is_some_and(|allocation| allocation.free()) {
         true => Ok(()),
         false => Err(Status::INVALID_VALUE.because(format!(

@@ -39,7 +39,8 @@ fn allocations() -> MutexGuard<'static, BTreeMap<u64, AllocationInfo>> {
     ALLOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn insert(start: u64, context: &Context, flags: c_uint, registered: bool, pool: usize) {
+/// Returns the number of the allocation.
+fn insert(start: u64, context: &Context, flags: c_uint, registered: bool, pool: usize) -> u64 {
     let buffer = handle::reserve() as u64;
     allocations().insert(
         start,
@@ -53,6 +54,7 @@ fn insert(start: u64, context: &Context, flags: c_uint, registered: bool, pool: 
             synchronous: false,
         },
     );
+    buffer
 }
 
 /// What is stored about the allocation or registered range that begins at `start`.
@@ -92,7 +94,7 @@ pub(crate) fn allocate(
     purpose: Purpose,
     flags: c_uint,
 ) -> Result<u64> {
-    allocate_from(0, context, bytes, purpose, flags)
+    Ok(allocate_from(0, context, bytes, purpose, flags)?.0)
 }
 
 /// Memory from a pool, for a context of the pool's device.
@@ -103,42 +105,54 @@ pub(crate) fn allocate_from_pool(pool: usize, context: &Context, bytes: usize) -
     // CU_MEM_ATTACH_GLOBAL
     let flags = u32::from(found.place.0 == Purpose::Managed);
     found.allocate(context.device(), bytes, || {
-        allocate_from(pool, context, bytes, found.place.0, flags)
+        Ok(allocate_from(pool, context, bytes, found.place.0, flags)?.0)
     })
 }
 
+/// Returns the address and the number of the allocation.
 fn allocate_from(
     pool: usize,
     context: &Context,
     bytes: usize,
     purpose: Purpose,
     flags: c_uint,
-) -> Result<u64> {
+) -> Result<(u64, u64)> {
     if bytes == 0 {
         return Err(Status::INVALID_VALUE.because("an allocation of 0 bytes"));
     }
     let start = arena()?.allocate(bytes as u64, ALIGNMENT, purpose);
     // Also for a size that no memory could have.
     let start = start.map_err(|error| Status::OUT_OF_MEMORY.because(error.to_string()))?;
-    insert(start, context, flags, false, pool);
+    let buffer = insert(start, context, flags, false, pool);
     if purpose == Purpose::Device {
         arena()?.restrict(start, context.device() as usize); // a device's number is not negative
     }
-    Ok(start)
+    Ok((start, buffer))
 }
 
 /// In place of a pool's handle: the memory belongs to a graph.
 const OF_GRAPH: usize = usize::MAX;
 
-/// Memory that a graph allocates and frees.
-pub(crate) fn allocate_for_graph(context: &Context, bytes: usize, purpose: Purpose) -> Result<u64> {
+/// Memory that a graph allocates and frees: its address and the number of the allocation.
+pub(crate) fn allocate_for_graph(
+    context: &Context,
+    bytes: usize,
+    purpose: Purpose,
+) -> Result<(u64, u64)> {
     allocate_from(OF_GRAPH, context, bytes, purpose, 0)
 }
 
 /// Frees it after the graph and what was made of it are dropped.
-pub(crate) fn free_of_graph(start: u64) {
-    // It may have been freed with its context.
-    if let (Some(_), Ok(arena)) = (allocations().remove(&start), arena()) {
+pub(crate) fn free_of_graph(start: u64, buffer: u64) {
+    let removed = {
+        let mut allocations = allocations();
+        // It may have been freed with its context, and the address be another's.
+        let is_there = allocations
+            .get(&start)
+            .is_some_and(|info| info.buffer == buffer);
+        is_there.then(|| allocations.remove(&start))
+    };
+    if let (Some(_), Ok(arena)) = (removed, arena()) {
         let _ = arena.free(start); // it was live a moment ago
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::c_uint;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::condition::Condition;
 use super::context::Context;
@@ -112,7 +111,7 @@ impl Conditional {
     pub(crate) fn work(&self, bodies: Vec<Work>) -> Work {
         let (condition, kind) = (self.condition.clone(), self.kind);
         Arc::new(move |context: &Arc<Context>| {
-            let value = || condition.value().load(Ordering::Acquire) as usize;
+            let value = || condition.value() as usize;
             let run = |index: usize| bodies.get(index).into_iter().for_each(|body| body(context));
             match kind {
                 IF => run(usize::from(value() == 0)),
