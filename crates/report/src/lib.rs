@@ -114,7 +114,8 @@ impl Record<'_> {
     /// let record = Record { process: &process, seconds: 0.5, kernels, failures, missing };
     /// record.append(&path)?;
     /// assert!(std::fs::read_to_string(&path)?.contains("\"seconds\":0.5"));
-    /// # std::fs::remove_file(&path)
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn append(&self, path: &Path) -> Result<()> {
         let json = serde_json::to_string(self)?;
