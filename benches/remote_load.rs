@@ -1,5 +1,6 @@
 //! What a machine with an empty folder pays for a module of 500 kernels that the store of its
-//! fleet has, beside a machine whose own folder has it. Redis on loopback:
+//! fleet has, beside a machine whose own folder has it; and what one pays that compiles beside
+//! a store that does not answer. Redis on loopback:
 //!
 //! ```sh
 //! scripts/remote-servers cargo bench --features remote-redis --bench remote_load
@@ -7,9 +8,11 @@
 //!
 //! `PTXKIT_DEVICE` chooses the device. Each load is one of a new process: this program starts
 //! itself again. Timed is from before the loader is made, with the PTX in memory and a
-//! context, until the code of all kernels is on the device; connecting to the store and
-//! writing the folder are part of it.
+//! context, until the code of all kernels is on the device, connecting to the store included.
+//! The folder is written behind that, so the time of whole processes stands beside it.
 
+use std::net::TcpListener;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,6 +29,8 @@ const ROLE: &str = "PTXKIT_BENCH_ROLE";
 const PTX: &str = "PTXKIT_BENCH_PTX";
 const WHOLE: &str = "whole";
 const SLICED: &str = "sliced";
+/// Four small modules.
+const SMALL: &str = "small";
 /// Writes what it compiled to the store.
 const PUSH: &str = "push ";
 const KERNELS: usize = 500;
@@ -44,10 +49,10 @@ fn main() -> Fallible<()> {
 }
 
 /// A module of kernels of about 7 KB each, no two alike.
-fn module() -> String {
+fn module(numbers: Range<usize>) -> String {
     let kernel = include_str!("kernels/service.ptx");
     let mut text = String::from(".version 8.0\n.target sm_90\n.address_size 64\n");
-    for number in 0..KERNELS {
+    for number in numbers {
         text += &kernel
             .replace("NUMBER", &number.to_string())
             .replace("0f4AE99762", &format!("0f4AE9{number:04X}"));
@@ -93,6 +98,13 @@ fn child(role: &str) -> Fallible<()> {
             }
             std::mem::forget(module);
         }
+        SMALL => {
+            for first in (0..KERNELS).step_by(KERNELS / 4) {
+                let text = module(first..first + 6);
+                let source = Source::new("small.ptx", text.as_bytes());
+                std::mem::forget(loader.load(&source, &options)?);
+            }
+        }
         _ => return Err(format!("no role {role}").into()),
     }
     let time = started.elapsed().as_secs_f64();
@@ -118,10 +130,19 @@ struct Fleet {
     signer: PathBuf,
 }
 
+/// One load.
+struct Loaded {
+    seconds: f64,
+    /// From the start of the process to its end.
+    process: f64,
+    compiles: u64,
+    /// What the store gave.
+    hits: u64,
+}
+
 impl Fleet {
-    /// Loads in a new process of a machine with this folder; seconds, and what it took from
-    /// the store.
-    fn load(&self, role: &str, folder: &Path, store: bool) -> Fallible<(f64, u64)> {
+    /// Loads in a new process of a machine with this folder.
+    fn load(&self, role: &str, folder: &Path, store: &str) -> Fallible<Loaded> {
         let mut command = Command::new(std::env::current_exe()?);
         command
             .env(ROLE, role)
@@ -129,18 +150,23 @@ impl Fleet {
             .env("CUDA_CACHE_PATH", folder)
             .env("CUDA_CACHE_MAXSIZE", "4294967296")
             .env_remove("CUDA_CACHE_DISABLE")
-            .env("PTXKIT_REMOTE", if store { &self.store } else { "none" })
+            .env("PTXKIT_REMOTE", store)
             .env("PTXKIT_REMOTE_TRUST", &self.trust);
         if role.starts_with(PUSH) {
             command.env("PTXKIT_REMOTE_SIGN", &self.signer);
         }
+        let started = Instant::now();
         let output = command.stdout(Stdio::piped()).spawn()?.wait_with_output()?;
+        let process = started.elapsed().as_secs_f64();
         let text = String::from_utf8_lossy(&output.stdout);
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
-            [time, compiles, hits] if compiles == "0" || role.starts_with(PUSH) => {
-                Ok((time.parse()?, hits.parse()?))
-            }
+            [seconds, compiles, hits] => Ok(Loaded {
+                seconds: seconds.parse()?,
+                process,
+                compiles: compiles.parse()?,
+                hits: hits.parse()?,
+            }),
             _ => Err(format!("{role}: {} {text}", output.status).into()),
         }
     }
@@ -166,39 +192,67 @@ fn parent() -> Fallible<()> {
         signer,
         folder,
     };
-    std::fs::write(&fleet.ptx, module())?;
+    std::fs::write(&fleet.ptx, module(0..KERNELS))?;
     for role in [WHOLE, SLICED] {
-        one(&fleet, role)?;
+        hits(&fleet, role)?;
     }
-    Ok(())
+    no_answer(&fleet)
 }
 
-fn one(fleet: &Fleet, role: &str) -> Fallible<()> {
+fn hits(fleet: &Fleet, role: &str) -> Fallible<()> {
     let full = fleet.folder.path().join(role);
-    fleet.load(&format!("{PUSH}{role}"), &full, true)?;
+    fleet.load(&format!("{PUSH}{role}"), &full, &fleet.store)?;
     let (mut local, mut remote) = (Vec::new(), Vec::new());
     for run in 0..RUNS {
-        let (time, hits) = fleet.load(role, &full, false)?;
-        assert_eq!(hits, 0);
-        local.push(time);
+        local.push(fleet.load(role, &full, "none")?);
         let empty = fleet.folder.path().join(format!("{role}-{run}"));
-        let (time, hits) = fleet.load(role, &empty, true)?;
-        if hits == 0 {
-            return Err(format!("{role}: the store gave nothing").into());
-        }
-        remote.push(time);
+        remote.push(fleet.load(role, &empty, &fleet.store)?);
         std::fs::remove_dir_all(&empty)?;
     }
-    let [local, remote] = [local, remote].map(median);
-    let more = remote.saturating_sub(local);
+    let from = |loads: &[Loaded], hits: bool| {
+        let mut loads = loads.iter();
+        loads.all(|load| load.compiles == 0 && (load.hits > 0) == hits)
+    };
+    if !from(&local, false) || !from(&remote, true) {
+        return Err(format!("{role}: not every load was a hit").into());
+    }
+    let [of_folder, of_store] = [&local, &remote].map(|loads| median(loads, |load| load.seconds));
+    let more = of_store.saturating_sub(of_folder);
     let verdict = if more <= GOAL { "met" } else { "MISSED" };
     println!(
-        "{role:<8} folder {local:>10.3?}  store {remote:>10.3?}  more {more:>10.3?}  goal {GOAL:?}: {verdict}"
+        "{role:<8} folder {of_folder:>10.3?}  store {of_store:>10.3?}  more {more:>10.3?}  goal {GOAL:?}: {verdict}"
     );
+    let [local, remote] = [local, remote].map(|loads| median(&loads, |load| load.process));
+    let more = remote.saturating_sub(local);
+    println!("  process {local:>10.3?}  store {remote:>10.3?}  more {more:>10.3?}");
     Ok(())
 }
 
-fn median(mut seconds: Vec<f64>) -> Duration {
+/// Each process waits for three answers, and compiles.
+fn no_answer(fleet: &Fleet) -> Fallible<()> {
+    // The system takes connections, and nobody reads what they bring.
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let silent = format!("redis://{}/0", listener.local_addr()?);
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for run in 0..RUNS {
+        for (loads, store) in [(&mut with, &silent[..]), (&mut without, "none")] {
+            let empty = fleet.folder.path().join(format!("{SMALL}-{run}"));
+            loads.push(fleet.load(SMALL, &empty, store)?);
+            std::fs::remove_dir_all(&empty)?;
+        }
+    }
+    let mut loads = with.iter().chain(&without);
+    if loads.any(|load| load.compiles != 4) {
+        return Err("not every load was a compilation".into());
+    }
+    let [with, without] = [with, without].map(|loads| median(&loads, |load| load.seconds));
+    let ratio = with.as_secs_f64() / without.as_secs_f64();
+    println!("4 compiles, a store that does not answer {with:.3?}, none {without:.3?}: {ratio:.2}");
+    Ok(())
+}
+
+fn median(loads: &[Loaded], seconds: impl Fn(&Loaded) -> f64) -> Duration {
+    let mut seconds: Vec<f64> = loads.iter().map(seconds).collect();
     seconds.sort_by(f64::total_cmp);
     Duration::from_secs_f64(seconds[seconds.len() / 2])
 }

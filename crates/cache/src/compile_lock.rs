@@ -1,18 +1,13 @@
 //! The exclusive right to compile one key.
 
-use std::io;
-use std::time::Instant;
-
-use tracing::{debug, info};
+use tracing::debug;
 
 use super::Cache;
 use super::blob::Blob;
-use super::eviction::{Origin, Placed};
 use super::key::Key;
 use super::lock::FileLock;
 use super::provenance::Provenance;
 use super::single_flight::{CompileFailure, Leader};
-use super::store::Store;
 
 /// The exclusive right to compile one key, among threads and processes. The
 /// others wait until the code is put, the compile fails or this is dropped;
@@ -62,7 +57,7 @@ impl CompileLock {
     /// Gives what was compiled to the threads that wait for it.
     pub(super) fn publish(&self, provenance: &Provenance, code: &[u8]) -> Blob {
         let blob = Blob::new(&self.key, provenance, code);
-        let counts = &self.cache.shared.counts;
+        let counts = &self.cache.local().counts;
         counts.compile_us.add_us(provenance.compile_time);
         if let Some(leader) = &self.leader {
             leader.publish(&blob);
@@ -84,72 +79,12 @@ impl Cache {
     /// Stores what was compiled, later also in the store that machines share.
     pub(super) fn store(&self, compiled: &[(&CompileLock, &Blob)]) {
         let blobs = compiled.iter().map(|(lock, blob)| (lock.key, *blob));
-        self.store_locally(&blobs.collect::<Vec<_>>());
+        self.local().put(&blobs.collect::<Vec<_>>());
         #[cfg(feature = "remote")]
         if let Some(remote) = self.remote() {
             for (lock, blob) in compiled {
                 remote.put(&lock.key, blob);
             }
-        }
-    }
-
-    /// Stores blobs in the folder, all with one lock on the state file.
-    pub(super) fn store_locally(&self, all: &[(Key, &Blob)]) {
-        let Some(store) = self.writable() else { return };
-        let started = Instant::now();
-        let limit = self.shared.policy.max_size();
-        let mut blobs = Vec::with_capacity(all.len());
-        for (key, blob) in all {
-            let bytes = blob.file().len() as u64;
-            if bytes > limit {
-                info!(key = %key.short(), bytes, limit, "not cached: larger than the cache");
-            } else {
-                blobs.push((*key, *blob));
-            }
-        }
-        if blobs.is_empty() {
-            return;
-        }
-        match store.put(&blobs, limit, Origin::Compiled) {
-            Ok(results) => {
-                for ((key, blob), placed) in blobs.iter().zip(results) {
-                    self.report_put(store, key, blob, placed);
-                }
-            }
-            Err(error) => self.failed("write", &error),
-        }
-        debug!(
-            blobs = blobs.len(),
-            us = started.elapsed().as_micros(),
-            "put"
-        );
-        store.write_hits();
-    }
-
-    fn report_put(&self, store: &Store, key: &Key, blob: &Blob, placed: io::Result<Placed>) {
-        let counts = &self.shared.counts;
-        let bytes = blob.file().len() as u64;
-        let limit = self.shared.policy.max_size();
-        match placed {
-            Ok(Placed::Stored(evicted)) => {
-                counts.puts.one();
-                counts.bytes_written.add(bytes);
-                debug!(%key, path = %store.path(key).display(), bytes, "blob written");
-                for gone in evicted {
-                    counts.evictions.one();
-                    info!(key = %gone.short(), "cache evict");
-                    debug!(key = %gone, path = %store.path(&gone).display(), limit, "blob removed");
-                }
-            }
-            Ok(Placed::Busy) => {
-                let why = "another process holds the cache's state file for too long";
-                let error = io::Error::new(io::ErrorKind::TimedOut, why);
-                self.failed("write", &error);
-            }
-            Ok(Placed::NoRoom) => {
-                info!(key = %key.short(), bytes, limit, "not cached: nothing left to evict");
-            }
-            Err(error) => self.failed("write", &error),
         }
     }
 }

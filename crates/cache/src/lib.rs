@@ -54,6 +54,7 @@ mod eviction;
 mod folder;
 mod hit_log;
 mod key;
+mod local;
 mod lock;
 mod maintenance;
 mod policy;
@@ -73,10 +74,11 @@ mod verified;
 #[cfg(test)]
 mod warnings;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
+#[cfg(feature = "remote")]
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use tracing::{debug, info, warn};
@@ -101,15 +103,9 @@ pub use remote_transfer::{RemoteEntry, RemoteError, RemoteStatus};
 pub use single_flight::CompileFailure;
 pub use transfer::{Damaged, Moved, Moving};
 
-use counters::Counts;
-use lock::FileLock;
+use local::Local;
 use single_flight::{Joined, SingleFlight};
-use store::{Found, Store};
-use verified::Identity;
-
-/// The folder under `CUDA_CACHE_PATH` that is ours alone, so that neither
-/// this cache nor the driver's evicts the other's files.
-const FOLDER: &str = "ptxkit-v1";
+use store::Store;
 
 /// The compute cache. Cheap to clone; clones share one cache.
 #[derive(Clone, Debug)]
@@ -119,19 +115,13 @@ pub struct Cache {
 
 #[derive(Debug)]
 struct Shared {
-    policy: Policy,
-    /// Opened by the first use; `None` where it cannot be used.
-    writable: OnceLock<Option<Store>>,
-    lower: OnceLock<Vec<Store>>,
+    local: Arc<Local>,
     #[cfg(feature = "remote")]
     remote: OnceLock<Option<remote::Remote>>,
     /// What came from there, on its way to the folder.
     #[cfg(feature = "remote")]
-    arrived: batch::Combining<(Key, Blob)>,
+    arrivals: remote::Arrivals,
     single_flight: Arc<SingleFlight>,
-    counts: Counts,
-    /// The kinds of error that a warning was given for.
-    warned: Mutex<BTreeSet<io::ErrorKind>>,
 }
 
 /// Where a blob lies.
@@ -183,16 +173,12 @@ impl Cache {
     pub fn new(policy: Policy) -> Cache {
         Cache {
             shared: Arc::new(Shared {
-                policy,
-                writable: OnceLock::new(),
-                lower: OnceLock::new(),
+                local: Arc::new(Local::new(policy)),
                 #[cfg(feature = "remote")]
                 remote: OnceLock::new(),
                 #[cfg(feature = "remote")]
-                arrived: batch::Combining::default(),
+                arrivals: remote::Arrivals::default(),
                 single_flight: Arc::default(),
-                counts: Counts::default(),
-                warned: Mutex::default(),
             }),
         }
     }
@@ -204,12 +190,12 @@ impl Cache {
 
     /// How it behaves.
     pub fn policy(&self) -> &Policy {
-        &self.shared.policy
+        &self.local().policy
     }
 
     /// The folder that the blobs lie in, whether it is there yet or not.
     pub fn folder(&self) -> Option<PathBuf> {
-        Some(self.shared.policy.path()?.join(FOLDER))
+        self.local().folder()
     }
 
     /// Looks for the blob of `key`. On a miss the calling thread gets the
@@ -223,37 +209,41 @@ impl Cache {
     /// the longer a store that machines share may take.
     pub fn lookup_of(&self, key: &Key, source_bytes: usize) -> Lookup {
         let started = Instant::now();
-        if self.all_tiers().next().is_none() && !self.has_remote() {
+        if self.local().all_tiers().next().is_none() && !self.has_remote() {
             return Lookup::Off;
         }
-        if let Some(blob) = self.get(key) {
+        if let Some(blob) = self.local().get(key) {
             return self.hit(key, blob, started, Duration::ZERO);
         }
-        let deadline = started + self.shared.policy.wait();
+        let deadline = started + self.local().policy.wait();
         let before = Instant::now();
         let leader = match self.shared.single_flight.join(key, deadline) {
             Joined::Leader(leader) => Some(leader),
             Joined::Compiled(blob) => return self.hit(key, blob, started, before.elapsed()),
             Joined::Failed(failure) => {
-                self.shared.counts.failures.one();
+                self.local().counts.failures.one();
                 info!(key = %key.short(), "failed to compile before");
                 return Lookup::Failed(failure);
             }
             Joined::TimedOut => None,
         };
-        let (lock, waited_for_process) = match self.writable() {
-            Some(store) => self.lock(store, key, deadline),
-            None => (None, false),
-        };
+        let local = self.local();
         let waited_for_thread = leader.as_ref().is_none_or(|leader| leader.waited);
+        // Without the lock: its file would cost a hit more than the request does.
+        let (found, lock, waited_for_process) = match self.fetch(key, source_bytes) {
+            Some(blob) => (Some(blob), None, false),
+            None => {
+                let (lock, waited) = local.lock(key, deadline);
+                // Whoever had the lock before has most likely put the blob.
+                (local.get(key), lock, waited)
+            }
+        };
         let waited = if waited_for_thread || waited_for_process {
             before.elapsed()
         } else {
             Duration::ZERO
         };
-        // Whoever had the lock before has most likely put the blob.
-        let found = self.get(key);
-        if let Some(blob) = found.or_else(|| self.fetch(key, source_bytes)) {
+        if let Some(blob) = found {
             if let Some(leader) = leader {
                 leader.publish(&blob);
             }
@@ -263,7 +253,7 @@ impl Cache {
             return self.hit(key, blob, started, waited);
         }
         self.count_wait(waited);
-        self.shared.counts.misses.one();
+        self.local().counts.misses.one();
         info!(key = %key.short(), "cache miss");
         debug!(%key, us = started.elapsed().as_micros(), "no blob found");
         Lookup::Miss(CompileLock::new(self, key, leader, lock))
@@ -271,24 +261,25 @@ impl Cache {
 
     /// Whether there is a file for `key`: nothing is read, counted or waited for.
     pub fn contains(&self, key: &Key) -> bool {
-        self.all_tiers().any(|store| store.contains(key))
+        self.local().all_tiers().any(|store| store.contains(key))
     }
 
     /// Quarantines the blob of `key`, which is whole but does not load.
     pub fn discard(&self, key: &Key, why: &str) {
         // A lookup takes the blob of the first tier that has it.
-        if let Some(store) = self.all_tiers().find(|store| store.contains(key)) {
-            self.quarantine(store, key, None, why);
+        if let Some(store) = self.local().all_tiers().find(|store| store.contains(key)) {
+            self.local().quarantine(store, key, None, why);
         }
         #[cfg(feature = "remote")]
         if let Some(remote) = self.remote() {
             remote.ignore(key);
+            self.shared.arrivals.forget(key);
         }
     }
 
     /// Counts since this cache was made.
     pub fn counters(&self) -> Counters {
-        self.shared.counts.snapshot()
+        self.local().counts.snapshot()
     }
 
     /// Runs `f` on the store; a folder that is not there is an empty one.
@@ -307,21 +298,28 @@ impl Cache {
         result.map_err(|error| CacheError::of(store.root(), error))
     }
 
-    /// Writes the hits so far, which a tool is about to read.
-    fn write_hits(&self) {
-        if let Some(Some(store)) = self.shared.writable.get() {
-            store.write_hits();
-        }
+    fn local(&self) -> &Local {
+        &self.shared.local
+    }
+
+    /// Writes what a tool is about to read: hits, and what is on its way to the folder.
+    fn write_behind(&self) {
+        #[cfg(feature = "remote")]
+        self.shared.arrivals.wait(remote::FLUSH_WAIT);
+        self.local().write_hits();
     }
 
     /// The store that machines share, where there is one.
     #[cfg(feature = "remote")]
     fn remote(&self) -> Option<&remote::Remote> {
-        let policy = &self.shared.policy;
+        let policy = &self.local().policy;
         let config = policy.remote().filter(|_| policy.enabled())?;
         let open = || {
-            let stamp = self.writable().map(|store| store.root().join("remote"));
-            let counts = Arc::clone(&self.shared.counts.remote);
+            let stamp = self
+                .local()
+                .writable()
+                .map(|store| store.root().join("remote"));
+            let counts = Arc::clone(&self.local().counts.remote);
             remote::Remote::open(config, stamp, counts)
         };
         self.shared.remote.get_or_init(open).as_ref()
@@ -337,17 +335,18 @@ impl Cache {
         false
     }
 
-    /// Takes the blob of `key` from the store that machines share into the folder.
+    /// Takes the blob of `key` from the store that machines share. It is written to the
+    /// folder behind the load.
     #[cfg(feature = "remote")]
     fn fetch(&self, key: &Key, source_bytes: usize) -> Option<Blob> {
-        let limit = self.shared.policy.max_size();
-        let blob = self.remote()?.get(key, source_bytes, limit)?;
-        // Slices of a module come many at once.
-        let arrived = &self.shared.arrived;
-        arrived.put((*key, blob.clone()), |all| {
-            let all: Vec<_> = all.iter().map(|(key, blob)| (*key, blob)).collect();
-            self.store_locally(&all);
-        });
+        let remote = self.remote()?;
+        let arrivals = &self.shared.arrivals;
+        if let Some(blob) = arrivals.find(key) {
+            return Some(blob);
+        }
+        let limit = self.local().policy.max_size();
+        let blob = remote.get(key, source_bytes, limit)?;
+        arrivals.put(&self.shared.local, key, &blob);
         Some(blob)
     }
 
@@ -356,85 +355,9 @@ impl Cache {
         None
     }
 
-    fn writable(&self) -> Option<&Store> {
-        let open = || {
-            if !self.shared.policy.enabled() {
-                return None;
-            }
-            let path = self.folder()?;
-            match Store::open(&path) {
-                Ok(store) => Some(store),
-                Err(error) => {
-                    warn!(
-                        "the cache in {} is not used: {error}; set CUDA_CACHE_PATH to a folder of your own",
-                        path.display()
-                    );
-                    None
-                }
-            }
-        };
-        self.shared.writable.get_or_init(open).as_ref()
-    }
-
-    fn lower(&self) -> &[Store] {
-        self.shared.lower.get_or_init(|| {
-            let policy = &self.shared.policy;
-            let paths = policy.read_only().iter().filter(|_| policy.enabled());
-            paths.filter_map(|path| match Store::read_only(&path.join(FOLDER)) {
-                Ok(store) => Some(store),
-                Err(error) => {
-                    warn!(
-                        "the read-only cache in {} is not used: {error}; PTXKIT_CACHE_READONLY names it",
-                        path.display()
-                    );
-                    None
-                }
-            })
-            .collect()
-        })
-    }
-
-    fn all_tiers(&self) -> impl Iterator<Item = &Store> {
-        self.writable().into_iter().chain(self.lower())
-    }
-
-    fn get(&self, key: &Key) -> Option<Blob> {
-        for store in self.all_tiers() {
-            match store.get(key) {
-                Ok(Found::Blob(blob)) => {
-                    debug!(%key, path = %store.path(key).display(), "blob read");
-                    if store.is_read_only() {
-                        self.shared.counts.lower_hits.one();
-                    }
-                    return Some(blob);
-                }
-                Ok(Found::Absent) => {}
-                Ok(Found::Bad(why, file)) => self.quarantine(store, key, file, &why.to_string()),
-                Err(error) => self.failed("read", &error),
-            }
-        }
-        None
-    }
-
-    fn quarantine(&self, store: &Store, key: &Key, file: Option<Identity>, why: &str) {
-        self.shared.counts.bad.one();
-        let folder = store.root().display();
-        let short = key.short();
-        match store.quarantine(key, file) {
-            Ok(()) if store.is_read_only() => {
-                warn!(key = %short, "a blob in {folder} is ignored: {why}");
-            }
-            Ok(()) => warn!(key = %short, "a blob in {folder} is quarantined: {why}"),
-            Err(error) => {
-                self.shared.counts.errors.one();
-                warn!(key = %short, "a blob in {folder} is ignored: {why}; it cannot be quarantined: {error}");
-            }
-        }
-    }
-
     /// Counts and reports a hit, which waited for others as long as `waited`.
     fn hit(&self, key: &Key, blob: Blob, started: Instant, waited: Duration) -> Lookup {
-        let counts = &self.shared.counts;
+        let counts = &self.local().counts;
         counts.hits.one();
         counts.bytes_read.add(blob.file().len() as u64);
         self.count_wait(waited);
@@ -446,48 +369,8 @@ impl Cache {
 
     fn count_wait(&self, time: Duration) {
         if !time.is_zero() {
-            self.shared.counts.waits.one();
-            self.shared.counts.wait_us.add_us(time);
-        }
-    }
-
-    /// The lock on compiling `key` between processes, where it can be had, and
-    /// whether another process was waited for.
-    fn lock(&self, store: &Store, key: &Key, deadline: Instant) -> (Option<FileLock>, bool) {
-        let lock = store
-            .lock_path(key)
-            .and_then(|path| FileLock::acquire(&path, deadline));
-        match lock {
-            Ok(Some(lock)) => {
-                let waited = lock.waited;
-                (Some(lock), waited)
-            }
-            Ok(None) => {
-                info!(key = %key.short(), "another process compiles it for too long: not waiting");
-                (None, true)
-            }
-            Err(error) => {
-                self.failed("lock", &error);
-                (None, false)
-            }
-        }
-    }
-
-    /// Warns of the first error of each kind: a full disk fails every operation.
-    fn failed(&self, operation: &'static str, error: &io::Error) {
-        self.shared.counts.errors.one();
-        let first = self
-            .shared
-            .warned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(error.kind());
-        let folder = self.folder().unwrap_or_default();
-        let folder = folder.display();
-        if first {
-            warn!("the cache in {folder} cannot {operation}: {error}; loads go on without it");
-        } else {
-            debug!("the cache in {folder} cannot {operation}: {error}; loads go on without it");
+            self.local().counts.waits.one();
+            self.local().counts.wait_us.add_us(time);
         }
     }
 }

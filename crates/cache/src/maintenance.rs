@@ -143,7 +143,7 @@ pub struct Verification {
 impl Cache {
     /// Every blob, the last used first; those of the read-only folders follow.
     pub fn entries(&self) -> Result<Vec<Entry>, CacheError> {
-        self.write_hits();
+        self.write_behind();
         let all = |store: &Store| listed(store, scan::scan(store.root())?.blobs, true);
         let mut entries = self.tool(all)?;
         entries.extend(self.below(all));
@@ -162,7 +162,7 @@ impl Cache {
             entries.retain(|entry| entry.key.to_string().starts_with(&digits));
             return Ok(entries);
         }
-        self.write_hits();
+        self.write_behind();
         let find = |store: &Store| listed(store, scan::with_prefix(store.root(), &digits)?, false);
         let mut entries = self.tool(find)?;
         entries.extend(self.below(find));
@@ -173,7 +173,7 @@ impl Cache {
     /// warning and keeps nobody from the others.
     fn below(&self, list: impl Fn(&Store) -> io::Result<Vec<Entry>>) -> Vec<Entry> {
         let mut entries = Vec::new();
-        for store in self.lower() {
+        for store in self.local().lower() {
             match list(store) {
                 Ok(more) => entries.extend(more),
                 Err(error) => warn!(
@@ -192,6 +192,7 @@ impl Cache {
             max_size: self.policy().max_size(),
             bad: self.tool(|store| Ok(scan::bad(store.root())?.len() as u64))?,
             read_only: self
+                .local()
                 .lower()
                 .iter()
                 .map(|store| TierStats {
@@ -232,7 +233,7 @@ impl Cache {
         let upper = self.tool(|store| Ok(scan::scan(store.root())?.blobs))?;
         let mut of = upper.len();
         let mut lower = Vec::new();
-        for store in self.lower() {
+        for store in self.local().lower() {
             let blobs = self.of(store, scan::scan(store.root()))?.blobs;
             of += blobs.len();
             lower.push((store, blobs));

@@ -77,11 +77,15 @@ enum Step {
 }
 
 impl Cache {
-    /// Waits until what was compiled is written to the store that machines share, two
-    /// seconds at most; whether it is. Without such a store there is nothing to wait for.
+    /// Waits until what was compiled is written to the store that machines share, and what
+    /// came from there to the folder, two seconds at most; whether it is. Without such a store
+    /// there is nothing to wait for.
     pub fn flush(&self) -> bool {
+        let started = Instant::now();
         let remote = self.shared.remote.get().and_then(Option::as_ref);
-        remote.is_none_or(|remote| remote.flush(FLUSH_WAIT))
+        let written = remote.is_none_or(|remote| remote.flush(FLUSH_WAIT));
+        let left = FLUSH_WAIT.saturating_sub(started.elapsed());
+        self.shared.arrivals.wait(left) && written
     }
 
     /// Asks the store that machines share for an answer.

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
+use super::local::FOLDER;
+use super::lock::FileLock;
+use super::store::Found;
 use super::warnings::warnings_of;
 use super::*;
 

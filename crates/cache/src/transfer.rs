@@ -19,10 +19,11 @@ use super::blob::{Blob, Damage, Fixed};
 use super::eviction::{Origin, Placed};
 use super::folder::{self, Owner};
 use super::key::Key;
+use super::local::FOLDER;
 use super::maintenance::Entry;
 use super::scan;
 use super::store::{Found, Store};
-use super::{Cache, CacheError, FOLDER, Tier};
+use super::{Cache, CacheError, Tier};
 
 /// What [`Cache::export`] or [`Cache::import`] moved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -160,7 +161,11 @@ impl Cache {
         let found = match &entry.tier {
             Tier::Writable => self.tool(|store| store.check(&entry.key).map(Some))?,
             Tier::ReadOnly(path) => {
-                let store = self.lower().iter().find(|store| store.root() == path);
+                let store = self
+                    .local()
+                    .lower()
+                    .iter()
+                    .find(|store| store.root() == path);
                 store
                     .map(|store| self.of(store, store.check(&entry.key)))
                     .transpose()?

@@ -9,6 +9,7 @@
 //! The key of a blob in the store is `{prefix}/{namespace}/v{schema}/{key}`.
 
 mod address;
+mod arrivals;
 mod breaker;
 mod client;
 mod config;
@@ -34,6 +35,7 @@ use ptx::Digest;
 pub use config::{RemoteConfig, RemoteConfigError};
 pub use keys::{KeyFileError, NotAPublicKey, PublicKey, SigningKey, Trust};
 
+pub(super) use arrivals::Arrivals;
 pub(super) use config::Variables;
 pub(super) use connection::NoAnswer;
 
