@@ -96,7 +96,7 @@ fn large_hit(folder: &Path, address: &str, store: &RemoteConfig) -> Fallible<()>
         100,
         1.5,
         || {
-            let time = timed(&mut || assert!(load(&reader, &key, &code)));
+            let time = timed(&mut || assert!(load(&reader, &key, &code) && reader.flush()));
             let _ = reader.clear();
             time
         },
