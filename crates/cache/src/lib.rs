@@ -44,6 +44,8 @@
 #![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
 
+#[cfg(feature = "remote")]
+mod arrivals;
 mod batch;
 mod blob;
 mod catalogue;
@@ -103,6 +105,8 @@ pub use remote_transfer::{RemoteEntry, RemoteError, RemoteStatus};
 pub use single_flight::CompileFailure;
 pub use transfer::{Damaged, Moved, Moving};
 
+#[cfg(feature = "remote")]
+use arrivals::Arrivals;
 use local::Local;
 use single_flight::{Joined, SingleFlight};
 use store::Store;
@@ -120,7 +124,7 @@ struct Shared {
     remote: OnceLock<Option<remote::Remote>>,
     /// What came from there, on its way to the folder.
     #[cfg(feature = "remote")]
-    arrivals: remote::Arrivals,
+    arrivals: Arrivals,
     single_flight: Arc<SingleFlight>,
 }
 
@@ -177,7 +181,7 @@ impl Cache {
                 #[cfg(feature = "remote")]
                 remote: OnceLock::new(),
                 #[cfg(feature = "remote")]
-                arrivals: remote::Arrivals::default(),
+                arrivals: Arrivals::default(),
                 single_flight: Arc::default(),
             }),
         }

@@ -9,7 +9,6 @@
 //! The key of a blob in the store is `{prefix}/{namespace}/v{schema}/{key}`.
 
 mod address;
-mod arrivals;
 mod breaker;
 mod client;
 mod config;
@@ -35,7 +34,6 @@ use ptx::Digest;
 pub use config::{RemoteConfig, RemoteConfigError};
 pub use keys::{KeyFileError, NotAPublicKey, PublicKey, SigningKey, Trust};
 
-pub(super) use arrivals::Arrivals;
 pub(super) use config::Variables;
 pub(super) use connection::NoAnswer;
 
@@ -54,7 +52,7 @@ const LONGEST_WRITE: Duration = Duration::from_secs(10);
 /// How long [`Cache::flush`](super::Cache::flush) waits.
 pub(super) const FLUSH_WAIT: Duration = Duration::from_secs(2);
 /// How long the end of a cache waits.
-const DROP_WAIT: Duration = Duration::from_millis(500);
+pub(super) const DROP_WAIT: Duration = Duration::from_millis(500);
 
 const CPU_NEEDS_A_KEY: &str = "code for the CPU device is not taken from it: PTXKIT_REMOTE_TRUST=none trusts nobody with that";
 

@@ -6,16 +6,16 @@ use std::collections::btree_map::Entry;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::DROP_WAIT;
-use crate::blob::Blob;
-use crate::key::Key;
-use crate::local::Local;
+use super::blob::Blob;
+use super::key::Key;
+use super::local::Local;
+use super::remote::DROP_WAIT;
 
 /// With more on its way, loads wait for what they bring.
 const MAX_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals(Arc<Shared>);
+pub(super) struct Arrivals(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -33,7 +33,7 @@ struct Waiting {
 
 impl Arrivals {
     /// Writes the blob of `key` to the folder, later.
-    pub(crate) fn put(&self, folder: &Arc<Local>, key: &Key, blob: &Blob) {
+    pub(super) fn put(&self, folder: &Arc<Local>, key: &Key, blob: &Blob) {
         let mut waiting = self.0.waiting();
         let bytes = blob.file().len() as u64;
         if waiting.bytes.saturating_add(bytes) > MAX_BYTES {
@@ -61,17 +61,17 @@ impl Arrivals {
     }
 
     /// The blob of `key`, if it is on its way.
-    pub(crate) fn find(&self, key: &Key) -> Option<Blob> {
+    pub(super) fn find(&self, key: &Key) -> Option<Blob> {
         self.0.waiting().blobs.get(key).cloned()
     }
 
     /// Does not give the blob of `key` again: it does not load.
-    pub(crate) fn forget(&self, key: &Key) {
+    pub(super) fn forget(&self, key: &Key) {
         self.0.remove(&mut self.0.waiting(), key);
     }
 
     /// Waits until all are written, `wait` at most; whether they are.
-    pub(crate) fn wait(&self, wait: Duration) -> bool {
+    pub(super) fn wait(&self, wait: Duration) -> bool {
         let deadline = Instant::now() + wait;
         let mut waiting = self.0.waiting();
         while waiting.is_writing {
