@@ -10,11 +10,15 @@ pub fn compiler_identity(kind: DriverKind) -> String {
     match kind {
         #[cfg(feature = "cpu")]
         DriverKind::Cpu => format!(
-            "ptxkit {} {} {} {:?} {}",
+            "ptxkit {} {} {} {:?}{} {}",
             env!("CARGO_PKG_VERSION"),
             cpu::COMPILER_SOURCES.join(" "),
             ptx::SOURCES,
             cpu::CompileOptions::from_environment().vectorization,
+            match cpu::Checks::from_environment().any() {
+                true => " checked",
+                false => "",
+            },
             processor_features().join(",")
         ),
         _ => format!("nvidia {}", identity::driver_build()),

@@ -16,11 +16,13 @@
 //!   the results that it reads when it resumes (see [`SyncKind`]).
 
 use std::mem::offset_of;
+use std::sync::Mutex;
 
 use crate::grid_workspace::GridWorkspace;
 use crate::heap::Heap;
 use crate::memory::DeviceMemory;
 use crate::print::Output;
+use crate::sanitizer::{BlockSanitizer, LaunchSanitizer};
 
 /// A compiled kernel. It runs threads `first..last` of the block, and returns 0, or another
 /// value if `BlockContext::fault` holds a fault.
@@ -108,6 +110,9 @@ pub struct BlockContext {
     /// group diverges.
     pub scalar: usize,
 
+    /// What checks the accesses of the block's threads; null where nothing does. Compiled code
+    /// does not access it.
+    pub(crate) sanitizer: *const Mutex<BlockSanitizer>,
     /// The data of the launch that helpers use. Compiled code does not access it.
     pub(crate) launch: *const LaunchInfo<'static>,
 }
@@ -124,6 +129,7 @@ pub(crate) struct LaunchInfo<'a> {
     /// The device of the kernel, which decides what it may access.
     pub(crate) device: usize,
     pub(crate) workspace: GridWorkspace<'a>,
+    pub(crate) sanitizer: Option<LaunchSanitizer>,
 }
 
 /// The operands and results of a thread at a sync point.
@@ -188,6 +194,11 @@ pub enum FaultKind {
     /// Calls are nested too deeply, or a frame is damaged
     /// (`CUDA_ERROR_HARDWARE_STACK_ERROR`).
     Stack = 12,
+    /// Two accesses that nothing orders, where `PTXKIT_CPU_CHECK` asks for them
+    /// (`CUDA_ERROR_LAUNCH_FAILED`).
+    Race = 13,
+    /// A read of memory that nobody has written, likewise (`CUDA_ERROR_LAUNCH_FAILED`).
+    Uninitialised = 14,
 }
 
 impl FaultKind {
@@ -207,6 +218,8 @@ impl FaultKind {
             OutsideSurface,
             BadCall,
             Stack,
+            Race,
+            Uninitialised,
         ]
         .into_iter()
         .find(|&kind| kind as u32 == number)
@@ -229,6 +242,8 @@ impl Access {
     pub const LOCAL: u32 = 1 << 11;
     /// The address is an offset in the kernel's parameters.
     pub const PARAM: u32 = 1 << 12;
+    /// It acquires or releases what other threads do, as a fence.
+    pub const SYNC: u32 = 1 << 13;
 
     /// The size of the access in bytes.
     pub fn size(self) -> u32 {

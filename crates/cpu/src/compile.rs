@@ -9,6 +9,7 @@ use super::blob::{Image, KernelImage, VariableImage, VectorFunction};
 use super::codegen::{CompilerContexts, HostIsa, KernelCode, MachineCode, Vectorization};
 use super::processor;
 use super::program::{LoweringError, ModuleData, Program};
+use super::sanitizer::Checks;
 use ptx::ast::{Span, Version};
 
 /// The newest PTX version that the device reads. Instructions that it does not support are
@@ -42,6 +43,11 @@ impl CompileOptions {
                 });
                 Vectorization::WhenHot
             }
+        };
+        // A sanitizer is told of the accesses of one thread at a time.
+        let vectorization = match Checks::from_environment().any() {
+            true => Vectorization::Never,
+            false => vectorization,
         };
         CompileOptions { vectorization }
     }

@@ -25,6 +25,7 @@ mod processor;
 mod program;
 mod run;
 mod runtime;
+mod sanitizer;
 mod setting;
 mod source;
 mod state;
@@ -37,6 +38,7 @@ pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
 pub use run::{LaunchObserver, observe_launches};
+pub use sanitizer::Checks;
 pub use source::{check, compile};
 pub use state::module::set_original_lines;
 

@@ -34,6 +34,78 @@ fn one_thread_is_one() {
     assert!(text.contains(", 2 threads,"), "{text}");
 }
 
+/// Reverses numbers through shared memory; `barrier` stands between its write and its read.
+fn reverse(barrier: &str) -> String {
+    format!(
+        ".version 7.0
+.target sm_70
+.address_size 64
+.visible .entry reverse(.param .u64 out)
+{{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<8>;
+    .shared .align 4 .b8 s[1024];
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r2, %r1, 2;
+    mov.u32 %r3, s;
+    add.u32 %r4, %r3, %r2;
+    st.shared.u32 [%r4], %r1;
+    {barrier}
+    xor.b32 %r5, %r2, 1020;
+    add.u32 %r6, %r3, %r5;
+    ld.shared.u32 %r7, [%r6];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r7;
+    ret;
+}}
+"
+    )
+}
+
+#[test]
+fn races_and_unwritten_memory_are_found_where_they_are_looked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |barrier: &str, threads: &str, check: &str| {
+        let file = folder.path().join("reverse.ptx");
+        std::fs::write(&file, reverse(barrier)).unwrap();
+        let file = file.to_string_lossy().into_owned();
+        let arguments = ["run", &file, "--device", "cpu", "--block", threads];
+        let memory = ["--grid", "2", "--arg", "buf:u32:256=zeros"];
+        let variables = [("PTXKIT_CPU_CHECK", Path::new(check))];
+        let cache = folder.path().join("cache");
+        let output = ptxkit_with(&cache, &variables, &[&arguments[..], &memory].concat());
+        (output.status.code(), stderr(&output))
+    };
+    let (code, said) = run("", "256", "race");
+    assert_eq!(code, Some(2), "{said}");
+    let found = "block (0,0,0), thread (128,0,0): write of 4 bytes at ";
+    let other = " races with the read by thread (127,0,0) at PTX line 18; PTX line 14";
+    assert!(said.contains(found) && said.contains(other), "{said}");
+
+    let (code, said) = run("", "256", "memory,init");
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("thread (0,0,0): read of 4 bytes at "),
+        "{said}"
+    );
+    assert!(
+        said.contains("that nothing has written; PTX line 18"),
+        "{said}"
+    );
+
+    // A barrier of all threads, and one of the warps that are there.
+    for barrier in ["bar.sync 0;", "barrier.sync 3, 256;"] {
+        assert_eq!(run(barrier, "256", "race,init").0, Some(0), "{barrier}");
+    }
+    // Each warp waits for itself: enough for 32 threads of one block, not for more.
+    let (code, said) = run("bar.warp.sync 0xffffffff;", "256", "race");
+    assert_eq!(code, Some(2), "{said}");
+    // Nothing is looked for unless asked for, also with what a checked run has cached.
+    assert_eq!(run("", "256", "memory").0, Some(0));
+}
+
 /// As batch systems and shells set it.
 #[cfg(target_os = "linux")]
 #[test]

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{AtomicRmwOp, InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed};
+use crate::abi::Access;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
@@ -75,6 +76,7 @@ impl Emitter<'_, '_> {
             let value = self.operand(i, value_at, ty)?;
             self.compare_and_swap_loop(i, operation, ptx, ty, address, value)?
         };
+        self.observe(i, at, ty.bytes() | Access::WRITE | Access::ATOMIC);
         if !atom || self.arg(i, 0)? == Arg::Sink {
             return Ok(());
         }

@@ -120,7 +120,7 @@ impl Emitter<'_, '_> {
             // The threads of a block share a host thread, so that a fence is needed only
             // between blocks.
             O::Membar | O::Fence => {
-                self.fence();
+                self.memory_barrier();
                 Ok(())
             }
             O::Cp if i.modifiers.has(Modifier::Mbarrier) => self.mbarrier(i),

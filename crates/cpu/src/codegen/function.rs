@@ -209,6 +209,7 @@ fn prologue<'e, 'a>(
         slow_path,
         has_fma: host.has_fma,
         has_rounding: host.has_rounding,
+        is_sanitized: host.is_sanitized,
         line: 0,
         guard: None,
         lane_writes: Vec::new(),

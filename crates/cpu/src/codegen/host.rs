@@ -8,6 +8,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use super::machine_code::MachineCode;
 use super::slow_path;
 use crate::processor;
+use crate::sanitizer::Checks;
 
 /// Cranelift's target for the host processor.
 pub(crate) struct HostIsa {
@@ -18,6 +19,8 @@ pub(crate) struct HostIsa {
     pub slow_path_thunk: MachineCode,
     pub has_fma: bool,
     pub has_rounding: bool,
+    /// Code tells the sanitizer of its accesses.
+    pub is_sanitized: bool,
 }
 
 /// The host's target, or the reason why Cranelift cannot compile for it.
@@ -36,6 +39,7 @@ fn detect_host() -> Result<HostIsa, String> {
         quick: self::isa("single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
         has_rounding: !x86 || found.contains(&"has_sse41"),
+        is_sanitized: Checks::from_environment().any(),
     })
 }
 

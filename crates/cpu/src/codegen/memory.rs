@@ -64,6 +64,7 @@ impl Emitter<'_, '_> {
             // Keeps an ordered load from being merged with another.
             self.fence();
         }
+        self.observe(i, at, width);
         for (n, &to) in parts.iter().enumerate() {
             if to == Arg::Sink {
                 continue;
@@ -111,7 +112,47 @@ impl Emitter<'_, '_> {
         if self.is_ordered(i) {
             self.fence();
         }
+        self.observe(i, at, width | Access::WRITE);
         Ok(())
+    }
+
+    /// Tells the sanitizer, if there is one, of an access: of a write when it was made.
+    pub fn observe(&mut self, i: &Instruction, at: CheckedAddress, access: u32) {
+        if !self.is_sanitized {
+            return;
+        }
+        let modifiers = &i.modifiers;
+        let has = |all: &[M]| modifiers.first_of(all).is_some();
+        let mut access = access;
+        if has(&[M::Relaxed, M::Mmio]) {
+            access |= Access::ATOMIC;
+        }
+        if has(&[M::Volatile, M::Acquire, M::Release, M::AcqRel]) {
+            access |= Access::SYNC;
+        }
+        let address = self.add_offset(at.address, at.offset.into());
+        self.tell_sanitizer(address, access);
+    }
+
+    fn tell_sanitizer(&mut self, address: Value, access: u32) {
+        let thread = self.thread_index();
+        let encoded = u64::from(self.line) << 32 | u64::from(access);
+        let encoded = self.scalar_int(types::I64, encoded);
+        let context = self.fixed.context;
+        let found = self.call(Helper::observe, &[context, thread, address, encoded]);
+        let ok = self.b.create_block();
+        let fail = self.fail;
+        self.b.ins().brif(found, fail, &[], ok, &[]);
+        self.b.switch_to_block(ok);
+    }
+
+    /// `membar`, `fence`.
+    pub fn memory_barrier(&mut self) {
+        self.fence();
+        if self.is_sanitized {
+            let nowhere = self.scalar_int(types::I64, 0);
+            self.tell_sanitizer(nowhere, Access::SYNC);
+        }
     }
 
     /// Whether other threads may observe the order of this access.
@@ -379,6 +420,8 @@ impl Emitter<'_, '_> {
                     .ins()
                     .store(TRUSTED, word, to.address, to.offset + at);
             }
+            self.observe(i, from, size);
+            self.observe(i, to, size | Access::WRITE);
             return Ok(());
         };
         let base = match from {
@@ -408,6 +451,7 @@ impl Emitter<'_, '_> {
                 .ins()
                 .store(TRUSTED, byte, to.address, to.offset + at);
         }
+        self.observe(i, to, size | Access::WRITE);
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use super::warp::{LaneMask, lanes_of};
 use crate::abi::{Request, SyncKind, WARP_SIZE};
+use crate::sanitizer::Arrived;
 
 /// The number of barriers of a block.
 pub(super) const BARRIERS: usize = 16;
@@ -63,6 +64,22 @@ impl Barrier {
             }
         });
         arrived + exited_with_warp.sum::<u32>() >= self.expected
+    }
+
+    /// The threads that have arrived.
+    pub(super) fn arrived(&self) -> Vec<Arrived> {
+        let threads = |sets: &[LaneMask], waits: bool| {
+            let warps = (0..).zip(sets.to_vec());
+            warps.flat_map(move |(warp, set)| {
+                let thread = move |lane| warp * WARP_SIZE + lane;
+                lanes_of(set).map(move |lane| Arrived {
+                    thread: thread(lane),
+                    waits,
+                })
+            })
+        };
+        let waiting = threads(&self.waiting, true);
+        waiting.chain(threads(&self.arrived, false)).collect()
     }
 
     /// Completes the phase: computes the results of `bar.red`, and calls `resume` with the

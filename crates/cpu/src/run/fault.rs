@@ -6,6 +6,7 @@ use super::launch::Kernel;
 use crate::abi::{Access, BlockContext, FaultKind, FaultRecord};
 use crate::memory::DeviceMemory;
 use crate::program::STACK_BYTES;
+use crate::sanitizer::Finding;
 
 /// Why a launch failed, and where.
 ///
@@ -32,34 +33,46 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The fault in a block's context. `detail` replaces the description of its kind.
+    /// The fault in a block's context. `detail` replaces the description of its kind; `found`
+    /// is what a sanitizer says of it.
     pub(super) fn of(
         kernel: &Kernel<'_>,
         context: &BlockContext,
         memory: &DeviceMemory,
         device: usize,
         detail: Option<String>,
+        found: Option<Finding>,
     ) -> Fault {
         let name = kernel.name;
         let record = context.fault;
         // Compiled code records only kinds of this enum: any other number means that the
         // code is damaged.
         let kind = FaultKind::from_number(record.kind).unwrap_or(FaultKind::IllegalInstruction);
-        let [x, y, _] = context.block_dim.map(|n| n.max(1));
-        let thread = [
-            record.thread % x,
-            record.thread / x % y,
-            record.thread / x / y,
-        ];
+        let thread = position(u64::from(record.thread), context.block_dim);
         let is_access = matches!(
             kind,
             FaultKind::OutOfBounds
                 | FaultKind::Misaligned
                 | FaultKind::BadFree
                 | FaultKind::BadCall
+                | FaultKind::Race
+                | FaultKind::Uninitialised
         );
         let line = (record.line != 0).then(|| kernel.code.lines.original(record.line));
-        let what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
+        let mut what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
+        if let (FaultKind::Race, Some(Finding::Race(earlier, wrote))) = (kind, found) {
+            let verb = if wrote { "write" } else { "read" };
+            let thread = triple(position(u64::from(earlier.thread), context.block_dim));
+            let line = kernel.code.lines.original(earlier.line);
+            let block = match position(earlier.block, context.grid_dim) {
+                block if block == context.block => String::new(),
+                block => format!("block {}, ", triple(block)),
+            };
+            let _ = write!(
+                what,
+                " races with the {verb} by {block}thread {thread} at PTX line {line}"
+            );
+        }
         let mut message = format!(
             "kernel {name}, block {}, thread {}: {what}",
             triple(context.block),
@@ -79,6 +92,13 @@ impl Fault {
             message,
         }
     }
+}
+
+/// The coordinates of a thread or block with this linear index.
+fn position(index: u64, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    let [x, y] = [x, y].map(|n| u64::from(n.max(1)));
+    // Each is less than a dimension, which has 32 bits.
+    [index % x, index / x % y, index / x / y].map(|n| n as u32)
 }
 
 fn triple([x, y, z]: [u32; 3]) -> String {
@@ -130,6 +150,13 @@ fn describe(
         FaultKind::Misaligned => {
             format!(
                 "misaligned {verb} {bytes} at {:#x}, which is not a multiple of {size}",
+                record.address
+            )
+        }
+        FaultKind::Race => format!("{verb} {bytes} at {:#x}", record.address),
+        FaultKind::Uninitialised => {
+            format!(
+                "{verb} {bytes} at {:#x} that nothing has written",
                 record.address
             )
         }

@@ -32,6 +32,7 @@ use super::heap::Heap;
 use super::memory::DeviceMemory;
 use super::module::LoadedModule;
 use super::print::Output;
+use super::sanitizer::{Checks, LaunchSanitizer};
 use cluster::Cluster;
 use launch::{Kernel, Launch};
 use lines::Lines;
@@ -209,6 +210,7 @@ impl Engine {
                 param_bytes: params.size() as u64,
                 device,
                 workspace: GridWorkspace::new(&self.memory),
+                sanitizer: LaunchSanitizer::new(Checks::from_environment()),
             },
             grid_id: self.launches.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),

@@ -13,6 +13,8 @@ use super::barrier::{self, BARRIERS, Barrier};
 use super::lines::Lines;
 use super::warp::{self, LaneMask, lanes_of};
 use crate::matrix::Operation;
+use crate::runtime;
+use crate::sanitizer::Arrived;
 
 /// The number of rounds without progress after which the block is suspended, so that
 /// other blocks can run.
@@ -264,9 +266,21 @@ impl Schedule {
                 {
                     return Ok(Progress::Advanced);
                 }
-                if self.release_barrier_in_lockstep(point)
-                    || self.release_warps_in_lockstep(point.kind)
-                {
+                if self.release_barrier_in_lockstep(point) {
+                    // SAFETY: the caller's contract.
+                    if let Some(mut sanitizer) = unsafe { runtime::sanitizer(context) } {
+                        sanitizer.meet_all();
+                    }
+                    return Ok(Progress::Advanced);
+                }
+                if self.release_warps_in_lockstep(point.kind) {
+                    if point.kind == SyncKind::WarpBarrier {
+                        for (warp, exists) in self.warps.iter().map(|warp| warp.exists).enumerate()
+                        {
+                            // SAFETY: the caller's contract.
+                            unsafe { lanes_meet(context, warp, exists) };
+                        }
+                    }
                     return Ok(Progress::Advanced);
                 }
             }
@@ -368,7 +382,8 @@ impl Schedule {
             }
         }
         for id in 0..BARRIERS {
-            self.release_barrier(code, id);
+            // SAFETY: the caller's contract.
+            unsafe { self.release_barrier(code, context, id) };
         }
         let mut ready = 0;
         for warp in &mut self.warps {
@@ -486,7 +501,8 @@ impl Schedule {
                         barrier.wait(warp, group, count as u32);
                     }
                     // Immediately, so that a thread that arrives again counts for the next phase.
-                    self.release_barrier(code, id as usize);
+                    // SAFETY: the context is that of `run`'s caller.
+                    unsafe { self.release_barrier(code, context, id as usize) };
                     set &= !group;
                     continue;
                 }
@@ -510,11 +526,28 @@ impl Schedule {
     }
 
     /// Releases the threads at a barrier if all have arrived.
-    fn release_barrier(&mut self, code: &CompiledKernel<'_>, id: usize) {
+    ///
+    /// # Safety
+    /// That of [`run`](Self::run).
+    unsafe fn release_barrier(
+        &mut self,
+        code: &CompiledKernel<'_>,
+        context: *const BlockContext,
+        id: usize,
+    ) {
         let barrier = &mut self.barriers[id];
         let warps = &mut self.warps;
         if barrier.is_idle() || !barrier.is_complete(self.live, |warp| warps[warp].exited) {
             return;
+        }
+        // SAFETY: the caller's contract.
+        if let Some(mut sanitizer) = unsafe { runtime::sanitizer(context) } {
+            let arrived = barrier.arrived();
+            let waiting = arrived.iter().filter(|arrived| arrived.waits).count();
+            match waiting as u32 >= self.live {
+                true => sanitizer.meet_all(),
+                false => sanitizer.meet(&arrived),
+            }
         }
         let states = &self.states;
         let kind_of = |thread: usize| {
@@ -582,6 +615,10 @@ impl Schedule {
             }
             let members = members & warp.exists & !warp.exited;
             if members & !group == 0 {
+                if kind == SyncKind::WarpBarrier {
+                    // SAFETY: the caller's contract.
+                    unsafe { lanes_meet(context, index, members) };
+                }
                 warp::resolve(kind, members, requests);
                 released |= group;
             } else {
@@ -682,6 +719,22 @@ impl Schedule {
         }
         self.detail = Some(detail);
         Faulted
+    }
+}
+
+/// Lanes of a warp have met at `bar.warp.sync`.
+///
+/// # Safety
+/// That of [`Schedule::run`].
+unsafe fn lanes_meet(context: *const BlockContext, warp: usize, lanes: LaneMask) {
+    // SAFETY: the caller's contract.
+    if let Some(mut sanitizer) = unsafe { runtime::sanitizer(context) } {
+        let first = warp as u32 * WARP_SIZE;
+        let arrived = |lane| Arrived {
+            thread: first + lane,
+            waits: true,
+        };
+        sanitizer.meet(&lanes_of(lanes).map(arrived).collect::<Vec<_>>());
     }
 }
 

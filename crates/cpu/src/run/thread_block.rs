@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::config::LaunchConfig;
 use super::fault::Fault;
@@ -9,6 +10,7 @@ use super::launch::Launch;
 use super::schedule::{Outcome, Schedule};
 use crate::abi::{BlockContext, FaultRecord, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
+use crate::sanitizer::{BlockSanitizer, Range};
 
 thread_local! {
     /// The arrays of the last block that this host thread has dropped.
@@ -33,6 +35,8 @@ pub(super) struct ThreadBlock<'a> {
     done: bool,
     context: BlockContext,
     arrays: Option<Arrays>,
+    /// Where checks are asked for. The context points to it.
+    sanitizer: Option<Box<Mutex<BlockSanitizer>>>,
     /// Shared memory and local frames, both in the arena.
     allocations: [Option<u64>; 2],
 }
@@ -98,9 +102,11 @@ impl<'a> ThreadBlock<'a> {
                 cluster_blocks: 0,
                 cluster_rank: 0,
                 scalar: kernel.code.scalar as usize,
+                sanitizer: std::ptr::null(),
                 launch: (&raw const launch.info).cast(),
             },
             arrays: None,
+            sanitizer: None,
             allocations: [None; 2],
         };
         // On an error, dropping `this` frees the previous allocation.
@@ -116,7 +122,31 @@ impl<'a> ThreadBlock<'a> {
         if !kernel.code.stateless {
             this.attach_arrays();
         }
+        if launch.info.sanitizer.is_some() {
+            this.attach_sanitizer();
+        }
         Ok(this)
+    }
+
+    fn attach_sanitizer(&mut self) {
+        let context = &self.context;
+        let range = |start, length| Range { start, length };
+        let sanitizer = Box::new(Mutex::new(BlockSanitizer::new(
+            context.threads,
+            range(context.arena_base, context.arena_size),
+            range(context.shared, context.shared_size),
+            range(
+                context.local,
+                context.local_stride * u64::from(context.threads),
+            ),
+        )));
+        self.context.sanitizer = &raw const *sanitizer;
+        self.sanitizer = Some(sanitizer);
+    }
+
+    fn sanitizer(&self) -> Option<MutexGuard<'_, BlockSanitizer>> {
+        let sanitizer = self.sanitizer.as_ref()?;
+        Some(sanitizer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn attach_arrays(&mut self) {
@@ -157,6 +187,9 @@ impl<'a> ThreadBlock<'a> {
         self.done = false;
         self.context.worker = worker;
         self.context.fault = FaultRecord::default();
+        if let Some(mut sanitizer) = self.sanitizer() {
+            sanitizer.start(self.index);
+        }
         if let Some(arrays) = &mut self.arrays {
             arrays.schedule.start();
         }
@@ -183,6 +216,9 @@ impl<'a> ThreadBlock<'a> {
             && !self.done
         {
             arrays.schedule.release_cluster_barrier();
+        }
+        if let Some(mut sanitizer) = self.sanitizer() {
+            sanitizer.meet_all();
         }
     }
 
@@ -235,12 +271,14 @@ impl<'a> ThreadBlock<'a> {
             .arrays
             .as_mut()
             .and_then(|arrays| arrays.schedule.detail.take());
+        let found = self.sanitizer().and_then(|sanitizer| sanitizer.found);
         Fault::of(
             self.launch.kernel,
             &self.context,
             self.launch.info.memory,
             self.launch.info.device,
             detail,
+            found,
         )
     }
 }

@@ -3,12 +3,13 @@
 //! Compiled code calls them with the context that the scheduler passed to it. So the context
 //! and the data of its launch are valid, and no other reference to the context is in use.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo};
 use crate::memory::{DeviceMemory, GRANULE, GRANULE_SHIFT};
 use crate::print::{self, Arguments};
+use crate::sanitizer::{BlockSanitizer, Finding, Observed};
 
 /// The context as a reference.
 ///
@@ -126,12 +127,82 @@ pub(crate) unsafe fn host_address(
         0 => address,
         _ => block.shared.wrapping_add(address),
     };
-    if passes_inline_check(block, address, size, encoded) {
-        return Some(host as *mut u8);
+    if !passes_inline_check(block, address, size, encoded) {
+        // SAFETY: the caller's contract.
+        let invalid = unsafe { check_slow(context, thread, address, encoded, line) };
+        if invalid != 0 {
+            return None;
+        }
     }
     // SAFETY: the caller's contract.
-    let valid = unsafe { check_slow(context, thread, address, encoded, line) } == 0;
-    valid.then_some(host as *mut u8)
+    if encoded & Access::WRITE != 0
+        && let Some(mut sanitizer) = unsafe { sanitizer(context) }
+    {
+        sanitizer.wrote(host, Access(encoded).size());
+    }
+    Some(host as *mut u8)
+}
+
+/// The sanitizer of the block, where there is one.
+///
+/// # Safety
+/// The context is that of a block that is running.
+pub(crate) unsafe fn sanitizer<'a>(
+    context: *const BlockContext,
+) -> Option<MutexGuard<'a, BlockSanitizer>> {
+    // SAFETY: the caller's contract; a block has its sanitizer as long as it runs.
+    let sanitizer = unsafe { (*context).sanitizer.as_ref() }?;
+    Some(sanitizer.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Tells the sanitizer of a fence, or of what acquires or releases.
+pub(super) fn synchronize(context: &BlockContext, thread: u32) {
+    // SAFETY: the context is that of the caller's block.
+    let block = unsafe { sanitizer(context) };
+    if let (Some(mut block), Some(grid)) = (block, &launch(context).sanitizer) {
+        block.fence(grid, thread);
+    }
+}
+
+pub(super) unsafe extern "C" fn observe(
+    context: *mut BlockContext,
+    thread: u32,
+    address: u64,
+    encoded: u64,
+) -> u32 {
+    // SAFETY: see the module.
+    let context = unsafe { self::context(context) };
+    let [access, line] = [encoded as u32 & 0xFFFF, (encoded >> 32) as u32];
+    let is = |bits| access & bits != 0;
+    let observed = Observed {
+        thread,
+        address,
+        size: Access(access).size(),
+        line,
+        reads: is(Access::ATOMIC) || !is(Access::WRITE),
+        writes: is(Access::WRITE),
+        strong: is(Access::ATOMIC | Access::SYNC),
+        synchronizes: is(Access::SYNC),
+    };
+    if observed.size == 0 {
+        synchronize(context, thread);
+        return 0;
+    }
+    // SAFETY: the words that it asks for are those of an access that was checked, in whole
+    // pages of the arena. The read is volatile because another thread may write them.
+    let word = |at: u64| unsafe { (at as *const u32).read_volatile() };
+    // SAFETY: see the module.
+    let block = unsafe { sanitizer(context) };
+    let found = match (block, &launch(context).sanitizer) {
+        (Some(mut block), Some(grid)) => block.observe(grid, observed, word),
+        _ => None,
+    };
+    let Some(found) = found else { return 0 };
+    let kind = match found {
+        Finding::Uninitialised => FaultKind::Uninitialised,
+        Finding::Race(..) => FaultKind::Race,
+    };
+    record(context, kind, thread, address, access, line)
 }
 
 /// Whether the access is a read of parameters at a generic address (`cvta.param`).

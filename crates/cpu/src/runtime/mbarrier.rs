@@ -206,6 +206,8 @@ pub(super) unsafe extern "C" fn mbarrier(
     let Some(place) = (unsafe { place(context, thread, line, (space, address), access) }) else {
         return 0;
     };
+    // SAFETY: see `device`.
+    super::device::synchronize(unsafe { super::device::context(context) }, thread);
     let place = place.cast::<u64>();
     // SAFETY: `place` has checked 8 bytes and their alignment. No other host thread accesses
     // the shared memory of this cluster.

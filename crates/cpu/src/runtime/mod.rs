@@ -11,7 +11,7 @@ mod mbarrier;
 pub(crate) mod texture;
 
 pub(crate) use cluster::OFFSET_BITS;
-pub(crate) use device::host_address;
+pub(crate) use device::{host_address, sanitizer};
 pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
 
 use crate::abi::BlockContext;
@@ -242,6 +242,9 @@ helpers! {
     /// first invalid one. `encoded`: the access in bits 0 to 15, the number of threads in 16
     /// to 31, the line in 32 to 63.
     device::check_contiguous(context: *mut BlockContext, thread: u32, address: u64, encoded: u64) -> u32;
+    /// Tells the sanitizer of an access to an address of the host, or, of no bytes, of a fence.
+    /// `encoded` as for `check_contiguous`. Returns 0, or 1 after recording a fault.
+    device::observe(context: *mut BlockContext, thread: u32, address: u64, encoded: u64) -> u32;
     /// Records a fault of a kind ([`abi::FaultKind`](crate::abi::FaultKind)), and returns 1.
     device::fault(context: *mut BlockContext, kind: u32, thread: u32, address: u64, access: u32, line: u32) -> u32;
     /// `vprintf(format, arguments)` with generic addresses. Returns the result of `vprintf`.

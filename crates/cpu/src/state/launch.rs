@@ -221,6 +221,7 @@ fn failure(fault: Fault) -> Failure {
         FaultKind::OutOfMemory => Status::OUT_OF_MEMORY,
         FaultKind::BadCall => Status::INVALID_PC,
         FaultKind::Stack => Status::HARDWARE_STACK_ERROR,
+        FaultKind::Race | FaultKind::Uninitialised => Status::LAUNCH_FAILED,
         FaultKind::Trap | FaultKind::Deadlock | FaultKind::BadFree => Status::LAUNCH_FAILED,
     };
     status.because(fault.message)
