@@ -73,7 +73,7 @@ mod verified;
 #[cfg(test)]
 mod warnings;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ struct Shared {
     single_flight: Arc<SingleFlight>,
     counts: Counts,
     /// The kinds of error that a warning was given for.
-    warned: Mutex<BTreeSet<io::ErrorKind>>,
+    warned: Mutex<HashSet<io::ErrorKind>>,
 }
 
 /// Where a blob lies.
