@@ -31,6 +31,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, DriverError};
@@ -43,19 +44,52 @@ use crate::loader::{LoadError, Loader, SlicedCode, Source};
 
 /// Why something could not be handed to cudarc.
 #[allow(missing_docs, reason = "the messages say it all")]
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum InteropError {
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error(transparent)]
-    Driver(#[from] Error),
-    #[error("cudarc failed: {0:?}")]
+    Load(LoadError),
+    Driver(Error),
     Cudarc(DriverError),
-    #[error("cudarc shares primary contexts only: make this one with `Context::primary`")]
     NotPrimary,
-    #[error("cudarc works with NVIDIA's driver, and the context is another's")]
     OtherDriver,
+}
+
+impl fmt::Display for InteropError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            InteropError::Load(error) => error.fmt(f),
+            InteropError::Driver(error) => error.fmt(f),
+            InteropError::Cudarc(error) => write!(f, "cudarc failed: {error:?}"),
+            InteropError::NotPrimary => f.write_str(
+                "cudarc shares primary contexts only: make this one with `Context::primary`",
+            ),
+            InteropError::OtherDriver => {
+                f.write_str("cudarc works with NVIDIA's driver, and the context is another's")
+            }
+        }
+    }
+}
+
+impl std::error::Error for InteropError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            InteropError::Load(error) => error.source(),
+            InteropError::Driver(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<LoadError> for InteropError {
+    fn from(error: LoadError) -> InteropError {
+        InteropError::Load(error)
+    }
+}
+
+impl From<Error> for InteropError {
+    fn from(error: Error) -> InteropError {
+        InteropError::Driver(error)
+    }
 }
 
 /// cudarc's context as ptxkit's; it is kept as long as anything made in it.

@@ -1,6 +1,6 @@
 //! Constants of a module that is cut: each slice that reads one has a copy.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::LoadError;
@@ -29,7 +29,7 @@ enum Place {
 /// What the host wrote to constants: the first bytes of each, as many as were ever
 /// written.
 #[derive(Debug, Default)]
-pub(super) struct ConstantWrites(BTreeMap<String, Vec<u8>>);
+pub(super) struct ConstantWrites(HashMap<String, Vec<u8>>);
 
 impl Constant {
     pub(super) fn whole(global: Global) -> Constant {

@@ -1,5 +1,6 @@
 //! Why an image was not loaded.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use super::compile::Request;
@@ -9,36 +10,33 @@ use ptx::ast::Version;
 
 /// Why an image was not loaded.
 #[allow(missing_docs, reason = "the messages say it all")]
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    #[error("{} cannot be read: {source}", path.display())]
     Read {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{name} cannot be loaded: {source}")]
-    Image { name: String, source: ImageError },
-    #[error("{name}: {source}")]
-    NothingFits { name: String, source: NothingFits },
-    #[error(
-        "{name} is a binary that nobody vouched for: `Source::image`, which is `unsafe`, loads binaries"
-    )]
-    Binary { name: String },
-    #[error("{name} was compiled for the CPU device and does not run on a GPU: give its PTX")]
-    ForTheCpu { name: String },
-    #[error(
-        "{name} holds no PTX, and the CPU device runs no binaries for GPUs: give PTX, or run it on a GPU"
-    )]
-    NoPtx { name: String },
-    #[error(
-        "{name} is PTX, and CUDA_DISABLE_PTX_JIT forbids compiling it: unset it, or give a binary"
-    )]
-    JitDisabled { name: String },
-    #[error(
-        "{name} has PTX version {found}, the {driver} (CUDA {}.{}) reads up to {newest}",
-        driver_version / 1000, driver_version % 1000 / 10
-    )]
+    Image {
+        name: String,
+        source: ImageError,
+    },
+    NothingFits {
+        name: String,
+        source: NothingFits,
+    },
+    Binary {
+        name: String,
+    },
+    ForTheCpu {
+        name: String,
+    },
+    NoPtx {
+        name: String,
+    },
+    JitDisabled {
+        name: String,
+    },
     PtxTooNew {
         name: String,
         found: Version,
@@ -48,14 +46,87 @@ pub enum LoadError {
         driver_version: u32,
         source: driver::Error,
     },
-    #[error("{name} cannot be compiled: {source}")]
-    PtxUsesNewer { name: String, source: PtxTooNew },
-    #[error(
-        "each slice that reads the constant `{variable}` has a copy, so it has no one address: write it by `constant`"
-    )]
-    Copied { variable: String },
-    #[error(transparent)]
-    Driver(#[from] driver::Error),
+    PtxUsesNewer {
+        name: String,
+        source: PtxTooNew,
+    },
+    Copied {
+        variable: String,
+    },
+    Driver(driver::Error),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Read { path, source } => {
+                write!(f, "{} cannot be read: {source}", path.display())
+            }
+            LoadError::Image { name, source } => write!(f, "{name} cannot be loaded: {source}"),
+            LoadError::NothingFits { name, source } => write!(f, "{name}: {source}"),
+            LoadError::Binary { name } => write!(
+                f,
+                "{name} is a binary that nobody vouched for: `Source::image`, which is `unsafe`, \
+                 loads binaries"
+            ),
+            LoadError::ForTheCpu { name } => write!(
+                f,
+                "{name} was compiled for the CPU device and does not run on a GPU: give its PTX"
+            ),
+            LoadError::NoPtx { name } => write!(
+                f,
+                "{name} holds no PTX, and the CPU device runs no binaries for GPUs: give PTX, or \
+                 run it on a GPU"
+            ),
+            LoadError::JitDisabled { name } => write!(
+                f,
+                "{name} is PTX, and CUDA_DISABLE_PTX_JIT forbids compiling it: unset it, or give \
+                 a binary"
+            ),
+            LoadError::PtxTooNew {
+                name,
+                found,
+                newest,
+                driver,
+                driver_version,
+                ..
+            } => write!(
+                f,
+                "{name} has PTX version {found}, the {driver} (CUDA {}.{}) reads up to {newest}",
+                driver_version / 1000,
+                driver_version % 1000 / 10
+            ),
+            LoadError::PtxUsesNewer { name, source } => {
+                write!(f, "{name} cannot be compiled: {source}")
+            }
+            LoadError::Copied { variable } => write!(
+                f,
+                "each slice that reads the constant `{variable}` has a copy, so it has no one \
+                 address: write it by `constant`"
+            ),
+            LoadError::Driver(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LoadError::Read { source, .. } => Some(source),
+            LoadError::Image { source, .. } => Some(source),
+            LoadError::NothingFits { source, .. } => Some(source),
+            LoadError::PtxTooNew { source, .. } => Some(source),
+            LoadError::PtxUsesNewer { source, .. } => Some(source),
+            LoadError::Driver(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<driver::Error> for LoadError {
+    fn from(error: driver::Error) -> LoadError {
+        LoadError::Driver(error)
+    }
 }
 
 /// Names the versions where the driver refuses PTX as too new: its own error does

@@ -1,6 +1,6 @@
 //! The modules that are loaded now, so that each is loaded once.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{CacheUse, Loaded, Report};
@@ -13,7 +13,7 @@ pub(super) struct Modules<T>(Mutex<Table<T>>);
 
 #[derive(Debug)]
 struct Table<T> {
-    slots: BTreeMap<Key, Arc<Slot<T>>>,
+    slots: HashMap<Key, Arc<Slot<T>>>,
     /// At this many slots, those of unloaded modules are removed.
     sweep_at: usize,
 }
@@ -39,7 +39,7 @@ pub(super) struct SharedModule {
 impl<T> Default for Modules<T> {
     fn default() -> Modules<T> {
         Modules(Mutex::new(Table {
-            slots: BTreeMap::new(),
+            slots: HashMap::new(),
             sweep_at: 0,
         }))
     }

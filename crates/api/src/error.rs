@@ -2,22 +2,55 @@
 
 use std::fmt;
 
-use thiserror::Error;
-
 use crate::{CudaError, DriverKind};
 
 /// Why a call through the table failed.
-#[derive(Debug, Clone, Error)]
+#[derive(Debug, Clone)]
 pub enum Error {
     /// An entry returned an error number.
-    #[error(transparent)]
-    Driver(#[from] DriverError),
+    Driver(DriverError),
     /// The driver has no such entry.
-    #[error(transparent)]
-    EntryMissing(#[from] EntryMissing),
+    EntryMissing(EntryMissing),
     /// No library of NVIDIA's driver could be opened.
-    #[error(transparent)]
-    DriverMissing(#[from] DriverMissing),
+    DriverMissing(DriverMissing),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Driver(error) => error.fmt(f),
+            Error::EntryMissing(error) => error.fmt(f),
+            Error::DriverMissing(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Driver(error) => error.source(),
+            Error::EntryMissing(error) => error.source(),
+            Error::DriverMissing(error) => error.source(),
+        }
+    }
+}
+
+impl From<DriverError> for Error {
+    fn from(error: DriverError) -> Error {
+        Error::Driver(error)
+    }
+}
+
+impl From<EntryMissing> for Error {
+    fn from(error: EntryMissing) -> Error {
+        Error::EntryMissing(error)
+    }
+}
+
+impl From<DriverMissing> for Error {
+    fn from(error: DriverMissing) -> Error {
+        Error::DriverMissing(error)
+    }
 }
 
 impl Error {
@@ -31,12 +64,8 @@ impl Error {
 }
 
 /// The driver is older than an entry that is needed.
-#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[error(
-    "the {driver} (CUDA {}) has no {entry}, which came with CUDA {}: it needs a newer driver",
-    cuda_version(*version), cuda_version(*since)
-)]
 pub struct EntryMissing {
     /// The entry, `cuFuncGetParamInfo`.
     pub entry: &'static str,
@@ -48,8 +77,23 @@ pub struct EntryMissing {
     pub since: i32,
 }
 
+impl fmt::Display for EntryMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the {} (CUDA {}) has no {}, which came with CUDA {}: it needs a newer driver",
+            self.driver,
+            cuda_version(self.version),
+            self.entry,
+            cuda_version(self.since)
+        )
+    }
+}
+
+impl std::error::Error for EntryMissing {}
+
 /// No driver library could be opened.
-#[derive(Debug, Clone, Error)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DriverMissing {
     /// Each file tried, and why it did not open.
@@ -89,8 +133,10 @@ impl fmt::Display for DriverMissing {
     }
 }
 
+impl std::error::Error for DriverMissing {}
+
 /// An entry of the driver API returned an error.
-#[derive(Debug, Clone, Error, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DriverError {
     /// The entry called, `cuMemAlloc_v2`.
@@ -122,6 +168,8 @@ impl fmt::Display for DriverError {
         }
     }
 }
+
+impl std::error::Error for DriverError {}
 
 /// 13000 as `13.0`.
 pub fn cuda_version(version: i32) -> String {

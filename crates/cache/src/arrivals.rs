@@ -1,8 +1,8 @@
 //! Blobs on their way to the folder, behind the loads that took them from the store: slices of
 //! a module come many at once, and a file for each would cost a load more than the network.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    blobs: BTreeMap<Key, Blob>,
+    blobs: HashMap<Key, Blob>,
     bytes: u64,
     /// Whether a thread is writing.
     is_writing: bool,

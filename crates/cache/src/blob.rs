@@ -23,6 +23,7 @@
 //! target has, which is SSE2: to ask for AVX2 at run time means CPUID, which costs a
 //! virtual machine more than it saves on most blobs.
 
+use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -203,27 +204,38 @@ fn sum(bytes: &[u8]) -> u128 {
 }
 
 /// Why a file is not the blob that it is named for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
-    #[error("it is truncated")]
     Truncated,
-    #[error("it does not start like a blob")]
     Magic,
-    #[error("it has schema {found}, this program reads {SCHEMA}")]
     Schema { found: u32 },
-    #[error("its lengths do not add up")]
     Lengths,
-    #[error("it holds the blob of another key")]
     Key,
-    #[error("its checksum does not match")]
     Checksum,
-    #[error("there are bytes between head and code")]
     Padding,
-    #[error("it has {0} bytes, more than any cache holds")]
     TooLong(u64),
-    #[error("{0}")]
     Untrusted(String),
 }
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Damage::Truncated => f.write_str("it is truncated"),
+            Damage::Magic => f.write_str("it does not start like a blob"),
+            Damage::Schema { found } => {
+                write!(f, "it has schema {found}, this program reads {SCHEMA}")
+            }
+            Damage::Lengths => f.write_str("its lengths do not add up"),
+            Damage::Key => f.write_str("it holds the blob of another key"),
+            Damage::Checksum => f.write_str("its checksum does not match"),
+            Damage::Padding => f.write_str("there are bytes between head and code"),
+            Damage::TooLong(bytes) => write!(f, "it has {bytes} bytes, more than any cache holds"),
+            Damage::Untrusted(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Damage {}
 
 #[cfg(test)]
 mod tests {

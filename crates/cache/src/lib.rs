@@ -76,6 +76,7 @@ mod verified;
 #[cfg(test)]
 mod warnings;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -152,15 +153,38 @@ pub enum Lookup {
 
 /// Why an operation of a tool on the cache failed. Loads never see it.
 #[allow(missing_docs, reason = "the messages say it all")]
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum CacheError {
-    #[error("there is no folder for the cache: set CUDA_CACHE_PATH")]
     NoFolder,
-    #[error("{0} is not the start of a key: give up to 64 hexadecimal digits")]
     NotAKey(String),
-    #[error("{} cannot be used: {source}", path.display())]
     Folder { path: PathBuf, source: io::Error },
+}
+
+impl fmt::Display for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CacheError::NoFolder => {
+                f.write_str("there is no folder for the cache: set CUDA_CACHE_PATH")
+            }
+            CacheError::NotAKey(text) => write!(
+                f,
+                "{text} is not the start of a key: give up to 64 hexadecimal digits"
+            ),
+            CacheError::Folder { path, source } => {
+                write!(f, "{} cannot be used: {source}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for CacheError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            CacheError::Folder { source, .. } => Some(source),
+            _ => None,
+        }
+    }
 }
 
 impl CacheError {

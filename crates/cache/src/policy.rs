@@ -233,9 +233,16 @@ impl Slicing {
 }
 
 /// A word that is none of `auto`, `always` and `never`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is none of auto, always and never")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotASlicing(String);
+
+impl fmt::Display for NotASlicing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is none of auto, always and never", self.0)
+    }
+}
+
+impl std::error::Error for NotASlicing {}
 
 impl std::str::FromStr for Slicing {
     type Err = NotASlicing;

@@ -6,7 +6,7 @@
 //! here and appended to the folder's log many at a time: a service writes them
 //! every few minutes, a short process once at its end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::Metadata;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,9 +21,9 @@ pub(super) struct Verified(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    blobs: BTreeMap<Key, File>,
+    blobs: HashMap<Key, File>,
     /// Bad ones that cannot be quarantined.
-    ignored: BTreeSet<Key>,
+    ignored: HashSet<Key>,
     written: Instant,
 }
 
@@ -65,8 +65,8 @@ impl Identity {
 impl Default for Verified {
     fn default() -> Verified {
         Verified(Mutex::new(State {
-            blobs: BTreeMap::new(),
-            ignored: BTreeSet::new(),
+            blobs: HashMap::new(),
+            ignored: HashSet::new(),
             written: Instant::now(),
         }))
     }

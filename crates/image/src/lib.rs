@@ -34,6 +34,8 @@ pub use target::{NotATarget, Suffix, Target};
 pub use text::{PtxText, PtxTooNew};
 pub use unpack::{UnpackLimit, Unpacker};
 
+use std::fmt;
+
 use bytes::Bytes;
 use ptx::{self, ast::Version};
 
@@ -55,44 +57,93 @@ pub enum Image<'a> {
 
 /// Why bytes are not a valid image.
 #[allow(missing_docs, reason = "the messages document the variants")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageError {
-    #[error("{0}")]
     Unknown(String),
-    #[error(
-        "the {what} is truncated: {length} bytes are needed at offset {offset}, it ends at {end}"
-    )]
     Truncated {
         what: &'static str,
         offset: u64,
         length: u64,
         end: u64,
     },
-    #[error("the {what} has an invalid {field} at offset {offset}: {value}")]
     Field {
         what: &'static str,
         field: &'static str,
         offset: u64,
         value: u64,
     },
-    #[error("the {kind} for {target} at offset {offset} cannot be unpacked: {why}")]
     Damaged {
         kind: &'static str,
         target: Target,
         offset: u64,
         why: String,
     },
-    #[error(
-        "the image at offset {offset} unpacks to {size} bytes, and the images of this file may \
-         unpack to {limit} bytes in total: `ptxkit extract --index` extracts a single one"
-    )]
-    UnpackLimit { offset: u64, size: u64, limit: u64 },
-    #[error("{member}: {source}")]
+    UnpackLimit {
+        offset: u64,
+        size: u64,
+        limit: u64,
+    },
     Member {
         member: String,
         source: Box<ImageError>,
     },
+}
+
+impl fmt::Display for ImageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ImageError::Unknown(why) => f.write_str(why),
+            ImageError::Truncated {
+                what,
+                offset,
+                length,
+                end,
+            } => write!(
+                f,
+                "the {what} is truncated: {length} bytes are needed at offset {offset}, it ends at \
+                 {end}"
+            ),
+            ImageError::Field {
+                what,
+                field,
+                offset,
+                value,
+            } => write!(
+                f,
+                "the {what} has an invalid {field} at offset {offset}: {value}"
+            ),
+            ImageError::Damaged {
+                kind,
+                target,
+                offset,
+                why,
+            } => write!(
+                f,
+                "the {kind} for {target} at offset {offset} cannot be unpacked: {why}"
+            ),
+            ImageError::UnpackLimit {
+                offset,
+                size,
+                limit,
+            } => write!(
+                f,
+                "the image at offset {offset} unpacks to {size} bytes, and the images of this file \
+                 may unpack to {limit} bytes in total: `ptxkit extract --index` extracts a single \
+                 one"
+            ),
+            ImageError::Member { member, source } => write!(f, "{member}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for ImageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ImageError::Member { source, .. } => Some(&**source),
+            _ => None,
+        }
+    }
 }
 
 /// Detects the kind of an image, and reads its header.

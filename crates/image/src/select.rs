@@ -41,7 +41,7 @@ pub struct Selection {
 }
 
 /// The error if no image can run on the device.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NothingFits {
     /// The device.
     pub device: Target,
@@ -62,6 +62,8 @@ impl fmt::Display for NothingFits {
         Ok(())
     }
 }
+
+impl std::error::Error for NothingFits {}
 
 struct Candidate {
     place: Place,

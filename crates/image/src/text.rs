@@ -2,6 +2,7 @@
 //! PTX.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use super::{Target, newest_ptx};
 use ptx::ast::Version;
@@ -80,11 +81,8 @@ impl<'a> PtxText<'a> {
 }
 
 /// The error for PTX whose features are too new for a driver.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[error(
-    "it has PTX version {found}, the driver supports up to {newest}, and line {line} needs more: {why}"
-)]
 pub struct PtxTooNew {
     /// The text's version.
     pub found: Version,
@@ -95,6 +93,18 @@ pub struct PtxTooNew {
     /// The diagnostic of that feature.
     pub why: String,
 }
+
+impl fmt::Display for PtxTooNew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "it has PTX version {}, the driver supports up to {}, and line {} needs more: {}",
+            self.found, self.newest, self.line, self.why
+        )
+    }
+}
+
+impl std::error::Error for PtxTooNew {}
 
 /// Parses the head of PTX text; `None` if the text does not start with `.version` or `.target`.
 pub(super) fn read(source: &str) -> Option<PtxText<'_>> {

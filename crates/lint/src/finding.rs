@@ -56,11 +56,22 @@ impl fmt::Debug for Code {
 }
 
 /// The error for a text that is not a [`Code`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a code: a code is a letter and four digits, such as `W0103`")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseCodeError {
     text: String,
 }
+
+impl fmt::Display for ParseCodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is not a code: a code is a letter and four digits, such as `W0103`",
+            self.text
+        )
+    }
+}
+
+impl std::error::Error for ParseCodeError {}
 
 impl FromStr for Code {
     type Err = ParseCodeError;

@@ -1,6 +1,7 @@
 //! A PTX module as a value: its text, with its head, kernels and digest computed once.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::OnceLock;
 
 use super::ast::Version;
@@ -36,32 +37,62 @@ struct Head {
 }
 
 /// The error for bytes that are not PTX text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the messages document the variants")]
 #[non_exhaustive]
 pub enum NotPtx {
-    #[error("{name} is empty: a PTX module begins with `.version`")]
-    Empty { name: String },
+    Empty {
+        name: String,
+    },
     /// Has the magic number of a known binary format.
-    #[error("{name} is not PTX text but {looks_like}: {advice}")]
     Binary {
         name: String,
         looks_like: &'static str,
         advice: &'static str,
     },
-    #[error("{name} is not PTX text: byte {offset} is not UTF-8; PTX is ASCII outside comments")]
-    Encoding { name: String, offset: usize },
-    #[error(
-        "{name} is not PTX text: line {line} has a NUL byte (offset {offset}); NULs are only allowed at the end"
-    )]
+    Encoding {
+        name: String,
+        offset: usize,
+    },
     Nul {
         name: String,
         line: u32,
         offset: usize,
     },
-    #[error("{name} is text, but not PTX: it has no `.version`, no `.entry` and no `.func`")]
-    OtherText { name: String },
+    OtherText {
+        name: String,
+    },
 }
+
+impl fmt::Display for NotPtx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotPtx::Empty { name } => {
+                write!(f, "{name} is empty: a PTX module begins with `.version`")
+            }
+            NotPtx::Binary {
+                name,
+                looks_like,
+                advice,
+            } => write!(f, "{name} is not PTX text but {looks_like}: {advice}"),
+            NotPtx::Encoding { name, offset } => write!(
+                f,
+                "{name} is not PTX text: byte {offset} is not UTF-8; PTX is ASCII outside comments"
+            ),
+            NotPtx::Nul { name, line, offset } => write!(
+                f,
+                "{name} is not PTX text: line {line} has a NUL byte (offset {offset}); NULs are \
+                 only allowed at the end"
+            ),
+            NotPtx::OtherText { name } => write!(
+                f,
+                "{name} is text, but not PTX: it has no `.version`, no `.entry` and no `.func`"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotPtx {}
 
 /// Magic numbers of formats that are passed by mistake, with advice.
 const BINARIES: &[(&[u8], &str, &str)] = &[

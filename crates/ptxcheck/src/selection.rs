@@ -13,12 +13,19 @@ use ptx::diagnostic::{self, Severity, nearest};
 pub struct Prefix(String);
 
 /// Why a text is no [`Prefix`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no code begins with `{text}`{hint}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsePrefixError {
     text: String,
     hint: String,
 }
+
+impl fmt::Display for ParsePrefixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no code begins with `{}`{}", self.text, self.hint)
+    }
+}
+
+impl std::error::Error for ParsePrefixError {}
 
 /// The letters of codes, with or without codes of their own.
 const KINDS: [&str; 4] = ["E", "W", "P", "D"];
@@ -150,9 +157,16 @@ pub struct Selection {
 }
 
 /// A rule that is new is asked for by its code, and not by `--preview`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is a preview rule")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewOnly(Code);
+
+impl fmt::Display for PreviewOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is a preview rule", self.0)
+    }
+}
+
+impl std::error::Error for PreviewOnly {}
 
 impl Selection {
     /// `lists` in the order of precedence.

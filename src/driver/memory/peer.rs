@@ -1,7 +1,7 @@
 //! Peer access between devices, and copies between contexts.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::sys::CUmemorytype;
 
@@ -81,9 +81,9 @@ struct AccessCount {
     enabled_here: bool,
 }
 
-static ENABLED: Mutex<BTreeMap<PeerKey, AccessCount>> = Mutex::new(BTreeMap::new());
+static ENABLED: LazyLock<Mutex<HashMap<PeerKey, AccessCount>>> = LazyLock::new(Mutex::default);
 
-fn enabled() -> MutexGuard<'static, BTreeMap<PeerKey, AccessCount>> {
+fn enabled() -> MutexGuard<'static, HashMap<PeerKey, AccessCount>> {
     ENABLED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

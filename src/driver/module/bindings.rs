@@ -1,6 +1,6 @@
 //! What the texture and surface references of modules are bound to.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use crate::driver::stream::retained::RetainedRef;
 /// Resources bound to the references of a module, or of all modules of a library, by
 /// context and name.
 #[derive(Debug, Default)]
-pub(crate) struct Bindings(Mutex<BTreeMap<(usize, CString), (Context, RetainedRef)>>);
+pub(crate) struct Bindings(Mutex<HashMap<(usize, CString), (Context, RetainedRef)>>);
 
 impl Bindings {
     /// Retains the resource bound to a reference, in place of the former one.

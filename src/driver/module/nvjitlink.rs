@@ -2,6 +2,7 @@
 //! code without a driver and for any architecture.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,17 +46,14 @@ pub struct NvJitLink {
 }
 
 /// Why nvJitLink gave no code.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NvJitLinkError {
     /// It is not there, or not what it should be.
-    #[error("nvJitLink cannot be used: {0}")]
     Missing(String),
     /// An input leads outside of its bytes, or is of another kind than was said.
-    #[error("{0}")]
     BadInput(String),
     /// It refused the PTX.
-    #[error("nvJitLink gave error {code}\n{log}")]
     Failed {
         /// `nvJitLinkResult`
         code: i32,
@@ -63,6 +61,18 @@ pub enum NvJitLinkError {
         log: String,
     },
 }
+
+impl fmt::Display for NvJitLinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NvJitLinkError::Missing(why) => write!(f, "nvJitLink cannot be used: {why}"),
+            NvJitLinkError::BadInput(why) => f.write_str(why),
+            NvJitLinkError::Failed { code, log } => write!(f, "nvJitLink gave error {code}\n{log}"),
+        }
+    }
+}
+
+impl std::error::Error for NvJitLinkError {}
 
 impl NvJitLink {
     /// Opens `libnvJitLink.so.13` or `.12` where the system's loader finds it.

@@ -14,8 +14,8 @@ impl Evaluator<'_, '_, '_> {
         place: Place,
     ) -> Option<Sum> {
         let operands = &self.flow.instructions.body.operands;
-        let sum = |index| self.operand(index, place).sum();
-        Sum::of(instruction, mnemonic, operands, sum)
+        let mut sum = |index| self.operand(index, place).sum();
+        Sum::of(instruction, mnemonic, operands, &mut sum)
     }
 }
 
@@ -26,7 +26,7 @@ impl Sum {
         instruction: &Instruction,
         mnemonic: &Mnemonic<'_>,
         operands: &[Operand<'_>],
-        mut operand: impl FnMut(usize) -> Option<Sum>,
+        operand: &mut dyn FnMut(usize) -> Option<Sum>,
     ) -> Option<Sum> {
         let modifiers = &mnemonic.modifiers;
         let has = |word| modifiers.has(word);

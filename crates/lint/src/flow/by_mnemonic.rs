@@ -53,7 +53,7 @@ impl ByMnemonic {
 
     /// The instructions with mnemonics whose number is wanted, in source order, and the index of
     /// each into the statements.
-    pub fn chosen(&self, wanted: impl Fn(usize) -> bool) -> Vec<(InstructionId, u32)> {
+    pub fn chosen(&self, wanted: &dyn Fn(usize) -> bool) -> Vec<(InstructionId, u32)> {
         let mut found = Vec::new();
         let (mut start, mut kinds) = (0, 0);
         for (number, end) in &self.ends {

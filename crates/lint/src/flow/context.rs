@@ -110,20 +110,20 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
     /// Whether a call of this function may execute an instruction of which `wanted` is
     /// true; a function that is defined elsewhere may do anything.
     pub fn may_execute(&self, name: &str, wanted: impl Fn(&Mnemonic<'a>) -> bool) -> bool {
-        self.may_come_to(name, |instruction| {
+        self.may_come_to(name, &|instruction| {
             wanted(self.module.mnemonic(instruction))
         })
     }
 
     /// The same by effect.
     pub fn may_have(&self, name: &str, wanted: impl Fn(&Effect) -> bool) -> bool {
-        self.may_come_to(name, |instruction| {
+        self.may_come_to(name, &|instruction| {
             let effect = self.effects.get(instruction.mnemonic.index());
             effect.is_some_and(&wanted)
         })
     }
 
-    fn may_come_to(&self, name: &str, wanted: impl Fn(&Instruction) -> bool) -> bool {
+    fn may_come_to(&self, name: &str, wanted: &dyn Fn(&Instruction) -> bool) -> bool {
         let mut visited = HashSet::new();
         let mut open = vec![name];
         while let Some(name) = open.pop() {
@@ -271,8 +271,15 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         wanted: impl Fn(&Mnemonic<'a>, &Effect) -> bool,
     ) -> Vec<(InstructionId, &'m Instruction)> {
         let wanted = |number: usize| wanted(&self.mnemonics[number], &self.effects[number]);
-        let found = self.by_mnemonic().chosen(wanted).into_iter();
-        let found = found.filter_map(|(id, statement)| {
+        self.instructions_at(self.by_mnemonic().chosen(&wanted))
+    }
+
+    /// The instructions with these indices into the statements.
+    fn instructions_at(
+        &self,
+        found: Vec<(InstructionId, u32)>,
+    ) -> Vec<(InstructionId, &'m Instruction)> {
+        let found = found.into_iter().filter_map(|(id, statement)| {
             match self.body.statements.get(statement as usize) {
                 Some(Statement::Instruction(instruction)) => Some((id, instruction)),
                 _ => None,

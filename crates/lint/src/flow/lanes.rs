@@ -132,6 +132,11 @@ impl Lanes {
     }
 
     pub(super) fn map(&self, change: impl Fn(i64) -> i64) -> Lanes {
+        self.mapped(&change)
+    }
+
+    /// Compiled once for all changes: a loop for each takes long to compile.
+    fn mapped(&self, change: &dyn Fn(i64) -> i64) -> Lanes {
         match self {
             Lanes::Same(number) => Lanes::Same(change(*number)),
             Lanes::Each(each, added) => {
@@ -142,6 +147,11 @@ impl Lanes {
     }
 
     pub(super) fn zip(&self, other: &Lanes, join: impl Fn(i64, i64) -> i64) -> Lanes {
+        self.zipped(other, &join)
+    }
+
+    /// Compiled once, too.
+    fn zipped(&self, other: &Lanes, join: &dyn Fn(i64, i64) -> i64) -> Lanes {
         match (self, other) {
             (_, Lanes::Same(b)) => self.map(|a| join(a, *b)),
             (Lanes::Same(a), _) => other.map(|b| join(*a, b)),

@@ -512,8 +512,8 @@ impl Warp {
             }
             _ => {
                 let operands = &course.flow.instructions.body.operands;
-                let index = |index| self.operand(course, index);
-                Sum::of(instruction, mnemonic, operands, index).filter(Sum::is_exact)
+                let mut index = |index| self.operand(course, index);
+                Sum::of(instruction, mnemonic, operands, &mut index).filter(Sum::is_exact)
             }
         }
     }

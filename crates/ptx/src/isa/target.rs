@@ -131,11 +131,21 @@ impl Target {
 }
 
 /// The error for a text that is not a target.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is not a target: write sm_90, compute_90 or 90, with the suffix `a` or `f` where it has one"
-)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotATarget(pub String);
+
+impl fmt::Display for NotATarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is not a target: write sm_90, compute_90 or 90, with the suffix `a` or `f` where \
+             it has one",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NotATarget {}
 
 impl FromStr for Target {
     type Err = NotATarget;

@@ -1,13 +1,8 @@
 //! Code actions: the fixes of findings, and comments that suppress them.
 
-use lsp_types::{
-    CodeAction, CodeActionContext, CodeActionKind, CodeActionOrCommand, CodeActionParams,
-    DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier, TextDocumentEdit, TextEdit,
-    WorkspaceEdit,
-};
-
 use super::checker::{self, Checked, diagnostic};
 use super::format;
+use super::protocol::{CodeAction, CodeActionContext, CodeActionParams, TextEdit};
 use super::tree::Tree;
 use crate::fix;
 use crate::linter::{self, TextFindings};
@@ -16,9 +11,12 @@ use ptx::ast::Span;
 use std::sync::Arc;
 
 /// Fixes all that can be fixed safely; editors do it on save if they are told to.
-pub const FIX_ALL: CodeActionKind = CodeActionKind::new("source.fixAll.ptxcheck");
+pub const FIX_ALL: &str = "source.fixAll.ptxcheck";
 
-pub fn actions(tree: &Tree<'_>, params: &CodeActionParams) -> Option<Vec<CodeActionOrCommand>> {
+/// Fixes one finding, or suppresses it.
+pub const QUICK_FIX: &str = "quickfix";
+
+pub fn actions(tree: &Tree<'_>, params: &CodeActionParams) -> Vec<CodeAction> {
     let known = tree.checker.checked(tree.document);
     let checked = known.unwrap_or_else(|| {
         Arc::new(Checked {
@@ -27,7 +25,7 @@ pub fn actions(tree: &Tree<'_>, params: &CodeActionParams) -> Option<Vec<CodeAct
         })
     });
     let mut actions = Vec::new();
-    if wants(&params.context, &CodeActionKind::QUICKFIX) {
+    if wants(&params.context, QUICK_FIX) {
         let span = tree.text.span(params.range);
         let meets =
             |finding: &&Finding| finding.span.start <= span.end && span.start <= finding.span.end;
@@ -38,44 +36,30 @@ pub fn actions(tree: &Tree<'_>, params: &CodeActionParams) -> Option<Vec<CodeAct
     }
     // It is found by checking the text again: only for who asks.
     let only = params.context.only.iter().flatten();
-    if only.into_iter().any(|kind| covers(kind, &FIX_ALL)) {
+    if only.into_iter().any(|kind| covers(kind, FIX_ALL)) {
         actions.extend(all_fixed(tree, &checked));
     }
-    Some(actions.into_iter().map(CodeActionOrCommand::from).collect())
+    actions
 }
 
-fn wants(context: &CodeActionContext, kind: &CodeActionKind) -> bool {
+fn wants(context: &CodeActionContext, kind: &str) -> bool {
     let only = context.only.as_ref();
     only.is_none_or(|only| only.iter().any(|wanted| covers(wanted, kind)))
 }
 
 /// `source` covers `source.fixAll`, which covers `source.fixAll.ptxcheck`.
-fn covers(wanted: &CodeActionKind, kind: &CodeActionKind) -> bool {
-    let rest = kind.as_str().strip_prefix(wanted.as_str());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || wanted.as_str().is_empty())
+fn covers(wanted: &str, kind: &str) -> bool {
+    let rest = kind.strip_prefix(wanted);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || wanted.is_empty())
 }
 
-fn action(
-    tree: &Tree<'_>,
-    title: String,
-    kind: CodeActionKind,
-    edits: impl Iterator<Item = TextEdit>,
-) -> CodeAction {
-    let edit = TextDocumentEdit {
-        text_document: OptionalVersionedTextDocumentIdentifier {
-            uri: tree.document.uri.clone(),
-            version: Some(tree.document.version),
-        },
-        edits: edits.map(OneOf::Left).collect(),
-    };
+fn action(tree: &Tree<'_>, title: String, kind: &'static str, edits: Vec<TextEdit>) -> CodeAction {
     CodeAction {
         title,
-        kind: Some(kind),
-        edit: Some(WorkspaceEdit {
-            document_changes: Some(DocumentChanges::Edits(vec![edit])),
-            ..WorkspaceEdit::default()
-        }),
-        ..CodeAction::default()
+        kind,
+        diagnostics: Vec::new(),
+        edit: tree.edit(edits),
+        is_preferred: false,
     }
 }
 
@@ -88,9 +72,9 @@ fn fixed(tree: &Tree<'_>, finding: &Finding) -> Option<CodeAction> {
     let name = Rule::find(&finding.code.to_string()).map_or("", |rule| rule.name);
     let unsafe_mark = if fix.safe { "" } else { " (unsafe)" };
     let title = format!("Fix {} {name}{unsafe_mark}", finding.code);
-    let mut action = action(tree, title, CodeActionKind::QUICKFIX, edits);
-    action.is_preferred = fix.safe.then_some(true);
-    action.diagnostics = Some(vec![diagnostic(tree.document, finding)]);
+    let mut action = action(tree, title, QUICK_FIX, edits.collect());
+    action.is_preferred = fix.safe;
+    action.diagnostics = vec![diagnostic(tree.document, finding)];
     Some(action)
 }
 
@@ -112,9 +96,8 @@ fn suppressed(tree: &Tree<'_>, finding: &Finding) -> Option<CodeAction> {
         new_text: format!("  // ptxcheck: disable={}", finding.code),
     };
     let title = format!("Suppress {} in this line", finding.code);
-    let edits = std::iter::once(edit);
-    let mut action = action(tree, title, CodeActionKind::QUICKFIX, edits);
-    action.diagnostics = Some(vec![diagnostic(tree.document, finding)]);
+    let mut action = action(tree, title, QUICK_FIX, vec![edit]);
+    action.diagnostics = vec![diagnostic(tree.document, finding)];
     Some(action)
 }
 
@@ -129,5 +112,5 @@ fn all_fixed(tree: &Tree<'_>, checked: &Checked) -> Option<CodeAction> {
     let fixed = fix::apply_fixes(tree.source, found, unsafe_fixes, lint);
     let edit = format::replace(tree, &fixed.text)?;
     let title = "Fix all that ptxcheck can fix".to_owned();
-    Some(action(tree, title, FIX_ALL, std::iter::once(edit)))
+    Some(action(tree, title, FIX_ALL, vec![edit]))
 }

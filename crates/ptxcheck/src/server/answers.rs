@@ -9,15 +9,13 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use crossbeam_channel::Sender;
 use lsp_server::{ErrorCode, Message, RequestId, Response, ResponseError};
-use lsp_types::request::{
-    CodeActionRequest, Completion, DocumentHighlightRequest, DocumentSymbolRequest,
-    FoldingRangeRequest, Formatting, GotoDefinition, HoverRequest, InlayHintRequest,
-    PrepareRenameRequest, References, Rename, Request,
-};
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use super::checker::{Checker, locked};
 use super::document::Document;
+use super::protocol::TextDocumentPositionParams as At;
 use super::tree::{Floors, Refusal, Tree};
 use super::{actions, completion, format, hints, hover, outline, references, rename};
 use ptx::read;
@@ -40,43 +38,45 @@ type Answering = fn(&Tree<'_>, Value) -> Answer;
 
 /// The requests that are answered, and by what.
 const ANSWERS: [(&str, Answering); 12] = [
-    (HoverRequest::METHOD, |tree, params| {
-        answer::<HoverRequest>(params, |params| Ok(hover::hover(tree, &params)))
+    ("textDocument/hover", |tree, params| {
+        answer(params, |at: At| Ok(hover::hover(tree, at.position)))
     }),
-    (Completion::METHOD, |tree, params| {
-        answer::<Completion>(params, |params| Ok(completion::complete(tree, &params)))
+    ("textDocument/completion", |tree, params| {
+        answer(params, |at: At| Ok(completion::complete(tree, at.position)))
     }),
-    (GotoDefinition::METHOD, |tree, params| {
-        answer::<GotoDefinition>(params, |params| Ok(references::definition(tree, &params)))
-    }),
-    (References::METHOD, |tree, params| {
-        answer::<References>(params, |params| Ok(references::list(tree, &params)))
-    }),
-    (DocumentHighlightRequest::METHOD, |tree, params| {
-        answer::<DocumentHighlightRequest>(params, |params| {
-            Ok(references::highlight(tree, &params))
+    ("textDocument/definition", |tree, params| {
+        answer(params, |at: At| {
+            Ok(references::definition(tree, at.position))
         })
     }),
-    (PrepareRenameRequest::METHOD, |tree, params| {
-        answer::<PrepareRenameRequest>(params, |params| rename::prepare(tree, &params))
+    ("textDocument/references", |tree, params| {
+        answer(params, |params| Ok(references::list(tree, &params)))
     }),
-    (Rename::METHOD, |tree, params| {
-        answer::<Rename>(params, |params| rename::rename(tree, &params))
+    ("textDocument/documentHighlight", |tree, params| {
+        answer(params, |at: At| {
+            Ok(references::highlight(tree, at.position))
+        })
     }),
-    (Formatting::METHOD, |tree, params| {
-        answer::<Formatting>(params, |_| Ok(format::format(tree)))
+    ("textDocument/prepareRename", |tree, params| {
+        answer(params, |at: At| rename::prepare(tree, at.position))
     }),
-    (CodeActionRequest::METHOD, |tree, params| {
-        answer::<CodeActionRequest>(params, |params| Ok(actions::actions(tree, &params)))
+    ("textDocument/rename", |tree, params| {
+        answer(params, |params| rename::rename(tree, &params))
     }),
-    (DocumentSymbolRequest::METHOD, |tree, params| {
-        answer::<DocumentSymbolRequest>(params, |_| Ok(outline::symbols(tree)))
+    ("textDocument/formatting", |tree, params| {
+        answer(params, |_: IgnoredAny| Ok(format::format(tree)))
     }),
-    (FoldingRangeRequest::METHOD, |tree, params| {
-        answer::<FoldingRangeRequest>(params, |_| Ok(outline::folds(tree)))
+    ("textDocument/codeAction", |tree, params| {
+        answer(params, |params| Ok(actions::actions(tree, &params)))
     }),
-    (InlayHintRequest::METHOD, |tree, params| {
-        answer::<InlayHintRequest>(params, |params| Ok(hints::hints(tree, &params)))
+    ("textDocument/documentSymbol", |tree, params| {
+        answer(params, |_: IgnoredAny| Ok(outline::symbols(tree)))
+    }),
+    ("textDocument/foldingRange", |tree, params| {
+        answer(params, |_: IgnoredAny| Ok(outline::folds(tree)))
+    }),
+    ("textDocument/inlayHint", |tree, params| {
+        answer(params, |params| Ok(hints::hints(tree, &params)))
     }),
 ];
 
@@ -85,9 +85,9 @@ pub fn has(method: &str) -> bool {
     ANSWERS.iter().any(|(known, _)| *known == method)
 }
 
-fn answer<R: Request>(
+fn answer<P: DeserializeOwned, R: Serialize>(
     params: Value,
-    find: impl FnOnce(R::Params) -> Result<R::Result, Refusal>,
+    find: impl FnOnce(P) -> Result<R, Refusal>,
 ) -> Answer {
     let params = serde_json::from_value(params)
         .map_err(|error| refused(ErrorCode::InvalidParams, error.to_string()))?;

@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use lsp_server::{Message, Notification};
-use lsp_types::notification::{Notification as _, PublishDiagnostics};
-use lsp_types::{
-    Diagnostic, DiagnosticSeverity, DiagnosticTag, NumberOrString, PublishDiagnosticsParams, Range,
-    Uri,
-};
 
 use super::document::Document;
+use super::protocol::{
+    Diagnostic, DiagnosticSeverity, DiagnosticTag, PublishDiagnosticsParams, Range,
+};
 use crate::linter::{self, TextFindings};
 use lint::{CleanFunctions, Finding};
 use ptx::diagnostic::Severity;
@@ -55,12 +53,12 @@ struct State {
     /// By URI, those of the open documents.
     checked: HashMap<String, Option<Arc<Checked>>>,
     /// Documents that were closed: their diagnostics are to be taken back.
-    closed: Vec<Uri>,
+    closed: Vec<String>,
 }
 
 impl State {
-    fn is_waiting(&self, uri: &Uri) -> bool {
-        self.waiting.iter().any(|waiting| waiting.uri == *uri)
+    fn is_waiting(&self, uri: &str) -> bool {
+        self.waiting.iter().any(|waiting| waiting.uri == uri)
     }
 }
 
@@ -86,17 +84,16 @@ impl Checker {
     pub fn check(&self, document: Document) {
         let mut state = locked(&self.shared.state);
         state.waiting.retain(|waiting| waiting.uri != document.uri);
-        let uri = document.uri.as_str().to_owned();
-        state.checked.entry(uri).or_default();
+        state.checked.entry(document.uri.clone()).or_default();
         state.waiting.push(document);
         self.shared.changed.notify_one();
     }
 
     /// Takes back what was published of a document.
-    pub fn forget(&self, uri: Uri) {
+    pub fn forget(&self, uri: String) {
         let mut state = locked(&self.shared.state);
         state.waiting.retain(|waiting| waiting.uri != uri);
-        state.checked.remove(uri.as_str());
+        state.checked.remove(&uri);
         state.closed.push(uri);
         self.shared.changed.notify_one();
     }
@@ -104,7 +101,7 @@ impl Checker {
     /// The findings of this version of a document, if they are known already.
     pub fn checked(&self, document: &Document) -> Option<Arc<Checked>> {
         let state = locked(&self.shared.state);
-        let checked = state.checked.get(document.uri.as_str())?.clone()?;
+        let checked = state.checked.get(&document.uri)?.clone()?;
         (checked.version == document.version).then_some(checked)
     }
 }
@@ -116,7 +113,7 @@ impl Shared {
             let mut state = locked(&self.state);
             let document = loop {
                 if let Some(uri) = state.closed.pop() {
-                    clean.remove(uri.as_str());
+                    clean.remove(&uri);
                     return Some(published(uri, None, Vec::new()));
                 }
                 match state.waiting.pop() {
@@ -137,13 +134,13 @@ impl Shared {
                 }
             }
             drop(state);
-            let clean = clean.entry(document.uri.as_str().to_owned()).or_default();
+            let clean = clean.entry(document.uri.clone()).or_default();
             let found = found_again(&document, clean).findings;
             let diagnostics = diagnostics(&document, &found);
             let mut state = locked(&self.state);
             // What has changed meanwhile is published too, or who types without a pause would see
             // nothing; its next version follows. What was closed has no findings.
-            let Some(checked) = state.checked.get_mut(document.uri.as_str()) else {
+            let Some(checked) = state.checked.get_mut(&document.uri) else {
                 continue;
             };
             let version = document.version;
@@ -153,13 +150,13 @@ impl Shared {
     }
 }
 
-fn published(uri: Uri, version: Option<i32>, diagnostics: Vec<Diagnostic>) -> Notification {
+fn published(uri: String, version: Option<i32>, diagnostics: Vec<Diagnostic>) -> Notification {
     let params = PublishDiagnosticsParams {
         uri,
-        diagnostics,
         version,
+        diagnostics,
     };
-    Notification::new(PublishDiagnostics::METHOD.to_owned(), params)
+    Notification::new("textDocument/publishDiagnostics".to_owned(), params)
 }
 
 /// The findings of a document.
@@ -198,9 +195,12 @@ fn diagnostics(document: &Document, found: &[Finding]) -> Vec<Diagnostic> {
         .collect();
     let mut note = |message: String| {
         diagnostics.push(Diagnostic {
-            severity: Some(DiagnosticSeverity::INFORMATION),
-            source: Some("ptxcheck".to_owned()),
-            ..Diagnostic::new_simple(Range::default(), message)
+            range: Range::default(),
+            severity: DiagnosticSeverity::INFORMATION,
+            code: None,
+            source: "ptxcheck",
+            message,
+            tags: &[],
         });
     };
     if found.len() > MAX_PUBLISHED {
@@ -231,12 +231,14 @@ pub fn diagnostic(document: &Document, finding: &Finding) -> Diagnostic {
     };
     Diagnostic {
         range: document.text.range(finding.span),
-        severity: Some(severity),
-        code: Some(NumberOrString::String(finding.code.to_string())),
-        source: Some("ptxcheck".to_owned()),
+        severity,
+        code: Some(finding.code.to_string()),
+        source: "ptxcheck",
         message,
-        tags: (finding.code.letter() == 'D').then(|| vec![DiagnosticTag::DEPRECATED]),
-        ..Diagnostic::default()
+        tags: match finding.code.letter() {
+            'D' => &[DiagnosticTag::DEPRECATED],
+            _ => &[],
+        },
     }
 }
 

@@ -2,11 +2,7 @@
 
 use std::collections::HashSet;
 
-use lsp_types::{
-    CompletionItem, CompletionItemKind, CompletionParams, CompletionResponse, CompletionTextEdit,
-    TextEdit,
-};
-
+use super::protocol::{CompletionItem, CompletionItemKind, Position, TextEdit};
 use super::tree::Tree;
 use ptx::ast::{Function, FunctionKind, Item, Span, Statement, Variable};
 use ptx::isa::target::{Availability, Target};
@@ -78,8 +74,7 @@ enum Place<'t> {
     Operands,
 }
 
-pub fn complete(tree: &Tree<'_>, params: &CompletionParams) -> Option<CompletionResponse> {
-    let position = params.text_document_position.position;
+pub fn complete(tree: &Tree<'_>, position: Position) -> Option<Vec<CompletionItem>> {
     let offset = tree.text.offset(position);
     let before = tree.source.get(..offset as usize)?;
     if in_comment(before) {
@@ -118,7 +113,7 @@ pub fn complete(tree: &Tree<'_>, params: &CompletionParams) -> Option<Completion
         (Place::Operands, Some(function)) => items.names(function),
         (Place::Operands, None) => {}
     }
-    Some(CompletionResponse::Array(items.items))
+    Some(items.items)
 }
 
 /// Whether the cursor stands in a comment that begins in its line.
@@ -181,9 +176,11 @@ impl<'t> Items<'_, 't> {
         };
         let item = CompletionItem {
             label: text.to_owned(),
-            kind: Some(kind),
-            text_edit: Some(CompletionTextEdit::Edit(edit)),
-            ..CompletionItem::default()
+            kind,
+            detail: None,
+            sort_text: None,
+            filter_text: None,
+            text_edit: edit,
         };
         let at = self.items.len();
         self.items.push(item);

@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lsp_types::Uri;
-
 use super::text::Text;
 use crate::config::Settings;
 
 /// A document as it is at one time. Cloning shares the text.
 #[derive(Clone, Debug)]
 pub struct Document {
-    pub uri: Uri,
+    pub uri: String,
     /// The client counts the changes.
     pub version: i32,
     pub text: Arc<Text>,
@@ -21,10 +19,9 @@ pub struct Document {
 }
 
 /// The file of a `file:` URI; of any other, a name that lies in no folder.
-pub fn path(uri: &Uri) -> PathBuf {
-    let text = uri.as_str();
-    let Some(rest) = text.strip_prefix("file://") else {
-        let name = text.rsplit(['/', ':']).next().unwrap_or(text);
+pub fn path(uri: &str) -> PathBuf {
+    let Some(rest) = uri.strip_prefix("file://") else {
+        let name = uri.rsplit(['/', ':']).next().unwrap_or(uri);
         return PathBuf::from(name);
     };
     // What stands before the path is a host: that of a share on Windows.
@@ -69,11 +66,7 @@ mod tests {
             ("untitled:Untitled-1", "Untitled-1"),
             ("git:/a/k.ptx", "k.ptx"),
         ] {
-            assert_eq!(
-                path(&uri.parse().unwrap()),
-                PathBuf::from(expected),
-                "{uri}"
-            );
+            assert_eq!(path(uri), PathBuf::from(expected), "{uri}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Brings a document into the canonical form, as `ptxkit fmt` does.
 
-use lsp_types::TextEdit;
-
+use super::protocol::TextEdit;
 use super::tree::Tree;
 use ptx::ast::Span;
 use ptx::printer;

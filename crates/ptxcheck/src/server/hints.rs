@@ -1,7 +1,6 @@
 //! What `.version` and `.target` the document needs, beside those that it says.
 
-use lsp_types::{InlayHint, InlayHintKind, InlayHintLabel, InlayHintParams, InlayHintTooltip};
-
+use super::protocol::{InlayHint, InlayHintKind, InlayHintParams};
 use super::tree::Tree;
 use ptx::ast::Span;
 use ptx::diagnostic::Diagnostic;
@@ -40,16 +39,13 @@ pub fn hints(tree: &Tree<'_>, params: &InlayHintParams) -> Option<Vec<InlayHint>
 fn hint(tree: &Tree<'_>, span: Span, needs: String, why: Option<&Diagnostic>) -> InlayHint {
     let tooltip = why.map(|why| {
         let line = tree.text.position(why.span.start).line + 1;
-        InlayHintTooltip::String(format!("line {line}: {}", why.message))
+        format!("line {line}: {}", why.message)
     });
     InlayHint {
         position: tree.text.position(span.end),
-        label: InlayHintLabel::String(format!("needs {needs}")),
-        kind: Some(InlayHintKind::TYPE),
-        text_edits: None,
+        label: format!("needs {needs}"),
+        kind: InlayHintKind::TYPE,
         tooltip,
-        padding_left: Some(true),
-        padding_right: None,
-        data: None,
+        padding_left: true,
     }
 }

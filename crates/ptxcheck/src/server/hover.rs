@@ -1,7 +1,6 @@
 //! What stands under the cursor: an instruction, a name, a special register.
 
-use lsp_types::{Hover, HoverContents, HoverParams, MarkupContent, MarkupKind};
-
+use super::protocol::{Hover, MarkupContent, Position};
 use super::references::{Declared, Symbol};
 use super::register;
 use super::tree::Tree;
@@ -15,16 +14,15 @@ const MAX_FORMS: usize = 4;
 /// A declaration that is longer is cut.
 const MAX_DECLARATION: usize = 1000;
 
-pub fn hover(tree: &Tree<'_>, params: &HoverParams) -> Option<Hover> {
-    let position = params.text_document_position_params.position;
+pub fn hover(tree: &Tree<'_>, position: Position) -> Option<Hover> {
     let offset = tree.text.offset(position);
     let (span, value) = of_name(tree, offset).or_else(|| of_instruction(tree, offset))?;
     Some(Hover {
-        contents: HoverContents::Markup(MarkupContent {
-            kind: MarkupKind::Markdown,
+        contents: MarkupContent {
+            kind: "markdown",
             value,
-        }),
-        range: Some(tree.text.range(span)),
+        },
+        range: tree.text.range(span),
     })
 }
 

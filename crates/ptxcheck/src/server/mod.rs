@@ -13,6 +13,7 @@ mod format;
 mod hints;
 mod hover;
 mod outline;
+mod protocol;
 mod references;
 mod register;
 mod rename;
@@ -23,12 +24,7 @@ mod tree;
 use std::path::PathBuf;
 
 use lsp_server::Connection;
-use lsp_types::{
-    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CompletionOptions,
-    FoldingRangeProviderCapability, HoverProviderCapability, InitializeResult, OneOf,
-    RenameOptions, SaveOptions, ServerCapabilities, ServerInfo, TextDocumentSyncCapability,
-    TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
-};
+use serde_json::{Value, json};
 
 use super::args::CheckArgs;
 use session::Session;
@@ -65,9 +61,8 @@ pub fn run(args: &ServerArgs) -> Result<u8, Failure> {
         .initialize_start()
         .map_err(|error| broken(&error))?;
     let session = Session::new(&args, &params, connection.sender.clone())?;
-    let result = serde_json::to_value(initialized()).map_err(|error| broken(&error))?;
     connection
-        .initialize_finish(id, result)
+        .initialize_finish(id, initialized())
         .map_err(|error| broken(&error))?;
     // The threads end with the process: none of them keeps anything.
     match session.serve(&connection) {
@@ -76,44 +71,24 @@ pub fn run(args: &ServerArgs) -> Result<u8, Failure> {
     }
 }
 
-fn initialized() -> InitializeResult {
-    let sync = TextDocumentSyncOptions {
-        open_close: Some(true),
-        change: Some(TextDocumentSyncKind::INCREMENTAL),
-        save: Some(TextDocumentSyncSaveOptions::SaveOptions(
-            SaveOptions::default(),
-        )),
-        ..TextDocumentSyncOptions::default()
-    };
-    let capabilities = ServerCapabilities {
-        text_document_sync: Some(TextDocumentSyncCapability::Options(sync)),
-        hover_provider: Some(HoverProviderCapability::Simple(true)),
-        completion_provider: Some(CompletionOptions {
-            trigger_characters: Some(vec![".".to_owned(), "%".to_owned()]),
-            ..CompletionOptions::default()
-        }),
-        definition_provider: Some(OneOf::Left(true)),
-        references_provider: Some(OneOf::Left(true)),
-        document_highlight_provider: Some(OneOf::Left(true)),
-        rename_provider: Some(OneOf::Right(RenameOptions {
-            prepare_provider: Some(true),
-            work_done_progress_options: Default::default(),
-        })),
-        document_formatting_provider: Some(OneOf::Left(true)),
-        code_action_provider: Some(CodeActionProviderCapability::Options(CodeActionOptions {
-            code_action_kinds: Some(vec![CodeActionKind::QUICKFIX, actions::FIX_ALL]),
-            ..CodeActionOptions::default()
-        })),
-        document_symbol_provider: Some(OneOf::Left(true)),
-        folding_range_provider: Some(FoldingRangeProviderCapability::Simple(true)),
-        inlay_hint_provider: Some(OneOf::Left(true)),
-        ..ServerCapabilities::default()
-    };
-    InitializeResult {
-        capabilities,
-        server_info: Some(ServerInfo {
-            name: "ptxcheck".to_owned(),
-            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        }),
-    }
+fn initialized() -> Value {
+    // A client sends what has changed, not the whole text.
+    const INCREMENTAL: u8 = 2;
+    json!({
+        "capabilities": {
+            "textDocumentSync": {"openClose": true, "change": INCREMENTAL, "save": {}},
+            "hoverProvider": true,
+            "completionProvider": {"triggerCharacters": [".", "%"]},
+            "definitionProvider": true,
+            "referencesProvider": true,
+            "documentHighlightProvider": true,
+            "renameProvider": {"prepareProvider": true},
+            "documentFormattingProvider": true,
+            "codeActionProvider": {"codeActionKinds": [actions::QUICK_FIX, actions::FIX_ALL]},
+            "documentSymbolProvider": true,
+            "foldingRangeProvider": true,
+            "inlayHintProvider": true,
+        },
+        "serverInfo": {"name": "ptxcheck", "version": env!("CARGO_PKG_VERSION")},
+    })
 }

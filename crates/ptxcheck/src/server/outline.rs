@@ -1,9 +1,6 @@
 //! The parts of a document: for outlines, and for folding.
 
-use lsp_types::{
-    DocumentSymbol, DocumentSymbolResponse, FoldingRange, FoldingRangeKind, SymbolKind,
-};
-
+use super::protocol::{DocumentSymbol, FoldingRange, SymbolKind};
 use super::tree::Tree;
 use ptx::ast::{
     DirectiveKind, Function, FunctionKind, Item, Name, Space, Span, Statement, Variable,
@@ -14,17 +11,15 @@ use ptx::printer::comments::comments;
 const MAX_PARTS: usize = 10_000;
 
 /// Functions with their variables and labels, and the variables of the module.
-pub fn symbols(tree: &Tree<'_>) -> Option<DocumentSymbolResponse> {
+pub fn symbols(tree: &Tree<'_>) -> Vec<DocumentSymbol> {
     let symbols = tree.module.items.iter().filter_map(|item| match item {
         Item::Variable(variable) => Some(variable_symbol(tree, variable)),
         Item::Function(function) => Some(function_symbol(tree, function)),
         Item::Directive(_) => None,
     });
-    let symbols: Vec<_> = symbols.take(MAX_PARTS).collect();
-    Some(DocumentSymbolResponse::Nested(symbols))
+    symbols.take(MAX_PARTS).collect()
 }
 
-#[allow(deprecated, reason = "the type has no other constructor")]
 fn symbol(
     tree: &Tree<'_>,
     (name, span): (Name<'_>, Span),
@@ -40,13 +35,11 @@ fn symbol(
     };
     DocumentSymbol {
         name: name.text.to_owned(),
-        detail: Some(detail),
+        detail,
         kind,
-        tags: None,
-        deprecated: None,
         range: tree.text.range(span),
         selection_range: tree.text.range(own),
-        children: Some(children),
+        children,
     }
 }
 
@@ -93,7 +86,7 @@ fn function_symbol(tree: &Tree<'_>, function: &Function<'_>) -> DocumentSymbol {
 }
 
 /// Functions, the blocks in them, sections, and comments of several lines.
-pub fn folds(tree: &Tree<'_>) -> Option<Vec<FoldingRange>> {
+pub fn folds(tree: &Tree<'_>) -> Vec<FoldingRange> {
     let mut spans = Vec::new();
     for item in &tree.module.items {
         match item {
@@ -110,20 +103,19 @@ pub fn folds(tree: &Tree<'_>) -> Option<Vec<FoldingRange>> {
         }
     }
     let comments = comments(tree.source).into_iter();
-    spans.extend(comments.map(|comment| (comment.span, Some(FoldingRangeKind::Comment))));
+    spans.extend(comments.map(|comment| (comment.span, Some("comment"))));
     let folds = spans.into_iter().filter_map(|(span, kind)| {
         let range = tree.text.range(span);
         (range.start.line < range.end.line).then(|| FoldingRange {
             start_line: range.start.line,
             end_line: range.end.line,
             kind,
-            ..FoldingRange::default()
         })
     });
-    Some(folds.take(MAX_PARTS).collect())
+    folds.take(MAX_PARTS).collect()
 }
 
-fn blocks(function: &Function<'_>, spans: &mut Vec<(Span, Option<FoldingRangeKind>)>) {
+fn blocks(function: &Function<'_>, spans: &mut Vec<(Span, Option<&'static str>)>) {
     let mut open = Vec::new();
     for statement in function.body.iter().flat_map(|body| &body.statements) {
         match statement {

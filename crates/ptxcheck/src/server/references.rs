@@ -1,10 +1,6 @@
 //! Where a name is declared, and where else it stands.
 
-use lsp_types::{
-    DocumentHighlight, DocumentHighlightParams, GotoDefinitionParams, GotoDefinitionResponse,
-    Location, Position, ReferenceParams,
-};
-
+use super::protocol::{DocumentHighlight, Location, Position, ReferenceParams};
 use super::tree::Tree;
 use ptx::Reference;
 use ptx::ast::{Body, Function, Item, Name, Span, Statement, Variable};
@@ -167,11 +163,8 @@ fn symbol<'t>(tree: &Tree<'t>, position: Position) -> Option<Symbol<'t>> {
 }
 
 /// Where the name at a position is declared; of a function, where it is defined.
-pub fn definition(
-    tree: &Tree<'_>,
-    params: &GotoDefinitionParams,
-) -> Option<GotoDefinitionResponse> {
-    let symbol = symbol(tree, params.text_document_position_params.position)?;
+pub fn definition(tree: &Tree<'_>, position: Position) -> Option<Location> {
+    let symbol = symbol(tree, position)?;
     let mut name = symbol.reference.declaration;
     if let Declared::Function(declared) = symbol.declared {
         let defined = tree.module.items.iter().find_map(|item| match item {
@@ -184,12 +177,12 @@ pub fn definition(
         });
         name = defined.unwrap_or(name);
     }
-    Some(location(tree, name).into())
+    Some(location(tree, name))
 }
 
 /// Every place where the name at a position stands.
 pub fn list(tree: &Tree<'_>, params: &ReferenceParams) -> Option<Vec<Location>> {
-    let symbol = symbol(tree, params.text_document_position.position)?;
+    let symbol = symbol(tree, params.position)?;
     let declaration = symbol.reference.declaration;
     let wanted = |name: &Name<'_>| params.context.include_declaration || !is(*name, declaration);
     let names = symbol.mentions(tree).into_iter().filter(wanted);
@@ -197,15 +190,11 @@ pub fn list(tree: &Tree<'_>, params: &ReferenceParams) -> Option<Vec<Location>> 
 }
 
 /// The same as [`list`], for the text at hand.
-pub fn highlight(
-    tree: &Tree<'_>,
-    params: &DocumentHighlightParams,
-) -> Option<Vec<DocumentHighlight>> {
-    let symbol = symbol(tree, params.text_document_position_params.position)?;
+pub fn highlight(tree: &Tree<'_>, position: Position) -> Option<Vec<DocumentHighlight>> {
+    let symbol = symbol(tree, position)?;
     let names = symbol.mentions(tree).into_iter();
     let highlights = names.map(|name| DocumentHighlight {
         range: tree.text.range(name.span(tree.source)),
-        kind: None,
     });
     Some(highlights.collect())
 }

@@ -1,10 +1,6 @@
 //! Renames registers, labels and the other names of a function.
 
-use lsp_types::{
-    DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier, PrepareRenameResponse,
-    RenameParams, TextDocumentEdit, TextDocumentPositionParams, TextEdit, WorkspaceEdit,
-};
-
+use super::protocol::{Position, Range, RenameParams, TextEdit, WorkspaceEdit};
 use super::references::{Declared, Symbol};
 use super::tree::{Refusal, Tree};
 use ptx::ast::{Function, Name, Span};
@@ -12,22 +8,19 @@ use ptx::names::SpecialRegister;
 use ptx::{read, references};
 
 /// The place of the name that would be renamed.
-pub fn prepare(
-    tree: &Tree<'_>,
-    params: &TextDocumentPositionParams,
-) -> Result<Option<PrepareRenameResponse>, Refusal> {
-    let offset = tree.text.offset(params.position);
+pub fn prepare(tree: &Tree<'_>, position: Position) -> Result<Option<Range>, Refusal> {
+    let offset = tree.text.offset(position);
     let Some(symbol) = Symbol::at(tree, offset) else {
         return Ok(None);
     };
     renamed(&symbol)?;
     let span = symbol.reference.name.span(tree.source);
-    Ok(Some(PrepareRenameResponse::Range(tree.text.range(span))))
+    Ok(Some(tree.text.range(span)))
 }
 
 /// The edits that give the name at a position another text.
-pub fn rename(tree: &Tree<'_>, params: &RenameParams) -> Result<Option<WorkspaceEdit>, Refusal> {
-    let offset = tree.text.offset(params.text_document_position.position);
+pub fn rename(tree: &Tree<'_>, params: &RenameParams) -> Result<WorkspaceEdit, Refusal> {
+    let offset = tree.text.offset(params.position);
     let Some(symbol) = Symbol::at(tree, offset) else {
         return Err(Refusal("there is no name here".to_owned()));
     };
@@ -48,23 +41,11 @@ pub fn rename(tree: &Tree<'_>, params: &RenameParams) -> Result<Option<Workspace
             "`{new}` is declared here already: names would change their meaning"
         )));
     }
-    let edits = mentions.iter().map(|name| {
-        OneOf::Left(TextEdit {
-            range: tree.text.range(name.span(tree.source)),
-            new_text: new.to_owned(),
-        })
+    let edits = mentions.iter().map(|name| TextEdit {
+        range: tree.text.range(name.span(tree.source)),
+        new_text: new.to_owned(),
     });
-    let edit = TextDocumentEdit {
-        text_document: OptionalVersionedTextDocumentIdentifier {
-            uri: tree.document.uri.clone(),
-            version: Some(tree.document.version),
-        },
-        edits: edits.collect(),
-    };
-    Ok(Some(WorkspaceEdit {
-        document_changes: Some(DocumentChanges::Edits(vec![edit])),
-        ..WorkspaceEdit::default()
-    }))
+    Ok(tree.edit(edits.collect()))
 }
 
 /// The function that the name is renamed in, or why it is not.

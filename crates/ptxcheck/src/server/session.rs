@@ -7,26 +7,26 @@ use std::sync::mpsc;
 
 use crossbeam_channel::Sender;
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
-use lsp_types::notification::{
-    Cancel, DidChangeTextDocument, DidChangeWatchedFiles, DidCloseTextDocument,
-    DidOpenTextDocument, DidSaveTextDocument, Notification as _, ShowMessage,
-};
-use lsp_types::request::{RegisterCapability, Request as _};
-use lsp_types::{
-    CancelParams, DidChangeTextDocumentParams, DidChangeWatchedFilesRegistrationOptions,
-    DidCloseTextDocumentParams, DidOpenTextDocumentParams, FileSystemWatcher, GlobPattern,
-    MessageType, NumberOrString, Registration, RegistrationParams, ShowMessageParams, Uri,
-};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answers::{self, Job, Pending};
 use super::checker::{Checker, locked};
 use super::document::{self, Document};
+use super::protocol::{
+    CancelParams, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams,
+};
 use super::text::Text;
 use crate::args::CheckArgs;
 use crate::config::{Configs, Settings};
 use terminal::failure::Failure;
+
+/// The notification of changed files that a client is asked for.
+const WATCHED_FILES: &str = "workspace/didChangeWatchedFiles";
+
+/// The type of a message that is shown.
+const ERROR: u8 = 1;
 
 /// What a session keeps.
 pub struct Session<'s> {
@@ -99,21 +99,14 @@ impl<'s> Session<'s> {
 
     /// Asks the client to tell of changes to settings.
     fn watch(&self) {
-        let watchers = vec![FileSystemWatcher {
-            glob_pattern: GlobPattern::String("**/ptxcheck.toml".to_owned()),
-            kind: None,
-        }];
-        let options = DidChangeWatchedFilesRegistrationOptions { watchers };
-        let registration = Registration {
-            id: "settings".to_owned(),
-            method: DidChangeWatchedFiles::METHOD.to_owned(),
-            register_options: serde_json::to_value(options).ok(),
-        };
-        let params = RegistrationParams {
-            registrations: vec![registration],
-        };
+        let registration = json!({
+            "id": "settings",
+            "method": WATCHED_FILES,
+            "registerOptions": {"watchers": [{"globPattern": "**/ptxcheck.toml"}]},
+        });
         let id = RequestId::from("settings".to_owned());
-        let request = Request::new(id, RegisterCapability::METHOD.to_owned(), params);
+        let params = json!({"registrations": [registration]});
+        let request = Request::new(id, "client/registerCapability".to_owned(), params);
         self.send(Message::Request(request));
     }
 
@@ -159,14 +152,14 @@ impl<'s> Session<'s> {
     /// `None` where the client has sent something else than the protocol says.
     fn notification(&mut self, Notification { method, params }: Notification) -> Option<()> {
         match method.as_str() {
-            DidOpenTextDocument::METHOD => {
+            "textDocument/didOpen" => {
                 let opened: DidOpenTextDocumentParams = read(params)?;
                 let opened = opened.text_document;
                 self.open(opened.uri, opened.version, Text::new(opened.text));
             }
-            DidChangeTextDocument::METHOD => {
+            "textDocument/didChange" => {
                 let changed: DidChangeTextDocumentParams = read(params)?;
-                let document = self.documents.get_mut(changed.text_document.uri.as_str())?;
+                let document = self.documents.get_mut(&changed.text_document.uri)?;
                 let text = Arc::make_mut(&mut document.text);
                 for change in changed.content_changes {
                     text.change(change);
@@ -174,28 +167,24 @@ impl<'s> Session<'s> {
                 document.version = changed.text_document.version;
                 self.checker.check(document.clone());
             }
-            DidCloseTextDocument::METHOD => {
+            "textDocument/didClose" => {
                 let closed: DidCloseTextDocumentParams = read(params)?;
                 let uri = closed.text_document.uri;
-                self.documents.remove(uri.as_str())?;
+                self.documents.remove(&uri)?;
                 self.checker.forget(uri);
             }
             // A file of settings that was saved may be one that nobody watches.
-            DidSaveTextDocument::METHOD | DidChangeWatchedFiles::METHOD => self.read_settings()?,
-            Cancel::METHOD => {
+            "textDocument/didSave" | WATCHED_FILES => self.read_settings()?,
+            "$/cancelRequest" => {
                 let cancelled: CancelParams = read(params)?;
-                let id = match cancelled.id {
-                    NumberOrString::Number(number) => RequestId::from(number),
-                    NumberOrString::String(text) => RequestId::from(text),
-                };
-                locked(&self.pending).remove(&id);
+                locked(&self.pending).remove(&cancelled.id);
             }
             _ => {}
         }
         Some(())
     }
 
-    fn open(&mut self, uri: Uri, version: i32, text: Text) {
+    fn open(&mut self, uri: String, version: i32, text: Text) {
         let path = document::path(&uri);
         let document = Document {
             settings: self.settings(&path),
@@ -205,8 +194,7 @@ impl<'s> Session<'s> {
             uri,
         };
         self.checker.check(document.clone());
-        self.documents
-            .insert(document.uri.as_str().to_owned(), document);
+        self.documents.insert(document.uri.clone(), document);
     }
 
     /// The settings of a file; the client shows why its own cannot be used.
@@ -217,11 +205,8 @@ impl<'s> Session<'s> {
             Err(failure) => {
                 let message = failure.to_string();
                 if self.shown != message {
-                    let params = ShowMessageParams {
-                        typ: MessageType::ERROR,
-                        message: message.clone(),
-                    };
-                    let method = ShowMessage::METHOD.to_owned();
+                    let params = json!({"type": ERROR, "message": message});
+                    let method = "window/showMessage".to_owned();
                     self.send(Message::Notification(Notification::new(method, params)));
                     self.shown = message;
                 }

@@ -1,6 +1,6 @@
 //! The text of an open document: edits, and places as the protocol counts them.
 
-use lsp_types::{Position, Range, TextDocumentContentChangeEvent};
+use super::protocol::{Position, Range, TextDocumentContentChangeEvent};
 use ptx::ast::Span;
 
 /// A text and where its lines begin.
@@ -150,7 +150,10 @@ mod tests {
         assert_eq!(text.offset(at(0, 99)), 5, "behind the line");
         assert_eq!(text.offset(at(9, 0)), 7, "behind the text");
         assert_eq!(text.position(99), at(1, 1));
-        let backwards = Range::new(at(1, 0), at(0, 0));
+        let backwards = Range {
+            start: at(1, 0),
+            end: at(0, 0),
+        };
         assert_eq!(text.span(backwards), Span { start: 0, end: 6 });
         assert_eq!(Text::new(String::new()).offset(at(u32::MAX, u32::MAX)), 0);
     }
@@ -169,7 +172,10 @@ mod tests {
         let mut text = Text::new(String::new());
         for round in 0..20_000 {
             let mut position = || at(random(8) as u32, random(8) as u32);
-            let range = Range::new(position(), position());
+            let range = Range {
+                start: position(),
+                end: position(),
+            };
             let with = PIECES[random(PIECES.len())];
             let span = text.span(range);
             let mut expected = text.source.clone();
@@ -181,7 +187,6 @@ mod tests {
             }
             text.change(TextDocumentContentChangeEvent {
                 range,
-                range_length: None,
                 text: with.to_owned(),
             });
             let fresh = Text::new(expected);

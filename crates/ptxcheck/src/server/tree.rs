@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use super::checker::Checker;
 use super::document::Document;
+use super::protocol::{TextDocumentEdit, TextEdit, VersionedTextDocumentIdentifier, WorkspaceEdit};
 use super::text::Text;
 use ptx::ast::{Function, Item, Module};
 use ptx::version::Needed;
@@ -28,6 +29,20 @@ impl<'t> Tree<'t> {
         let mut around = functions
             .filter(|function| (function.span.start..=function.span.end).contains(&offset));
         around.next()
+    }
+
+    /// Edits of this version of the document.
+    pub fn edit(&self, edits: Vec<TextEdit>) -> WorkspaceEdit {
+        let text_document = VersionedTextDocumentIdentifier {
+            uri: self.document.uri.clone(),
+            version: self.document.version,
+        };
+        WorkspaceEdit {
+            document_changes: [TextDocumentEdit {
+                text_document,
+                edits,
+            }],
+        }
     }
 }
 
