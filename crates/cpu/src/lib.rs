@@ -9,6 +9,7 @@
 mod abi;
 mod blob;
 mod code;
+mod code_store;
 mod codegen;
 mod compile;
 mod entries;
@@ -33,12 +34,13 @@ mod tests;
 mod texture;
 mod tier_up;
 
+pub use code_store::{CodeStore, with_text};
 pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
 pub use run::{LaunchObserver, observe_launches};
 pub use source::{check, compile};
-pub use state::module::set_original_lines;
+pub use state::module::{set_code_store, set_original_lines};
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that
 /// contain the compiler's identity.
