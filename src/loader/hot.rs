@@ -9,7 +9,6 @@ use cpu::{CodeStore, with_text};
 use tracing::info;
 
 use super::compile::{Compiler, Request};
-use super::cores::copy_text;
 use super::counters::{Counts, add_time, count};
 use super::modules::lock;
 use super::{CacheUse, Loaded, Loader};
@@ -74,7 +73,7 @@ impl Loader {
 
 /// A copy of the PTX of a module that is whole.
 pub(super) fn copy_of(text: &str) -> Text {
-    let copy = Mutex::new(Some(copy_text(text)));
+    let copy = Mutex::new(Some(text.to_owned()));
     // It is asked for once.
     Box::new(move || lock(&copy).take())
 }

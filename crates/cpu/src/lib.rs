@@ -1,8 +1,8 @@
 //! The CPU device: it implements the table of CUDA driver entries on the host's processor.
 //!
-//! Public are the table, the compiler and its options, and what faults say of lines. The rest is private: a program that
-//! could fill in a code image, or register a range of addresses for kernels, would reach all
-//! of its own memory.
+//! Public are the table, the compiler and its options, what faults say of lines, and where the
+//! code of hot kernels is kept. The rest is private: a program that could fill in a code image,
+//! or register a range of addresses for kernels, would reach all of its own memory.
 
 #![allow(unsafe_code)]
 
