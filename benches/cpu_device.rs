@@ -1,19 +1,32 @@
 //! The CPU device beside C: the samples' kernels against the same algorithms
 //! in `peers.c`, built by `cc -O3 -march=native`, both on two threads.
 //!
+//! Then whole processes that load a kernel and launch it: where the cache has its optimized
+//! code, beside where it has nothing, and where it has the first code alone.
+//!
 //! `PTXKIT_PEERS` names a built library of `peers.c`, for a machine without `cc`.
 
 mod paired;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use libloading::Library;
+use ptxkit::cache::{Cache, Environment, Policy};
 use ptxkit::driver::{Context, DeviceBuffer, Driver, LaunchConfig, Module, Stream};
+use ptxkit::jit::JitOptions;
+use ptxkit::loader::{Loader, Source};
 
 type Peer = unsafe extern "C" fn(*const f32, *const f32, *mut f32, usize);
 
+/// How often a process launches its kernel.
+const LAUNCHES: &str = "PTXKIT_BENCH_LAUNCHES";
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if let Ok(launches) = std::env::var(LAUNCHES) {
+        return process(launches.parse()?);
+    }
     // The peers run two threads; more of ours would compare machines.
     // SAFETY: no other thread runs yet.
     unsafe { std::env::set_var("PTXKIT_CPU_THREADS", "2") };
@@ -56,7 +69,88 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             a: numbers(n, 1 << 20, 1.0),
             b: numbers(n, 1000, 0.5),
         },
-    )
+    )?;
+    for launches in [1, 10, 100] {
+        processes(scratch.path(), launches)?;
+    }
+    Ok(())
+}
+
+/// A process that launches a kernel so many times, with the cache of its environment.
+fn process(launches: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    let loader = Loader::new(context.clone(), Cache::from_environment());
+    let ptx = include_bytes!("../ptx-samples/matmul_shared.ptx");
+    let loaded = loader.load(
+        &Source::new("matmul_shared.ptx", ptx),
+        &JitOptions::default(),
+    )?;
+    let kernel = loaded.module.kernel("matmul_shared")?;
+    let n = 128_u32;
+    let [a, b, c] = [1.0_f32, 0.25, 0.0].map(|x| vec![x; (n * n) as usize]);
+    let [a, b, c] = [a, b, c].map(|all| DeviceBuffer::from_slice(&context, &all));
+    let (a, b, c) = (a?, b?, c?);
+    let stream = Stream::new(&context)?;
+    for _ in 0..launches {
+        let config = LaunchConfig::new([n / 16, n / 16, 1], [16, 16, 1]);
+        // SAFETY: the kernel accesses n * n values of each buffer.
+        unsafe { kernel.launch(config, &stream, (&a, &b, &c, n)) }?;
+        stream.synchronize()?;
+    }
+    assert_eq!(c.to_vec()?, vec![0.25 * n as f32; (n * n) as usize]);
+    Ok(())
+}
+
+/// Processes with a cache, from start to end.
+fn processes(scratch: &Path, launches: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let program = std::env::current_exe()?;
+    let run = |folder: &Path, launches: u32| {
+        let start = Instant::now();
+        let status = Command::new(&program)
+            .env(LAUNCHES, launches.to_string())
+            .env("CUDA_CACHE_PATH", folder)
+            .status();
+        assert!(status.is_ok_and(|status| status.success()));
+        start.elapsed().as_secs_f64()
+    };
+    let cache = |folder: &Path| {
+        Cache::new(Policy::from_environment(&Environment::of([(
+            "CUDA_CACHE_PATH",
+            folder,
+        )])))
+    };
+    let hot = |folder: &Path| {
+        let mut entries = cache(folder).entries().expect("the folder is there");
+        entries.retain(|entry| entry.provenance.module.is_some());
+        entries
+    };
+    let folder = |name: &str| scratch.join(format!("{name} {launches}"));
+    let (full, first, empty) = (folder("full"), folder("first"), folder("empty"));
+    while hot(&full).is_empty() {
+        run(&full, 1000);
+    }
+    run(&first, 1);
+    let without_hot = || {
+        for entry in hot(&first) {
+            std::fs::remove_file(entry.path).expect("the blob is there");
+        }
+        run(&first, launches)
+    };
+    let nothing = || {
+        cache(&empty).clear().expect("no other process uses it");
+        run(&empty, launches)
+    };
+    let title = |peer: &str| format!("process, {launches} launches; {peer}");
+    paired::paired_by(
+        &title("no cache"),
+        31,
+        1.0,
+        || run(&full, launches),
+        nothing,
+    );
+    let peer = title("first code");
+    paired::paired_by(&peer, 31, 1.0, || run(&full, launches), without_hot);
+    Ok(())
 }
 
 /// A kernel over `a`, `b`, a result of as many floats, and `n`.

@@ -76,6 +76,7 @@ pub fn provenance(n: u64) -> Provenance {
         compile_time: Duration::from_micros(n),
         image: String::new(),
         slices: Vec::new(),
+        module: None,
     }
 }
 

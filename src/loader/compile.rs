@@ -10,7 +10,7 @@ use tracing::info;
 use super::counters::{add_time, count};
 use super::error::explain;
 use super::select::SelectedPtx;
-use super::{CacheUse, LoadError, Loader, Source};
+use super::{CacheUse, LoadError, Loader, Source, hot};
 use crate::cache::{Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, Provenance};
 use crate::driver::{self, CudaError};
 use crate::jit::{self, JitOptions};
@@ -104,10 +104,35 @@ pub(super) struct Compiler {
     pub driver_version: u32,
 }
 
+impl Compiler {
+    /// Whether it is the CPU device's.
+    #[cfg(feature = "cpu")]
+    pub(super) fn is_of_cpu(&self) -> bool {
+        self.architecture.is_none()
+    }
+
+    /// The key of the code of the PTX with this digest.
+    pub(super) fn key(&self, source: Digest, target: &str, options: &JitOptions) -> Key {
+        // Code that was compiled for another device is found by that device, whose
+        // loads do not name the target.
+        let options = JitOptions {
+            target: None,
+            ..*options
+        };
+        Key::new(&KeyParts {
+            source,
+            target,
+            driver_version: self.driver_version,
+            compiler: &self.identity,
+            options: &options.key_bytes(),
+        })
+    }
+}
+
 impl Loader {
     /// The device's compiler: asked for once, as it does not change while a
     /// process runs.
-    pub(super) fn compiler(&self) -> Result<&Compiler, driver::Error> {
+    pub(super) fn compiler(&self) -> Result<&Arc<Compiler>, driver::Error> {
         let known = &self.shared.compiler;
         if let Some(compiler) = known.get() {
             return Ok(compiler);
@@ -121,7 +146,7 @@ impl Loader {
             identity: jit::compiler_identity(driver.kind()),
             driver_version: driver.version().unsigned_abs(),
         };
-        Ok(known.get_or_init(|| compiler))
+        Ok(known.get_or_init(|| Arc::new(compiler)))
     }
 
     /// The architecture that `options` ask for, as it stands in keys, and the
@@ -182,20 +207,7 @@ impl Loader {
         target: &str,
         options: &JitOptions,
     ) -> Result<Key, driver::Error> {
-        let compiler = self.compiler()?;
-        // Code that was compiled for another device is found by that device, whose
-        // loads do not name the target.
-        let options = JitOptions {
-            target: None,
-            ..*options
-        };
-        Ok(Key::new(&KeyParts {
-            source,
-            target,
-            driver_version: compiler.driver_version,
-            compiler: &compiler.identity,
-            options: &options.key_bytes(),
-        }))
+        Ok(self.compiler()?.key(source, target, options))
     }
 
     /// Takes the code from the cache, or compiles it and puts it there.
@@ -264,20 +276,22 @@ impl Loader {
         let started = Instant::now();
         let (binary, cache) = match lock {
             Some(lock) => {
+                let code = hot::for_cache(self.compiler()?, made.binary);
                 let provenance = Provenance {
                     source: request.name.to_string(),
-                    kernels: kernels(&made.binary, &text),
+                    kernels: kernels(&code, &text),
                     target: request.target.clone(),
                     compiler: self.compiler()?.identity.clone(),
                     compile_time: compile,
                     image: request.reason.clone(),
                     slices: Vec::new(),
+                    module: None,
                 };
                 // SAFETY: the compiler in the key made it of this source a moment ago.
                 let blob = unsafe {
                     match batch {
-                        Some(batch) => batch.put(lock, &provenance, &made.binary),
-                        None => lock.put(&provenance, &made.binary),
+                        Some(batch) => batch.put(lock, &provenance, &code),
+                        None => lock.put(&provenance, &code),
                     }
                 };
                 (Binary::Cached(blob), CacheUse::Miss)

@@ -39,6 +39,12 @@ pub struct Counters {
     pub compiles: u64,
     /// How long they took together, summed over threads.
     pub compile_time: Duration,
+    /// Hot kernels of the CPU device that were compiled a second time, with optimization.
+    pub hot_compiles: u64,
+    /// How long that took together, in the background.
+    pub hot_compile_time: Duration,
+    /// Hot kernels whose optimized code was in the cache.
+    pub hot_hits: u64,
     /// How long the driver took to load binaries.
     pub load_time: Duration,
     /// What the compute cache did, for every loader that uses it.
@@ -52,6 +58,9 @@ pub(super) struct Counts {
     pub failed: AtomicU64,
     pub compiles: AtomicU64,
     pub compile_us: AtomicU64,
+    pub hot_compiles: AtomicU64,
+    pub hot_compile_us: AtomicU64,
+    pub hot_hits: AtomicU64,
     pub load_us: AtomicU64,
 }
 
@@ -74,6 +83,9 @@ impl Counts {
             modules,
             compiles: read(&self.compiles),
             compile_time: Duration::from_micros(read(&self.compile_us)),
+            hot_compiles: read(&self.hot_compiles),
+            hot_compile_time: Duration::from_micros(read(&self.hot_compile_us)),
+            hot_hits: read(&self.hot_hits),
             load_time: Duration::from_micros(read(&self.load_us)),
             cache,
         }
@@ -92,6 +104,9 @@ impl Counters {
             modules = self.modules,
             compiles = self.compiles,
             compile_ms = self.compile_time.as_millis(),
+            hot_compiles = self.hot_compiles,
+            hot_compile_ms = self.hot_compile_time.as_millis(),
+            hot_hits = self.hot_hits,
             load_ms = self.load_time.as_millis(),
             hits = cache.hits,
             misses = cache.misses,
@@ -136,6 +151,21 @@ impl Counters {
                 "compile_seconds_total",
                 "Time that compilations took, summed over threads.",
                 self.compile_time,
+            ),
+            total(
+                "hot_compiles_total",
+                "Hot kernels of the CPU device that were compiled a second time.",
+                self.hot_compiles,
+            ),
+            seconds(
+                "hot_compile_seconds_total",
+                "Time that this took, in the background.",
+                self.hot_compile_time,
+            ),
+            total(
+                "hot_hits_total",
+                "Hot kernels whose optimized code was in the cache.",
+                self.hot_hits,
             ),
             seconds(
                 "load_seconds_total",

@@ -5,16 +5,17 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use super::compile::{Compiled, Request, is_of_ptx};
+use super::compile::{Compiled, Compiler, Request, is_of_ptx};
 use super::constant::ConstantWrites;
 use super::cores::cores;
 use super::error::explain;
+use super::hot::{self, Text};
 use super::index::Index;
 use super::modules::{WeakLoaded, lock};
 use super::plan::cut;
 use super::start::CompilerStart;
 use super::{LoadError, Loaded, Loader};
-use crate::cache::{Batch, Digest, Slicing};
+use crate::cache::{Batch, Digest, Key, Slicing};
 use crate::driver;
 use ptx::slice::Slices;
 
@@ -147,6 +148,10 @@ impl Cut {
         let again = || self.code(slice, settings);
         let loaded = self.loader.load_compiled(key, image, code, again);
         let loaded = loaded.map_err(|error| state.remember(error))?;
+        let compiler = Arc::clone(self.loader.compiler()?);
+        let text = || self.hot_text(slice, key, compiler);
+        let (request, bytes) = (&self.whole.request, self.source_bytes());
+        self.loader.keep_hot_code(&loaded, request, bytes, text)?;
         let whole = Arc::clone(&self.whole);
         let original = move |line| whole.original_line(slice, line);
         loaded.module.set_original_lines(original);
@@ -194,6 +199,34 @@ impl Cut {
         }
     }
 
+    /// The bytes of a slice's text, about.
+    fn source_bytes(&self) -> usize {
+        self.whole.text().len() / self.index.slices.len()
+    }
+
+    /// The PTX of a slice, for its hot kernels. An index of another build of this program may
+    /// cut otherwise: then there is none.
+    fn hot_text(&self, slice: usize, key: Key, compiler: Arc<Compiler>) -> Text {
+        let whole = Arc::clone(&self.whole);
+        Box::new(move || {
+            let text = whole.text_of(slice);
+            let WholeModule { request, .. } = &*whole;
+            let digest = Digest::of(text.as_bytes());
+            let own = compiler.key(digest, &request.target, &request.options);
+            (own == key).then(|| text.into_owned())
+        })
+    }
+
+    /// The code of a slice for another library.
+    pub(super) fn code_for_others(&self, slice: usize) -> Result<Vec<u8>, LoadError> {
+        let code = self.code(slice, CompileSettings::default())?;
+        let compiler = self.loader.compiler()?;
+        let text = self.hot_text(slice, self.index.slices[slice], Arc::clone(compiler));
+        Ok(hot::for_others(compiler, &code, || {
+            text().unwrap_or_default()
+        }))
+    }
+
     /// The code of a slice, from the cache or compiled.
     pub(super) fn code(
         &self,
@@ -203,7 +236,7 @@ impl Cut {
         let key = self.index.slices[slice];
         // Its text is not cut out before it is needed.
         let whole = &*self.whole;
-        let source_bytes = whole.text().len() / self.index.slices.len();
+        let source_bytes = self.source_bytes();
         let code = self.loader.cached_or(&key, source_bytes, |lock, lookup| {
             let text = whole.text_of(slice);
             let digest = Digest::of(text.as_bytes());

@@ -7,6 +7,11 @@ mod cores;
 mod counters;
 mod cut;
 mod error;
+#[cfg(feature = "cpu")]
+mod hot;
+#[cfg(not(feature = "cpu"))]
+#[path = "hot_absent.rs"]
+mod hot;
 mod index;
 mod modules;
 mod plan;
@@ -82,12 +87,12 @@ pub struct Loader {
 struct Shared {
     context: Context,
     cache: Cache,
-    compiler: OnceLock<Compiler>,
+    compiler: OnceLock<Arc<Compiler>>,
     /// The compiler was started ahead of the first compile.
     started: Once,
     modules: Modules<SharedModule>,
     sliced: Modules<WeakCut>,
-    counts: Counts,
+    counts: Arc<Counts>,
 }
 
 impl Loader {
@@ -102,7 +107,7 @@ impl Loader {
                 started: Once::new(),
                 modules: Modules::default(),
                 sliced: Modules::default(),
-                counts: Counts::default(),
+                counts: Arc::default(),
             }),
             sharing: true,
         }
@@ -193,6 +198,8 @@ impl Loader {
         info!("selected {}", request.reason);
         let code = || self.cached_or_compiled(request);
         let loaded = self.load_compiled(request.key, &request.reason, code()?, code)?;
+        let text = request.ptx.text();
+        self.keep_hot_code(&loaded, request, text.len(), || hot::copy_of(text))?;
         if let Some(shared) = &mut shared {
             **shared = Some(SharedModule::new(&loaded));
         }
@@ -248,9 +255,17 @@ impl Loader {
             Payload::Binary(binary) => Ok(binary.into_owned()),
             Payload::Ptx(ptx) => {
                 let request = self.request(source, ptx, selected.reason, options)?;
-                Ok(self.cached_or_compiled(&request)?.to_vec())
+                self.code_for_others(&request)
             }
         }
+    }
+
+    /// The code of what is not cut.
+    fn code_for_others(&self, request: &Request<'_>) -> Result<Vec<u8>, LoadError> {
+        let code = self.cached_or_compiled(request)?;
+        Ok(hot::for_others(self.compiler()?, &code, || {
+            request.ptx.text()
+        }))
     }
 
     fn load_code(&self, compiled: &Compiled) -> Result<(Module, Duration), driver::Error> {

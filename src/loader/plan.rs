@@ -204,6 +204,7 @@ impl Loader {
             compile_time: time,
             image: request.reason.clone(),
             slices: index.slices.clone(),
+            module: None,
         };
         // SAFETY: no code: loads under this key read it as an index, which was made of this
         // source a moment ago.

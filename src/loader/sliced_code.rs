@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::cut::{CompileSettings, Cut};
+use super::cut::Cut;
 use super::plan::Plan;
 use super::{LoadError, Loader, Source};
 use crate::driver::Error;
@@ -29,9 +29,7 @@ impl Loader {
     ) -> Result<SlicedCode, LoadError> {
         Ok(SlicedCode(match self.plan(source, options)? {
             Plan::Cut(cut, _) => Parts::Cut(cut),
-            Plan::Whole(request, _) => {
-                Parts::Whole(Arc::new(self.cached_or_compiled(&request)?.to_vec()))
-            }
+            Plan::Whole(request, _) => Parts::Whole(Arc::new(self.code_for_others(&request)?)),
             Plan::Binary(_, binary) => Parts::Whole(Arc::new(binary.into_owned())),
         }))
     }
@@ -57,9 +55,7 @@ impl SlicedCode {
     pub fn code(&self, slice: usize) -> Result<Vec<u8>, LoadError> {
         match &self.0 {
             Parts::Whole(code) if slice == 0 => Ok(code.to_vec()),
-            Parts::Cut(cut) if slice < cut.index.slices.len() => {
-                Ok(cut.code(slice, CompileSettings::default())?.to_vec())
-            }
+            Parts::Cut(cut) if slice < cut.index.slices.len() => Ok(cut.code_for_others(slice)?),
             _ => Err(Error::BadImage(format!("there is no slice {slice}")).into()),
         }
     }

@@ -256,6 +256,7 @@ mod tests {
             compile_time: Duration::from_micros(1234),
             image: "PTX for sm_90: the only image".into(),
             slices: vec![key(1), key(2)],
+            module: Some(key(3)),
         }
     }
 

@@ -72,6 +72,24 @@ impl Key {
         Key(key)
     }
 
+    /// The key of what the same compiler made of this key's source beside the code: `part`
+    /// says what.
+    ///
+    /// ```
+    /// # use ptxkit_cache::Key;
+    /// # let key = Key::from_bytes([7; 32]);
+    /// assert_ne!(key.of_part(b"first"), key.of_part(b"second"));
+    /// ```
+    #[must_use]
+    pub fn of_part(&self, part: &[u8]) -> Key {
+        let mut hash = blake3::Hasher::new_derive_key("ptxkit: a part of what a key names");
+        hash.update(&self.0);
+        hash.update(part);
+        let mut key = self.0;
+        key[..HASH].copy_from_slice(&hash.finalize().as_bytes()[..HASH]);
+        Key(key)
+    }
+
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -251,6 +269,23 @@ mod tests {
         assert_eq!(a.family, b.family);
         assert_ne!(a.compiler, b.compiler);
         assert_ne!(a.family, c.family);
+    }
+
+    #[test]
+    fn parts_have_keys_of_their_own_in_the_same_generation() {
+        let other = KeyParts {
+            options: b"",
+            ..parts()
+        };
+        let (one, other) = (Key::new(&parts()), Key::new(&other));
+        let mut keys = vec![one, other];
+        for part in [&b"a"[..], b"b", b""] {
+            keys.extend([one.of_part(part), other.of_part(part)]);
+            assert_eq!(one.of_part(part).generation(), one.generation());
+        }
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), 8);
     }
 
     #[test]

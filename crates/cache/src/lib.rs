@@ -287,6 +287,15 @@ impl Cache {
         Lookup::Miss(CompileLock::new(self, key, leader, lock))
     }
 
+    /// The blob of `key`, if a folder has it: nothing is waited for, and nobody is about to
+    /// compile it.
+    pub fn stored(&self, key: &Key) -> Option<Blob> {
+        let started = Instant::now();
+        let blob = self.local().get(key)?;
+        self.count_hit(key, &blob, started, Duration::ZERO);
+        Some(blob)
+    }
+
     /// Whether there is a file for `key`: nothing is read, counted or waited for.
     pub fn contains(&self, key: &Key) -> bool {
         self.local().all_tiers().any(|store| store.contains(key))
@@ -383,8 +392,13 @@ impl Cache {
         None
     }
 
-    /// Counts and reports a hit, which waited for others as long as `waited`.
     fn hit(&self, key: &Key, blob: Blob, started: Instant, waited: Duration) -> Lookup {
+        self.count_hit(key, &blob, started, waited);
+        Lookup::Hit(blob)
+    }
+
+    /// Counts and reports a hit, which waited for others as long as `waited`.
+    fn count_hit(&self, key: &Key, blob: &Blob, started: Instant, waited: Duration) {
         let counts = &self.local().counts;
         counts.hits.one();
         counts.bytes_read.add(blob.file().len() as u64);
@@ -392,7 +406,6 @@ impl Cache {
         info!(key = %key.short(), "cache hit");
         debug!(%key, bytes = blob.file().len(), us = started.elapsed().as_micros(),
             waited_us = waited.as_micros(), "blob found");
-        Lookup::Hit(blob)
     }
 
     fn count_wait(&self, time: Duration) {

@@ -213,8 +213,9 @@ impl Cache {
             }
             stats.blobs += 1;
             stats.bytes += entry.size;
-            // The kernels of an index are those of its slices.
-            if entry.provenance.slices.is_empty() {
+            // The kernels of an index are those of its slices, and optimized code is of a
+            // kernel that another blob has.
+            if entry.provenance.slices.is_empty() && entry.provenance.module.is_none() {
                 stats.kernels += entry.provenance.kernels.len() as u64;
             }
             stats.hits += entry.hits;

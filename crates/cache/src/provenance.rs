@@ -22,6 +22,8 @@ pub struct Provenance {
     pub image: String,
     /// The blobs of its slices, where it is the index of a module that was cut.
     pub slices: Vec<Key>,
+    /// The blob of its module, where it is the optimized code of one kernel.
+    pub module: Option<Key>,
 }
 
 impl Provenance {
@@ -56,6 +58,9 @@ impl Provenance {
         if !self.image.is_empty() {
             line("image", &self.image);
         }
+        if let Some(module) = &self.module {
+            line("module", &module.to_string());
+        }
         for kernel in &self.kernels {
             line("kernel", kernel);
         }
@@ -81,6 +86,7 @@ impl Provenance {
                     found.compile_time = Duration::from_micros(value.parse().unwrap_or(0));
                 }
                 Some(("image", value)) => found.image = plain(value),
+                Some(("module", value)) => found.module = Key::parse(value),
                 Some(("kernel", value)) => found.kernels.push(plain(value)),
                 Some(("slice", value)) => found.slices.extend(Key::parse(value)),
                 _ => {}

@@ -26,7 +26,10 @@ pub struct Image {
     pub arch: String,
     /// Names of the processor features that the code uses (`avx2`, `fma` …).
     pub features: Vec<String>,
-    /// The PTX of the module, for tier-up; empty without tier-up.
+    /// Whether its kernels are compiled again when they are hot.
+    pub tier_up: bool,
+    /// The PTX of the module, for tier-up and for the linker. Empty without tier-up, and where
+    /// a [`CodeStore`](super::CodeStore) has it.
     pub ptx: String,
     /// Machine code of all kernels.
     pub code: Vec<u8>,
@@ -178,6 +181,7 @@ impl Image {
         let mut body = Writer::default();
         body.text(&self.arch);
         body.list(&self.features, |w, f| w.text(f));
+        body.u8(u8::from(self.tier_up));
         body.text(&self.ptx);
         body.list(&self.kernels, |w, k| k.write(w));
         body.list(&self.variables, |w, v| v.write(w));
@@ -227,6 +231,7 @@ impl Image {
         let mut reader = Reader(body);
         let arch = reader.text()?;
         let features = reader.list(Reader::text)?;
+        let tier_up = reader.flag()?;
         let ptx = reader.text()?;
         let kernels = reader.list(KernelImage::read)?;
         let variables = reader.list(VariableImage::read)?;
@@ -237,6 +242,7 @@ impl Image {
         let image = Image {
             arch,
             features,
+            tier_up,
             ptx,
             code,
             kernels,
@@ -465,6 +471,7 @@ mod tests {
         Image {
             arch: "x86_64".into(),
             features: vec!["avx2".into()],
+            tier_up: true,
             ptx: "// text".into(),
             code: vec![0xC3, 0x90, 0x90],
             kernels: vec![KernelImage {

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::blob::{BlobError, Image, VariableImage};
+use super::blob::{BlobError, Image, KernelImage, VariableImage};
+use super::code_store::CodeStore;
 use super::codegen::Vectorization;
 use super::compile::CompileError;
 use super::executable::{ExecutableCode, ExecutableKernel, MapError};
+use super::merge;
 use super::source::Source;
 use super::tier_up::TierUp;
 
@@ -31,10 +33,13 @@ pub(crate) struct ModuleCode {
     kernels: Vec<Kernel>,
     by_name: HashMap<String, usize>,
     variables: Vec<VariableImage>,
-    /// The text of a compiled module until a hot kernel has it read; empty without tier-up.
+    /// The text of a compiled module until a hot kernel has it read; empty without tier-up, and
+    /// where the store has it.
     text: Mutex<String>,
     /// What kernels are compiled from. `None` if there is no text.
     source: OnceLock<Option<Source>>,
+    /// Where the code of hot kernels is kept.
+    store: OnceLock<Box<dyn CodeStore>>,
     vectorization: Vectorization,
 }
 
@@ -64,10 +69,9 @@ impl ModuleCode {
         for (kernel, code) in kernels.iter().zip(ExecutableKernel::all(&code)) {
             let _ = kernel.code.set(Ok(code)); // it is empty
         }
-        // Only modules with tier-up have their text.
-        let vectorization = match image.ptx.is_empty() {
-            true => Vectorization::Never,
-            false => Vectorization::WhenHot,
+        let vectorization = match image.tier_up {
+            true => Vectorization::WhenHot,
+            false => Vectorization::Never,
         };
         Ok(ModuleCode {
             by_name: by_name(&kernels),
@@ -75,6 +79,7 @@ impl ModuleCode {
             variables: image.variables,
             text: Mutex::new(image.ptx),
             source: OnceLock::new(),
+            store: OnceLock::new(),
             vectorization,
         })
     }
@@ -91,7 +96,16 @@ impl ModuleCode {
             variables: source.variables().to_vec(),
             text: Mutex::default(),
             source: OnceLock::from(Some(source)),
+            store: OnceLock::new(),
             vectorization,
+        }
+    }
+
+    /// Has the optimized code of kernels that are or become hot kept in what `store` returns;
+    /// asks for none where kernels are not compiled again. The first call counts.
+    pub(crate) fn set_store(&self, store: impl FnOnce() -> Box<dyn CodeStore>) {
+        if self.vectorization == Vectorization::WhenHot {
+            self.store.get_or_init(store);
         }
     }
 
@@ -137,24 +151,30 @@ impl ModuleCode {
         index: usize,
         vectorization: Vectorization,
     ) -> Result<ExecutableKernel, CodeError> {
-        let image = match self.source() {
-            Some(source) => source.compile_kernel(index, vectorization)?,
-            None => Image::default(),
-        };
-        let code = Arc::new(ExecutableCode::new(&image.code, image.kernels)?);
-        let compiled = ExecutableKernel::all(&code).next();
-        compiled.ok_or_else(|| {
-            BlobError::Damaged {
-                what: "it has no text",
-            }
-            .into()
-        })
+        first_kernel(self.compile_image(index, vectorization)?)
+    }
+
+    /// An image of one kernel.
+    fn compile_image(
+        &self,
+        index: usize,
+        vectorization: Vectorization,
+    ) -> Result<Image, CodeError> {
+        match self.source() {
+            Some(source) => Ok(source.compile_kernel(index, vectorization)?),
+            None => Ok(Image::default()),
+        }
     }
 
     fn source(&self) -> Option<&Source> {
         let read = || {
             let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-            Source::read(std::mem::take(&mut text)).ok()
+            let mut text = std::mem::take(&mut *text);
+            if text.is_empty() {
+                text = self.store.get()?.text()?;
+            }
+            let linked = merge::with_device_runtime(&text).ok()?;
+            Source::read(linked.unwrap_or(text)).ok()
         };
         self.source.get_or_init(read).as_ref()
     }
@@ -162,9 +182,37 @@ impl ModuleCode {
     /// The optimized code of a kernel if it is ready, otherwise its first code.
     pub(crate) fn fastest(&self, index: usize) -> Option<&ExecutableKernel> {
         let kernel = self.kernels.get(index)?;
+        if let Some(store) = self.store.get() {
+            kernel.tier_up.search(|| self.find(&**store, index));
+        }
         match kernel.tier_up.optimized() {
             Some(optimized) => Some(optimized),
             None => self.kernel(index)?.ok(),
+        }
+    }
+
+    /// The optimized code that an earlier process stored.
+    fn find(&self, store: &dyn CodeStore, index: usize) -> Option<ExecutableKernel> {
+        let found = self.read_optimized(index, &store.find(index)?);
+        if let Err(CodeError::Blob(why)) = &found {
+            store.discard(index, &why.to_string());
+        }
+        found.ok()
+    }
+
+    /// The optimized code of a kernel that a store returned.
+    fn read_optimized(&self, index: usize, bytes: &[u8]) -> Result<ExecutableKernel, CodeError> {
+        // SAFETY: whoever set the store answers for what it returns.
+        let image = unsafe { Image::read(bytes) }?;
+        image.check_processor()?;
+        let optimized = first_kernel(image)?;
+        let first = self.kernel(index).and_then(Result::ok);
+        match first.is_some_and(|first| is_same(first.image(), optimized.image())) {
+            true => Ok(optimized),
+            false => {
+                let what = "it is the code of another kernel";
+                Err(BlobError::Damaged { what }.into())
+            }
         }
     }
 
@@ -195,18 +243,60 @@ impl ModuleCode {
 
     fn optimize(&self, index: usize) {
         let start = Instant::now();
-        let optimized = self.compile(index, Vectorization::Auto).ok();
         let Some(kernel) = self.kernels.get(index) else {
             return;
+        };
+        let optimized = match self.store.get() {
+            Some(store) => self.find_or_compile(&**store, index, &kernel.name),
+            None => self.compile(index, Vectorization::Auto).ok(),
         };
         tracing::debug!(
             kernel = kernel.name,
             ms = start.elapsed().as_secs_f64() * 1e3,
             optimized = optimized.is_some(),
-            "compiled a hot kernel again"
+            "a hot kernel has optimized code"
         );
         kernel.tier_up.finish(optimized);
     }
+
+    /// The optimized code of a kernel, which is compiled if the store does not have it.
+    fn find_or_compile(
+        &self,
+        store: &dyn CodeStore,
+        index: usize,
+        name: &str,
+    ) -> Option<ExecutableKernel> {
+        let mut compile = || {
+            let image = self.compile_image(index, Vectorization::Auto).ok()?;
+            (!image.kernels.is_empty()).then(|| image.write())
+        };
+        let mut read = || {
+            let code = store.find_or_compile(index, name, &mut compile)?;
+            Some(self.read_optimized(index, &code))
+        };
+        let mut optimized = read()?;
+        if let Err(CodeError::Blob(why)) = &optimized {
+            store.discard(index, &why.to_string());
+            optimized = read()?;
+        }
+        optimized.ok()
+    }
+}
+
+/// The only kernel of an image that has been read or just compiled.
+fn first_kernel(image: Image) -> Result<ExecutableKernel, CodeError> {
+    let code = Arc::new(ExecutableCode::new(&image.code, image.kernels)?);
+    let kernel = ExecutableKernel::all(&code).next();
+    kernel.ok_or_else(|| {
+        let what = "it has no text";
+        BlobError::Damaged { what }.into()
+    })
+}
+
+/// Whether two kernels are the first and the optimized code of one.
+fn is_same(one: &KernelImage, other: &KernelImage) -> bool {
+    let outside = |kernel: &KernelImage| (kernel.line, kernel.shared_bytes, kernel.param_bytes);
+    one.name == other.name && one.params == other.params && outside(one) == outside(other)
 }
 
 /// Of kernels with one name the last counts.

@@ -1,14 +1,15 @@
 //! The CPU device: it implements the table of CUDA driver entries on the host's processor.
 //!
-//! Public are the table, the compiler and its options, and what faults say of lines. The rest is private: a program that
-//! could fill in a code image, or register a range of addresses for kernels, would reach all
-//! of its own memory.
+//! Public are the table, the compiler and its options, what faults say of lines, and where the
+//! code of hot kernels is kept. The rest is private: a program that could fill in a code image,
+//! or register a range of addresses for kernels, would reach all of its own memory.
 
 #![allow(unsafe_code)]
 
 mod abi;
 mod blob;
 mod code;
+mod code_store;
 mod codegen;
 mod compile;
 mod entries;
@@ -34,13 +35,14 @@ mod tests;
 mod texture;
 mod tier_up;
 
+pub use code_store::{CodeStore, with_text};
 pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
 pub use run::{LaunchObserver, observe_launches};
 pub use sanitizer::Checks;
 pub use source::{check, compile};
-pub use state::module::set_original_lines;
+pub use state::module::{set_code_store, set_original_lines};
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that
 /// contain the compiler's identity.

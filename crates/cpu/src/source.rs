@@ -198,6 +198,7 @@ impl Source {
         });
         let mut image = empty_image(host, self.variables().to_vec());
         if options.vectorization == Vectorization::WhenHot {
+            image.tier_up = true;
             image.ptx = self.text().to_owned();
         }
         let (mut errors, target) = (self.errors.clone(), self.target());

@@ -3,8 +3,13 @@
 //! The first compilation is fast: it uses the single-pass register allocator, and emits
 //! scalar functions only. Once a kernel has run for [`HOT_AFTER`], a background thread
 //! compiles it again, with the better register allocator and with a vector function where
-//! that pays. Later launches use that code; the results are the same. It is not stored in
-//! the binary, and so not in a cache.
+//! that pays. Later launches use that code; the results are the same.
+//!
+//! A module with a [`CodeStore`](super::CodeStore) gives it the optimized code of each hot
+//! kernel, as a binary of that kernel alone. The first launch of a kernel looks there, so that a
+//! process that finds it neither compiles nor reads PTX. Functions, line numbers and sync
+//! points of the optimized code are in that binary; variables are those of the module, by
+//! their numbers. So it fits one text alone, whose key the store has.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +26,8 @@ const HOT_AFTER: Duration = Duration::from_millis(3);
 pub(crate) struct TierUp {
     /// The time that it has run, in nanoseconds.
     run_time: AtomicU64,
+    /// Whether the module's store was searched.
+    searched: OnceLock<()>,
     /// `None` if the second compilation failed.
     optimized: OnceLock<Option<ExecutableKernel>>,
 }
@@ -29,6 +36,16 @@ impl TierUp {
     /// The optimized code, if it is ready.
     pub(crate) fn optimized(&self) -> Option<&ExecutableKernel> {
         self.optimized.get()?.as_ref()
+    }
+
+    /// Takes what `find` finds for the optimized code. Only the first call searches; others
+    /// wait for it.
+    pub(crate) fn search(&self, find: impl FnOnce() -> Option<ExecutableKernel>) {
+        self.searched.get_or_init(|| {
+            if let Some(found) = find() {
+                self.finish(Some(found));
+            }
+        });
     }
 
     /// Records that the kernel ran for `time`. True once: where that makes it hot.
@@ -44,7 +61,7 @@ impl TierUp {
         before < limit && before.saturating_add(nanoseconds(time)) >= limit
     }
 
-    /// Ends the second compilation.
+    /// Ends the second compilation, or the search for its result.
     pub(crate) fn finish(&self, optimized: Option<ExecutableKernel>) {
         let _ = self.optimized.set(optimized); // only one compiles it
     }

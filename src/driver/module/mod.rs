@@ -345,6 +345,19 @@ impl Module {
         drop(original);
     }
 
+    /// Has the optimized code of its hot kernels kept in what `store` returns, on the CPU
+    /// device.
+    ///
+    /// # Safety
+    /// As for [`cpu::set_code_store`].
+    #[cfg(all(feature = "cache", feature = "cpu"))]
+    pub(crate) unsafe fn set_code_store(&self, store: impl FnOnce() -> Box<dyn cpu::CodeStore>) {
+        if self.context().device().driver().kind() == DriverKind::Cpu {
+            // SAFETY: the caller's.
+            unsafe { cpu::set_code_store(self.inner.handle, store) };
+        }
+    }
+
     /// A reference that does not keep it loaded.
     pub fn downgrade(&self) -> WeakModule {
         WeakModule {

@@ -30,7 +30,7 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failur
     let mut rows =
         vec![["KEY", "SIZE", "USED", "HITS", "TARGET", "SOURCE", "KERNELS"].map(str::to_owned)];
     let sizes: HashMap<Key, u64> = entries.iter().map(|one| (one.key, one.size)).collect();
-    // A module that is cut is one row, unless a kernel is looked for.
+    // A module with its slices and its hot kernels is one row, unless a kernel is looked for.
     let slices: HashSet<Key> = match kernel {
         None => entries
             .iter()
@@ -39,10 +39,30 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failur
             .collect(),
         Some(_) => HashSet::new(),
     };
-    let shown = entries.iter().filter(|entry| !slices.contains(&entry.key));
+    let mut hot: HashMap<Key, Vec<u64>> = HashMap::new();
+    if kernel.is_none() {
+        for entry in &entries {
+            let module = entry.provenance.module;
+            if let Some(module) = module.filter(|module| sizes.contains_key(module)) {
+                hot.entry(module).or_default().push(entry.size);
+            }
+        }
+    }
+    let is_in_another = |entry: &Entry| {
+        let module = entry.provenance.module;
+        slices.contains(&entry.key) || module.is_some_and(|module| hot.contains_key(&module))
+    };
+    let shown = entries.iter().filter(|entry| !is_in_another(entry));
     rows.extend(shown.map(|entry| {
         let own = entry.provenance.slices.iter();
-        let found: Vec<u64> = own.filter_map(|key| sizes.get(key).copied()).collect();
+        let found: Vec<&Key> = own.filter(|key| sizes.contains_key(*key)).collect();
+        let code = found.iter().copied().chain([&entry.key]);
+        let hot: Vec<u64> = code
+            .filter_map(|key| hot.get(key))
+            .flatten()
+            .copied()
+            .collect();
+        let of_slices: u64 = found.iter().map(|key| sizes[*key]).sum();
         let hits = match entry.tier {
             Tier::Writable => entry.hits.to_string(),
             // Uses are not counted there.
@@ -50,12 +70,15 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failur
         };
         [
             entry.key.short(),
-            show_size(entry.size + found.iter().sum::<u64>()),
+            show_size(entry.size + of_slices + hot.iter().sum::<u64>()),
             show_age(now.duration_since(entry.used).unwrap_or_default()),
             hits,
             entry.provenance.target.clone(),
             entry.provenance.source.clone(),
-            kernels(entry) + &in_slices(entry, found.len()) + remark(entry),
+            kernels(entry)
+                + &in_slices(entry, found.len())
+                + &optimized(entry, hot.len())
+                + remark(entry),
         ]
     }));
     let text = if entries.is_empty() {
@@ -86,6 +109,15 @@ fn in_slices(entry: &Entry, found: usize) -> String {
         0 => String::new(),
         all if all == found => format!(" ({all} slices)"),
         all => format!(" ({found} of {all} slices)"),
+    }
+}
+
+/// Whether it is a hot kernel, or how many of its own are there.
+fn optimized(entry: &Entry, hot: usize) -> String {
+    match (entry.provenance.module, hot) {
+        (Some(_), _) => " (hot)".to_owned(),
+        (None, 0) => String::new(),
+        (None, hot) => format!(" ({hot} hot)"),
     }
 }
 
@@ -160,6 +192,9 @@ pub fn show(cache: &Cache, key: &str) -> Result<CommandOutput, Failure> {
     if entry.stale {
         lines.add("stale", "made by an older driver: evicted first");
     }
+    if let Some(module) = provenance.module {
+        lines.add("hot", format!("a kernel of {}", module.short()));
+    }
     for (index, kernel) in provenance.kernels.iter().enumerate() {
         lines.add(if index == 0 { "kernels" } else { "" }, kernel);
     }
@@ -230,6 +265,7 @@ fn json(entry: &Entry) -> Value {
         "compile_ms": in_ms(provenance.compile_time),
         "image": provenance.image,
         "kernels": provenance.kernels,
+        "module": provenance.module.as_ref().map(Key::to_string),
         "slices": provenance.slices.iter().map(Key::to_string).collect::<Vec<_>>(),
     })
 }

@@ -60,6 +60,15 @@ pub fn chosen(cache: &Cache, keys: &[String]) -> Result<HashSet<Key>, Failure> {
         // A module that is cut comes with its slices.
         chosen.extend(&entry.provenance.slices);
     }
+    if !chosen.is_empty() {
+        // So do hot kernels.
+        let mut entries = cache.entries().map_err(failed)?;
+        entries.retain(|entry| {
+            let module = entry.provenance.module;
+            module.is_some_and(|module| chosen.contains(&module))
+        });
+        chosen.extend(entries.iter().map(|entry| entry.key));
+    }
     Ok(chosen)
 }
 

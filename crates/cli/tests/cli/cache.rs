@@ -79,6 +79,65 @@ fn blobs_are_listed_and_shown() {
     assert!(text.contains("kernels  vecadd\n"), "{text}");
 }
 
+/// Optimized code goes with the module whose kernel it is of.
+#[test]
+#[allow(unsafe_code, reason = "nothing of it is loaded")]
+fn hot_kernels_are_listed_and_exported_with_their_module() {
+    use ptxkit::cache::{Cache, Environment, Key, Lookup, Policy, Provenance};
+
+    let here = tempfile::tempdir().unwrap();
+    let warmed = warmed(here.path());
+    let module = warmed[0]["key"].as_str().unwrap();
+    let variables = [("CUDA_CACHE_PATH", here.path())];
+    let cache = Cache::new(Policy::from_environment(&Environment::of(variables)));
+    let key = Key::parse(module).unwrap();
+    let hot = key.of_part(b"hot");
+    let Lookup::Miss(lock) = cache.lookup(&hot) else {
+        panic!("nobody has put it")
+    };
+    let provenance = Provenance {
+        kernels: vec!["vecadd".into()],
+        module: Some(key),
+        ..Provenance::default()
+    };
+    // SAFETY: it is not loaded.
+    unsafe { lock.put(&provenance, b"code") };
+
+    let list = stdout(&ptxkit(here.path(), &["cache", "list"]));
+    assert_eq!(list.lines().count(), 3, "{list}");
+    let row = list.lines().find(|line| line.starts_with(&module[..12]));
+    assert!(row.unwrap().ends_with("vecadd (1 hot)"), "{list}");
+    let list = stdout(&ptxkit(
+        here.path(),
+        &["cache", "list", "--kernel", "vecadd"],
+    ));
+    assert_eq!(list.lines().count(), 3, "{list}");
+    assert!(list.contains("vecadd (hot)"), "{list}");
+    let shown = stdout(&ptxkit(here.path(), &["cache", "show", &hot.to_string()]));
+    let words = format!("a kernel of {}", &module[..12]);
+    assert!(shown.contains(&words), "{shown}");
+    let stats = json(here.path(), &["stats"]);
+    assert_eq!((&stats["blobs"], &stats["kernels"]), (&3.into(), &2.into()));
+    assert_eq!(json(here.path(), &["verify"])["good"], 3);
+
+    let archive = here.path().join("one.tar").display().to_string();
+    assert_eq!(json(here.path(), &["export", &archive, module])["blobs"], 2);
+    let there = tempfile::tempdir().unwrap();
+    assert_eq!(json(there.path(), &["import", &archive])["blobs"], 2);
+    assert_eq!(
+        json(there.path(), &["show", &hot.to_string()])["module"],
+        module
+    );
+    // Without its module it has a line of its own.
+    let lost = json(there.path(), &["show", module]);
+    std::fs::remove_file(lost["path"].as_str().unwrap()).unwrap();
+    let list = stdout(&ptxkit(there.path(), &["cache", "list"]));
+    assert!(
+        list.lines().nth(1).unwrap().ends_with("vecadd (hot)"),
+        "{list}"
+    );
+}
+
 #[test]
 fn the_help_names_every_variable() {
     let cache = tempfile::tempdir().unwrap();

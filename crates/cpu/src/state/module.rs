@@ -12,6 +12,7 @@ use super::reference;
 use super::status::{Failure, Result, Status};
 use crate::blob::KernelImage;
 use crate::code::{CodeError, ModuleCode};
+use crate::code_store::CodeStore;
 use crate::compile::CompileErrorKind;
 use crate::executable::ExecutableKernel;
 use crate::module::{LoadError, LoadedModule};
@@ -209,6 +210,30 @@ pub fn set_original_lines(
 ) {
     if let Some(module) = get(module.addr()) {
         module.code.set_original_lines(Box::new(original));
+    }
+}
+
+/// Has the optimized code of a module's hot kernels kept in what `store` returns.
+///
+/// It is asked for a store if kernels of the module are compiled again when they are hot. The
+/// first call for a module counts; one for no module does nothing.
+///
+/// # Safety
+/// What the store returns for a kernel must be what this version of the crate compiled, on a
+/// processor with the features of this one, of the same kernel of the same PTX: it is run.
+///
+/// ```
+/// use ptxkit_cpu::{CodeStore, set_code_store};
+///
+/// fn store() -> Box<dyn CodeStore> {
+///     unreachable!("there is no module")
+/// }
+/// // SAFETY: no store is made.
+/// unsafe { set_code_store(std::ptr::null_mut(), store) };
+/// ```
+pub unsafe fn set_code_store(module: CUmodule, store: impl FnOnce() -> Box<dyn CodeStore>) {
+    if let Some(module) = get(module.addr()) {
+        module.code.code().set_store(store);
     }
 }
 

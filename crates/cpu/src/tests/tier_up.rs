@@ -1,13 +1,15 @@
-//! Hot kernels are compiled a second time.
+//! Hot kernels are compiled a second time, and what was compiled is found again.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::CompileOptions;
+use crate::blob::Image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
-use crate::run::{Engine, LaunchConfig};
+use crate::run::{Engine, Fault, LaunchConfig};
 use crate::source::compile_image;
+use crate::{CodeStore, CompileOptions};
 
 /// Numbers that differ from thread to thread, after a loop that takes a while.
 const PTX: &str = "
@@ -29,45 +31,207 @@ more:
     ret;
 }";
 
+/// A module on an engine of its own, and 64 numbers for its kernel.
+struct Loaded {
+    engine: Engine,
+    module: LoadedModule,
+    out: u64,
+}
+
+const CONFIG: LaunchConfig = LaunchConfig {
+    grid: [1; 3],
+    block: [64, 1, 1],
+    shared_bytes: 0,
+    cluster: [1; 3],
+};
+
+impl Loaded {
+    fn new(image: Image, store: Option<&Store>) -> Loaded {
+        let memory = Arc::new(DeviceMemory::with_size(16 << 20).unwrap());
+        let module = LoadedModule::of_image(image, &memory).unwrap();
+        if let Some(store) = store {
+            module.code().set_store(|| Box::new(store.clone()));
+        }
+        let out = memory.allocate(256, 256, Purpose::Device).unwrap();
+        Loaded {
+            engine: Engine::with_workers(memory, 1),
+            module,
+            out,
+        }
+    }
+
+    fn launch(&self) -> Vec<u32> {
+        // SAFETY: 256 bytes of the allocation made above, which no kernel writes now.
+        unsafe { std::ptr::write_bytes(self.out as *mut u8, 0, 256) };
+        self.launch_to(self.out).unwrap();
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(self.out as *const u32, 64) }.to_vec()
+    }
+
+    fn launch_to(&self, address: u64) -> Result<(), Fault> {
+        let params = address.to_le_bytes();
+        self.engine.launch(&self.module, 0, CONFIG, &params)
+    }
+
+    /// Launches until the optimized code is there.
+    fn heat(&self) {
+        let start = Instant::now();
+        while !self.module.code().is_hot(0) {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "it never gets hot"
+            );
+            assert_eq!(self.launch()[7], seventh());
+        }
+    }
+}
+
+/// What the seventh thread stores.
+fn seventh() -> u32 {
+    (0..2000).fold(7_u32, |x, _| {
+        x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
+    })
+}
+
+fn first_code() -> Image {
+    compile_image(PTX, &CompileOptions::default()).unwrap()
+}
+
+/// What processes share.
+#[derive(Clone, Default)]
+struct Store(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    code: BTreeMap<usize, Vec<u8>>,
+    compiles: usize,
+    texts: usize,
+    discarded: Vec<String>,
+}
+
+impl Store {
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.0.lock().unwrap()
+    }
+
+    /// How often a kernel was compiled, and the text was asked for.
+    fn counts(&self) -> (usize, usize) {
+        let kept = self.kept();
+        (kept.compiles, kept.texts)
+    }
+}
+
+impl CodeStore for Store {
+    fn text(&self) -> Option<String> {
+        self.kept().texts += 1;
+        Some(PTX.to_owned())
+    }
+
+    fn find(&self, kernel: usize) -> Option<Vec<u8>> {
+        self.kept().code.get(&kernel).cloned()
+    }
+
+    fn find_or_compile(
+        &self,
+        kernel: usize,
+        name: &str,
+        compile: &mut dyn FnMut() -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        assert_eq!(name, "k");
+        if let Some(found) = self.find(kernel) {
+            return Some(found);
+        }
+        let code = compile()?;
+        self.kept().compiles += 1;
+        self.kept().code.insert(kernel, code.clone());
+        Some(code)
+    }
+
+    fn discard(&self, kernel: usize, why: &str) {
+        self.kept().code.remove(&kernel);
+        self.kept().discarded.push(why.to_owned());
+    }
+}
+
 #[test]
 fn a_hot_kernel_is_compiled_again_and_computes_the_same() {
-    let image = compile_image(PTX, &CompileOptions::default()).unwrap();
+    let image = first_code();
     assert!(
         image.kernels[0].vector.is_none(),
         "the first code runs one thread at a time"
     );
-    let memory = Arc::new(DeviceMemory::with_size(16 << 20).unwrap());
-    let module = LoadedModule::of_image(image, &memory).unwrap();
-    let engine = Engine::with_workers(Arc::clone(&memory), 1);
-    let out = memory.allocate(256, 256, Purpose::Device).unwrap();
-    let config = LaunchConfig {
-        grid: [1; 3],
-        block: [64, 1, 1],
-        shared_bytes: 0,
-        cluster: [1; 3],
+    let loaded = Loaded::new(image, None);
+    assert!(!loaded.module.code().is_hot(0));
+    let cold = loaded.launch();
+    assert_eq!(cold[7], seventh());
+    loaded.heat();
+    assert_eq!(loaded.launch(), cold);
+}
+
+#[test]
+fn what_one_process_compiles_runs_in_the_next_from_the_first_launch() {
+    let store = Store::default();
+    let image = Image {
+        ptx: String::new(),
+        ..first_code()
     };
-    let launch = || {
-        // SAFETY: 256 bytes of the allocation made above, which no kernel writes now.
-        unsafe { std::ptr::write_bytes(out as *mut u8, 0, 256) };
-        engine
-            .launch(&module, 0, config, &out.to_le_bytes())
-            .unwrap();
-        // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts(out as *const u32, 64) }.to_vec()
-    };
-    assert!(!module.code().is_hot(0));
-    let cold = launch();
-    let expected = (0..2000).fold(7_u32, |x, _| {
-        x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
-    });
-    assert_eq!(cold[7], expected);
-    let start = Instant::now();
-    while !module.code().is_hot(0) {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "it never gets hot"
-        );
-        assert_eq!(launch(), cold);
+    let first = Loaded::new(image.clone(), Some(&store));
+    let cold = first.launch();
+    first.heat();
+    assert_eq!(store.counts(), (1, 1));
+
+    let second = Loaded::new(image, Some(&store));
+    assert_eq!(second.launch(), cold);
+    assert!(second.module.code().is_hot(0));
+    let code = second.module.code().fastest(0).unwrap();
+    assert!(code.vector().is_some(), "it is not the optimized code");
+    assert_eq!(store.counts(), (1, 1));
+    // A fault has its place from what was stored.
+    let (cold, hot) = (Loaded::new(first_code(), None), second);
+    let [cold, hot] = [cold, hot].map(|loaded| loaded.launch_to(64).unwrap_err());
+    assert_eq!(hot.message, cold.message);
+    assert_eq!((hot.line, hot.address), (Some(16), Some(64)));
+}
+
+#[test]
+fn what_is_damaged_or_of_another_kernel_is_discarded() {
+    let mut other = first_code();
+    other.kernels[0].name = "other".into();
+    let mut longer = first_code();
+    longer.kernels[0].params.pop();
+    let mut foreign = first_code();
+    foreign.arch = "sparc64".into();
+    for (bad, why) in [
+        (b"PTXKCPU1 and nothing else".to_vec(), "format"),
+        (other.write(), "another kernel"),
+        (longer.write(), "another kernel"),
+        (foreign.write(), "sparc64"),
+    ] {
+        let store = Store::default();
+        // Found by the first launch, and by the thread that compiles the hot kernel.
+        store.kept().code.insert(0, bad.clone());
+        let loaded = Loaded::new(first_code(), Some(&store));
+        assert_eq!(loaded.launch()[7], seventh());
+        assert!(!loaded.module.code().is_hot(0));
+        store.kept().code.insert(0, bad);
+        loaded.heat();
+        let kept = store.kept();
+        assert_eq!(kept.discarded.len(), 2, "{why}");
+        for said in &kept.discarded {
+            assert!(said.contains(why), "{said}");
+        }
+        assert_eq!(kept.compiles, 1);
     }
-    assert_eq!(launch(), cold);
+}
+
+#[test]
+fn a_module_without_tier_up_asks_for_no_store() {
+    let image = Image {
+        tier_up: false,
+        ..first_code()
+    };
+    let loaded = Loaded::new(image, None);
+    let code = loaded.module.code();
+    code.set_store(|| unreachable!("its kernels are not compiled again"));
+    assert_eq!(loaded.launch()[7], seventh());
 }
