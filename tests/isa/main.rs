@@ -8,6 +8,7 @@
 mod approximate;
 mod atomic;
 mod bits;
+mod blackwell;
 mod block;
 mod bodies;
 mod both;

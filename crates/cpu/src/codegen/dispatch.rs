@@ -97,6 +97,7 @@ impl Emitter<'_, '_> {
                 let ty = self.ty(i, 0)?;
                 match ty {
                     Type::F32 | Type::F64 => self.float_arithmetic(i),
+                    Type::F32x2 => self.float_pair(i),
                     Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 => self.half(i),
                     _ => self.integer(i),
                 }

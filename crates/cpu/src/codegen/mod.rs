@@ -20,6 +20,7 @@ mod lane_set;
 mod machine_code;
 mod matrix;
 mod memory;
+mod packed;
 mod registers;
 mod resume;
 mod slots;

@@ -153,6 +153,22 @@ helpers! {
     convert::f32_to_e4m3(a: f32) -> u32;
     /// `cvt.e5m2x2.f32` of one half, saturating: 8 bits.
     convert::f32_to_e5m2(a: f32) -> u32;
+    /// `cvt.e2m3x2.f32` of one half, saturating: 6 bits.
+    convert::f32_to_e2m3(a: f32) -> u32;
+    /// `cvt.e3m2x2.f32` of one half, saturating: 6 bits.
+    convert::f32_to_e3m2(a: f32) -> u32;
+    /// `cvt.e2m1x2.f32` of one half, saturating: 4 bits.
+    convert::f32_to_e2m1(a: f32) -> u32;
+    /// `cvt.ue8m0x2.f32` of one half: 8 bits.
+    convert::f32_to_ue8m0(a: f32, rounding: u32) -> u32;
+    /// `cvt.bf16x2.ue8m0x2` of one half: a bf16, exact.
+    convert::ue8m0_to_bf16(a: u32) -> u32;
+    /// `cvt.f16x2.e2m3x2` of one half: an f16, exact.
+    convert::e2m3_to_f16(a: u32) -> u32;
+    /// `cvt.f16x2.e3m2x2` of one half: an f16, exact.
+    convert::e3m2_to_f16(a: u32) -> u32;
+    /// `cvt.f16x2.e2m1x2` of one half: an f16, exact.
+    convert::e2m1_to_f16(a: u32) -> u32;
     /// `cvt.f16x2.e4m3x2` of one half: an f16, exact.
     convert::e4m3_to_f16(a: u32) -> u32;
     /// `cvt.f16x2.e5m2x2` of one half: an f16, exact.
