@@ -30,3 +30,4 @@ mod mbarrier;
 mod refusal;
 mod row;
 mod video;
+mod warp_group;

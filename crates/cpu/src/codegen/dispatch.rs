@@ -139,7 +139,8 @@ impl Emitter<'_, '_> {
             | O::Applypriority
             | O::Griddepcontrol
             | O::Pmevent
-            | O::Setmaxnreg => Ok(()),
+            | O::Setmaxnreg
+            | O::Wgmma => Ok(()),
             O::Createpolicy => {
                 let zero = self.zero(cranelift_codegen::ir::types::I64);
                 self.result(i, zero)

@@ -511,10 +511,11 @@ impl<'m, 'a> Builder<'m, 'a> {
         let wide = instruction.modifiers.has(Modifier::F64);
         let list = instruction.args;
         for (n, at) in (list.start..list.start + list.len).enumerate() {
-            if !instruction.is_fragment(n) {
+            let operand = self.args[at as usize];
+            if !instruction.is_fragment(n, operand) {
                 continue;
             }
-            let fragment = match self.args[at as usize] {
+            let fragment = match operand {
                 Arg::List(list) => list.start..list.start + list.len,
                 _ => at..at + 1,
             };
