@@ -29,5 +29,6 @@ mod matrix;
 mod mbarrier;
 mod refusal;
 mod row;
+mod tensor;
 mod video;
 mod warp_group;

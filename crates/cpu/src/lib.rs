@@ -28,6 +28,7 @@ mod runtime;
 mod setting;
 mod source;
 mod state;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 mod texture;

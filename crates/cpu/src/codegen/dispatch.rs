@@ -23,6 +23,7 @@ impl Emitter<'_, '_> {
         self.set_guard(i.guard);
         match i.opcode {
             O::Ld | O::Ldu => self.load(i),
+            O::St if i.modifiers.has(Modifier::Async) => self.store_async(i),
             O::St => self.store(i),
             O::Mov => self.mov(i),
             O::Cvta => self.cvta(i),
@@ -127,6 +128,7 @@ impl Emitter<'_, '_> {
             O::Cp if i.modifiers.has(Modifier::Mbarrier) => self.mbarrier(i),
             O::Cp if i.modifiers.has(Modifier::Bulk) => self.copy_bulk(i),
             O::Cp => self.copy_async(i),
+            O::Tensormap => self.tensor_map(i),
             O::Mbarrier => self.mbarrier(i),
             O::Mapa | O::Getctarank => self.map_address(i),
             O::Tex | O::Tld4 | O::Txq | O::Suld | O::Sust | O::Sured | O::Suq | O::Istypep => {

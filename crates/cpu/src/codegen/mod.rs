@@ -5,6 +5,7 @@
 
 mod atomic;
 mod bits;
+mod bulk_copy;
 mod cluster;
 mod compare;
 mod convert;

@@ -5,14 +5,18 @@
 //! at `BlockContext::helpers`, at index `Helper::x as usize`, and calls it with the C calling
 //! convention and the types of [`Helper::signature`].
 
+mod bulk_copy;
 mod cluster;
 mod device;
 mod mbarrier;
+mod reduction;
 pub(crate) mod texture;
 
+pub(crate) use bulk_copy::{SHIFTS, TensorShifts};
 pub(crate) use cluster::OFFSET_BITS;
 pub(crate) use device::host_address;
 pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
+pub(crate) use reduction::{Number, Reduction};
 
 use crate::abi::BlockContext;
 use crate::math::{approximate, convert, half, integer, round, video};
@@ -273,8 +277,10 @@ helpers! {
     /// `mbarrier` ([`mbarrier::BarrierOperation`]): the state before it, or whether a phase is
     /// complete. It may record a fault.
     mbarrier::mbarrier(context: *mut BlockContext, thread: u32, encoded: u64, address: u64, operand: u64) -> u64;
-    /// `cp.async.bulk`. Returns 0, or 1 after recording a fault.
-    mbarrier::copy_bulk(context: *mut BlockContext, thread: u32, spaces: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`. Returns 0, or 1 after recording a fault.
+    bulk_copy::copy_bulk(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
+    /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, likewise.
+    bulk_copy::copy_tensor(context: *mut BlockContext, thread: u32, encoded: u64, shared: u64, map: u64, low: u64, middle: u64, high: u64, barrier: u64) -> u32;
     /// The generic address of one in `.shared::cluster`.
     cluster::cluster_to_generic(context: *mut BlockContext, address: u64) -> u64;
     /// The address in `.shared::cluster` of a generic one.
