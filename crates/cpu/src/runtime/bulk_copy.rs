@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::OFFSET_BITS;
+use super::cluster::OFFSET_BITS;
 use super::device::{context, record};
 use super::mbarrier::{AddressSpace, BarrierOperation, mbarrier, place};
 use super::reduction::{Number, Reduction, reduce};
