@@ -20,7 +20,7 @@ fn module(extra: &str) -> CString {
              ret;\n}}\n"
         )
     });
-    let head = ".version 8.1\n.target sm_90a\n.address_size 64\n";
+    let head = ".version 8.0\n.target sm_90a\n.address_size 64\n";
     CString::new(head.to_owned() + &kernels.collect::<String>()).unwrap()
 }
 
@@ -106,7 +106,10 @@ fn contexts_share_what_a_library_compiles() {
 #[test]
 fn what_the_device_cannot_run_is_told_by_its_kernel_in_lines_of_the_text() {
     let _context = Current::new();
-    let module = load(&module("multimem.red.relaxed.sys.global.add.u32 [0], 1;"));
+    let pair = "{%r, %r}";
+    let module = load(&module(&format!(
+        "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {pair}, {pair}, {pair}, {pair}, %r, 0;"
+    )));
     assert_eq!(number_of(kernel(module, c"k399")), 399);
     let mut function = null_mut();
     for _ in 0..2 {
@@ -114,7 +117,7 @@ fn what_the_device_cannot_run_is_told_by_its_kernel_in_lines_of_the_text() {
             cu!(cuModuleGetFunction(&mut function, module, c"k400".as_ptr())),
             NOT_SUPPORTED
         );
-        let message = format!("line {LINE}: the CPU device cannot run `multimem.red");
+        let message = format!("line {LINE}: the CPU device cannot run `mma.sp");
         assert!(detail().starts_with(&message), "{}", detail());
     }
     let k400 = functions(module)[400];
