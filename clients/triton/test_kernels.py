@@ -9,10 +9,6 @@ import triton
 import triton.language as tl
 from device import Buffer
 from triton.language.extra import libdevice
-from triton.runtime.errors import PTXASError
-
-# The CPU device refuses the instructions of warp groups by name.
-REFUSED = pytest.mark.xfail(raises=PTXASError, strict=True, reason="wgmma")
 
 RANDOM = numpy.random.default_rng(7)
 
@@ -246,8 +242,8 @@ def matmul(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
 
 # The last is too small for the instructions of a warp group.
 @pytest.mark.parametrize("dtype, m, n, k, warps", [
-    pytest.param("float16", 64, 64, 32, 4, marks=REFUSED),
-    pytest.param("float32", 64, 64, 32, 4, marks=REFUSED),
+    ("float16", 64, 64, 32, 4),
+    ("float32", 64, 64, 32, 4),
     ("float16", 32, 32, 32, 1),
 ])
 def test_matmul(dtype, m, n, k, warps):

@@ -106,7 +106,10 @@ fn contexts_share_what_a_library_compiles() {
 #[test]
 fn what_the_device_cannot_run_is_told_by_its_kernel_in_lines_of_the_text() {
     let _context = Current::new();
-    let module = load(&module("wgmma.fence.sync.aligned;"));
+    let pair = "{%r, %r}";
+    let module = load(&module(&format!(
+        "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {pair}, {pair}, {pair}, {pair}, %r, 0;"
+    )));
     assert_eq!(number_of(kernel(module, c"k399")), 399);
     let mut function = null_mut();
     for _ in 0..2 {
@@ -114,7 +117,7 @@ fn what_the_device_cannot_run_is_told_by_its_kernel_in_lines_of_the_text() {
             cu!(cuModuleGetFunction(&mut function, module, c"k400".as_ptr())),
             NOT_SUPPORTED
         );
-        let message = format!("line {LINE}: the CPU device cannot run `wgmma.fence");
+        let message = format!("line {LINE}: the CPU device cannot run `mma.sp");
         assert!(detail().starts_with(&message), "{}", detail());
     }
     let k400 = functions(module)[400];

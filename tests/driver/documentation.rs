@@ -371,6 +371,10 @@ const ALONE: &[(&[&str], &str)] = &[
         "the one flag is about GPUs of capability 5.x",
     ),
     (
+        &["cuTensorMapEncodeTiled"],
+        "`Context::api` has it: programs make maps for kernels of libraries, which say how",
+    ),
+    (
         &["ptxkitGetLastFault"],
         "`DriverError::detail` has the text",
     ),
@@ -438,7 +442,7 @@ const TAIL: &str = "
 | `cuMemcpy3DBatchAsync`, `cuMemcpyWithAttributesAsync` | batches of boxes, and one copy with hints |
 | `cuMulticast*` | one address for the memory of several devices |
 | `cuGreenCtx*`, `cuDevResource*` | contexts with a part of a device |
-| `cuTensorMap*` | descriptors for tensor copies |
+| `cuTensorMapEncodeIm2col`, `cuTensorMapEncodeIm2colWide`, `cuTensorMapReplaceAddress` | other descriptors for tensor copies |
 | `cuImportExternal*`, `cuSignalExternal*`, `cuWaitExternal*` | memory and semaphores of Vulkan and Direct3D 12 |
 | `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*` | frames of EGL streams and VDPAU |
 | `cuMemMapArrayAsync`, `cuArrayGetSparseProperties` | sparse arrays |

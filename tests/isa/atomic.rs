@@ -97,6 +97,26 @@ pub const ATOMICS: &[Row] = &[
         0,
         1 << 32 | 5
     ),
+    after!(
+        "red.global.add.v2.f32 [%out], {%f1, %f2};",
+        s(2.0) << 32 | s(1.0),
+        s(3.0),
+        s(5.0),
+        s(7.0) << 32 | s(4.0)
+    ),
+    after!(
+        "red.global.add.noftz.v4.f16 [%out], {%h1, %h2, %h1, %h2};",
+        0x3C00_3C00_3C00_3C00,
+        0x4000,
+        0x3C00,
+        0x4000_4200_4000_4200
+    ),
+    (
+        "st.global.u64 [%out], %a0; atom.global.add.v2.f32 {%f4, %f5}, [%out], {%f1, %f2}; \
+         mov.b64 %x0, {%f4, %f5}; ld.global.u64 %x1, [%out]; sub.u64 %d, %x1, %x0;",
+        &[s(2.0) << 32 | s(1.0), s(3.0), s(5.0)],
+        (s(7.0) << 32 | s(4.0)) - (s(2.0) << 32 | s(1.0)),
+    ),
     (
         "st.global.u64 [%out], %a0; red.global.add.f64 [%out], %g1; ld.global.f64 %gd, [%out];",
         &[d(1.0), d(2.0)],

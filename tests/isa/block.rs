@@ -10,9 +10,20 @@ use crate::kernels::device;
 /// first.
 pub const THREADS: usize = 64;
 
-/// Runs a kernel `k(in, out)` in so many blocks of [`THREADS`] threads. On the CPU device,
-/// thread by thread and with vectors, which must agree.
+/// Runs a kernel `k(in, out)` in so many blocks of [`THREADS`] threads.
 pub fn launch(text: &str, blocks: u32, input: &[u32], outputs: usize) -> Vec<u32> {
+    launch_blocks(text, blocks, THREADS, input, outputs)
+}
+
+/// Runs a kernel `k(in, out)` in so many blocks of so many threads. On the CPU device, thread
+/// by thread and with vectors, which must agree.
+pub fn launch_blocks(
+    text: &str,
+    blocks: u32,
+    threads: usize,
+    input: &[u32],
+    outputs: usize,
+) -> Vec<u32> {
     let device = device();
     let context = Context::primary(&device).unwrap();
     let stream = Stream::new(&context).unwrap();
@@ -20,7 +31,8 @@ pub fn launch(text: &str, blocks: u32, input: &[u32], outputs: usize) -> Vec<u32
         let input = DeviceBuffer::from_slice(&context, input).unwrap();
         let mut output = DeviceBuffer::<u32>::zeroed(&context, outputs).unwrap();
         let kernel = module.kernel("k").unwrap();
-        let config = LaunchConfig::for_elements(blocks * THREADS as u32, THREADS as u32);
+        let threads = threads as u32;
+        let config = LaunchConfig::for_elements(blocks * threads, threads);
         unsafe { kernel.launch(config, &stream, (&input, &mut output)) }.unwrap();
         stream
             .synchronize()

@@ -53,6 +53,7 @@ pub fn exact() -> Vec<String> {
     packed_conversions(&mut all);
     video(&mut all);
     warps(&mut all);
+    wide(&mut all);
     all
 }
 
@@ -469,6 +470,31 @@ fn video(all: &mut Vec<String>) {
             "vadd{lanes} %rd.{}, %r0, %r1, %r2;",
             if lanes.starts_with('2') { "h1" } else { "b20" }
         ));
+    }
+}
+
+/// Registers of 128 bits, and `cvt.pack`.
+fn wide(all: &mut Vec<String>) {
+    let folded = "shf.l.wrap.b32 %r4, %r1, %r0, 7;";
+    let half = "xor.b64 %d, %x0, %x3; add.u64 %d, %d, %x1;";
+    all.push(format!(
+        "{{ .reg .b128 %q<3>; {folded} cvt.u64.u32 %x3, %r4; mov.b128 %q1, {{%a0, %a1}}; \
+         mov.b128 %q2, %q1; mov.b128 {{%x0, %x1}}, %q2; {half} }}"
+    ));
+    all.push(format!(
+        "{{ .reg .b128 %q; mov.u64 %x3, 0; ld.global.b128 %q, [%in+16]; \
+         mov.b128 {{%x0, %x1}}, %q; {half} }}"
+    ));
+    all.push(
+        "{ .reg .b128 %q; .local .align 16 .b8 l[32]; mov.b128 %q, {%a2, %a3}; \
+         st.local.b128 [l+16], %q; ld.local.v2.b64 {%x0, %x1}, [l+16]; sub.u64 %d, %x0, %x1; }"
+            .to_owned(),
+    );
+    for to in ["u16", "s16"] {
+        all.push(format!("cvt.pack.sat.{to}.s32 %rd, %r0, %r1;"));
+    }
+    for to in ["u8", "s8", "u4", "s4", "u2", "s2"] {
+        all.push(format!("cvt.pack.sat.{to}.s32.b32 %rd, %r0, %r1, %r2;"));
     }
 }
 

@@ -123,3 +123,58 @@ fn blocks_signal_each_others_barriers() {
         assert_eq!(number as usize, at ^ THREADS);
     }
 }
+
+/// A block stores in the memory of the other, and adds there; the other's barrier counts the
+/// bytes.
+#[test]
+fn barriers_count_what_another_block_stores() {
+    let body = format!(
+        "{INDEX}mov.u32 %r3, memory; mov.u32 %r4, 0; setp.eq.u32 %p0, %t, 0;\n\
+         @%p0 mbarrier.init.shared.b64 [%r3], 1;\n@%p0 st.shared.u32 [%r3+1024], %r4;\n\
+         fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;\n\
+         @%p0 mbarrier.arrive.expect_tx.shared.b64 %x1, [%r3], {};\n\
+         mov.u32 %r5, %cluster_ctarank; xor.b32 %r5, %r5, 1;\n\
+         shl.b32 %r2, %t, 3; add.u32 %r2, %r2, %r3; mapa.shared::cluster.u32 %r6, %r2, %r5;\n\
+         mapa.shared::cluster.u32 %r8, %r3, %r5; not.b32 %r9, %r1;\n\
+         st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%r6+16], {{%r1, %r9}}, [%r8];\n\
+         red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r8+1024], %t, [%r8];\n\
+         L: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p1, [%r3], 0; @!%p1 bra L;\n\
+         ld.shared.v2.u32 {{%r7, %r9}}, [%r2+16]; ld.shared.u32 %r4, [%r3+1024];\n\
+         not.b32 %r9, %r9; sub.u32 %r7, %r7, %r9; add.u32 %r9, %r9, %r7; mad.lo.u32 %r9, %r4, 1000, %r9;\n\
+         st.global.u32 [%out], %r9;\nbarrier.cluster.arrive; barrier.cluster.wait;",
+        THREADS * 12
+    );
+    let found = launch(&in_clusters(2, 1, 1, &body), 4, &[0; THREADS], 4 * THREADS);
+    let sum = THREADS * (THREADS - 1) / 2;
+    for (at, number) in found.into_iter().enumerate() {
+        assert_eq!(number as usize, (at ^ THREADS) + 1000 * sum);
+    }
+}
+
+/// One block copies to some of its cluster, each of which has a barrier.
+#[test]
+fn copies_go_to_several_blocks() {
+    let body = format!(
+        "{INDEX}mov.u32 %r3, memory; setp.eq.u32 %p0, %t, 0; mov.u32 %r7, 77;\n\
+         @%p0 mbarrier.init.shared.b64 [%r3], 1;\n\
+         fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait;\n\
+         mov.u32 %r5, %cluster_ctarank; setp.eq.u32 %p2, %r5, 2; @%p2 bra END;\n\
+         @%p0 mbarrier.arrive.expect_tx.shared.b64 %x1, [%r3], 256;\n\
+         or.b32 %r6, %r5, %t; setp.ne.u32 %p2, %r6, 0; @%p2 bra WAIT;\n\
+         {{ .reg .b16 %mask; mov.b16 %mask, 11;\n\
+         cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster \
+         [%r3+128], [%in], 256, [%r3], %mask; }}\n\
+         WAIT: mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p1, [%r3], 0; @!%p1 bra WAIT;\n\
+         shl.b32 %r2, %t, 2; add.u32 %r2, %r2, %r3; ld.shared.u32 %r7, [%r2+128];\n\
+         END: st.global.u32 [%out], %r7;\nbarrier.cluster.arrive; barrier.cluster.wait;"
+    );
+    let input: Vec<u32> = (0..THREADS as u32).map(|n| 5 * n + 1).collect();
+    let found = launch(&in_clusters(4, 1, 1, &body), 8, &input, 8 * THREADS);
+    for (at, number) in found.into_iter().enumerate() {
+        let expected = match at / THREADS % 4 {
+            2 => 77,
+            _ => input[at % THREADS],
+        };
+        assert_eq!(number, expected, "block {}", at / THREADS);
+    }
+}

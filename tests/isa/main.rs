@@ -8,6 +8,7 @@
 mod approximate;
 mod atomic;
 mod bits;
+mod blackwell;
 mod block;
 mod bodies;
 mod both;
@@ -28,4 +29,6 @@ mod matrix;
 mod mbarrier;
 mod refusal;
 mod row;
+mod tensor;
 mod video;
+mod warp_group;

@@ -9,11 +9,11 @@ use crate::block::{THREADS, kernel, launch};
 
 /// The elements of a matrix, and how its numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Element {
-    name: &'static str,
-    bits: usize,
+pub struct Element {
+    pub name: &'static str,
+    pub bits: usize,
     /// Exponent and fraction bits of a float.
-    float: Option<(u32, u32)>,
+    pub float: Option<(u32, u32)>,
 }
 
 const fn float(name: &'static str, bits: usize, exponent: u32, fraction: u32) -> Element {
@@ -32,23 +32,23 @@ const fn integer(name: &'static str, bits: usize) -> Element {
     }
 }
 
-const F16: Element = float("f16", 16, 5, 10);
-const BF16: Element = float("bf16", 16, 8, 7);
-const TF32: Element = float("tf32", 32, 8, 23);
-const F32: Element = float("f32", 32, 8, 23);
+pub const F16: Element = float("f16", 16, 5, 10);
+pub const BF16: Element = float("bf16", 16, 8, 7);
+pub const TF32: Element = float("tf32", 32, 8, 23);
+pub const F32: Element = float("f32", 32, 8, 23);
 const F64: Element = float("f64", 64, 11, 52);
-const E4M3: Element = float("e4m3", 8, 4, 3);
-const E5M2: Element = float("e5m2", 8, 5, 2);
-const S8: Element = integer("s8", 8);
-const U8: Element = integer("u8", 8);
+pub const E4M3: Element = float("e4m3", 8, 4, 3);
+pub const E5M2: Element = float("e5m2", 8, 5, 2);
+pub const S8: Element = integer("s8", 8);
+pub const U8: Element = integer("u8", 8);
 const S4: Element = integer("s4", 4);
 const U4: Element = integer("u4", 4);
-const B1: Element = integer("b1", 1);
-const S32: Element = integer("s32", 32);
+pub const B1: Element = integer("b1", 1);
+pub const S32: Element = integer("s32", 32);
 
 impl Element {
     /// The bits of a number that the format has, not subnormal.
-    fn encode(self, value: f64) -> u64 {
+    pub fn encode(self, value: f64) -> u64 {
         let Some((exponent_bits, fraction_bits)) = self.float else {
             return value as i64 as u64 & (u64::MAX >> (64 - self.bits));
         };
@@ -77,9 +77,9 @@ impl Element {
 }
 
 /// A matrix by rows.
-type Matrix = Vec<Vec<f64>>;
+pub type Matrix = Vec<Vec<f64>>;
 
-fn matrix(rows: usize, columns: usize, element: Element, seed: usize) -> Matrix {
+pub fn matrix(rows: usize, columns: usize, element: Element, seed: usize) -> Matrix {
     let number = |row: usize, column: usize| element.number(seed + row * columns + column);
     (0..rows)
         .map(|row| (0..columns).map(|column| number(row, column)).collect())
@@ -87,7 +87,7 @@ fn matrix(rows: usize, columns: usize, element: Element, seed: usize) -> Matrix 
 }
 
 /// A · B + C, whose sums are exact for the numbers above.
-fn multiply(a: &Matrix, b: &Matrix, c: &Matrix, product: impl Fn(f64, f64) -> f64) -> Matrix {
+pub fn multiply(a: &Matrix, b: &Matrix, c: &Matrix, product: impl Fn(f64, f64) -> f64) -> Matrix {
     let sum = |row: usize, column: usize| {
         let products = (0..b.len()).map(|k| product(a[row][k], b[k][column]));
         c[row][column] + products.sum::<f64>()
@@ -98,7 +98,7 @@ fn multiply(a: &Matrix, b: &Matrix, c: &Matrix, product: impl Fn(f64, f64) -> f6
 }
 
 /// Row and column of element `i` of A in a lane.
-fn place_of_a([m, _, k]: [usize; 3], bits: usize, lane: usize, i: usize) -> (usize, usize) {
+pub fn place_of_a([m, _, k]: [usize; 3], bits: usize, lane: usize, i: usize) -> (usize, usize) {
     let (group, place) = (lane >> 2, lane % 4);
     let lower = |upper: bool| if upper { group } else { group + 8 };
     match (m, k, bits) {
@@ -164,7 +164,7 @@ fn place_of_b([_, _, k]: [usize; 3], bits: usize, lane: usize, i: usize) -> (usi
 }
 
 /// Row and column of element `i` of C and D in a lane.
-fn place_of_c([m, ..]: [usize; 3], _: usize, lane: usize, i: usize) -> (usize, usize) {
+pub fn place_of_c([m, ..]: [usize; 3], _: usize, lane: usize, i: usize) -> (usize, usize) {
     let (group, place) = (lane >> 2, lane % 4);
     match m {
         8 => (group, place * 2 + i),
@@ -172,10 +172,10 @@ fn place_of_c([m, ..]: [usize; 3], _: usize, lane: usize, i: usize) -> (usize, u
     }
 }
 
-type PlaceOf = fn([usize; 3], usize, usize, usize) -> (usize, usize);
+pub type PlaceOf = fn([usize; 3], usize, usize, usize) -> (usize, usize);
 
 /// The words of a lane's fragment of a matrix.
-fn fragment(
+pub fn fragment(
     matrix: &Matrix,
     place: PlaceOf,
     shape: [usize; 3],
@@ -312,7 +312,7 @@ impl Mma {
     }
 }
 
-fn times(a: f64, b: f64) -> f64 {
+pub fn times(a: f64, b: f64) -> f64 {
     a * b
 }
 

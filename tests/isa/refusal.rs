@@ -31,15 +31,12 @@ fn every_sample_compiles() {
 /// What cannot be run is named, with its line.
 #[test]
 fn a_refusal_names_the_instruction_and_its_line() {
-    let source = text(&["mov.u64 %d, 1;\nwgmma.fence.sync.aligned;"]);
+    let source = text(&["mov.u64 %d, 1;\nmultimem.red.relaxed.sys.add.u32 [%a0], %r0;"]);
     let error = compile(&source, &CompileOptions::default()).unwrap_err();
-    let line = source.lines().position(|l| l.contains("wgmma")).unwrap() as u32 + 1;
+    let line = source.lines().position(|l| l.contains("multimem")).unwrap() as u32 + 1;
     assert_eq!(error.problems.len(), 1);
     assert_eq!(error.problems[0].line, line);
-    assert!(
-        error.to_string().contains("wgmma.fence.sync.aligned"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("multimem.red"), "{error}");
 }
 
 /// A statement of any length is quoted on one short line.
@@ -47,7 +44,7 @@ fn a_refusal_names_the_instruction_and_its_line() {
 fn a_long_statement_is_quoted_in_part() {
     let registers = "%f0, ".repeat(127);
     let body = format!(
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16\n {{{registers}%f0}}, %a0, %a1, 1, 1, 1, 0, 0;"
+        "wgmma.mma_async.sp.sync.aligned.m64n256k32.f32.f16.f16\n {{{registers}%f0}}, %a0, %a1, %r0, 0, 1, 1, 1, 0, 0;"
     );
     let error = compile(&text(&[&body]), &CompileOptions::default()).unwrap_err();
     let message = &error.problems[0].message;
@@ -106,9 +103,8 @@ fn bits_of_floats_are_refused() {
 #[test]
 fn what_would_be_wrong_is_refused() {
     for body in [
-        "add.rn.f32x2 %x0, %a0, %a1;",
         "add.u8x4 %r4, %r0, %r1;",
-        "cvt.pack.sat.u16.s32 %r4, %r0, %r1;",
+        "cvt.rs.satfinite.e4m3x4.f32 %r4, {%f0, %f1, %f2, %f3}, %r0;",
         "add.cc.s32 %r4, %r0, %r1; addc.sat.s32 %r4, %r0, %r1;",
         "tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%a0, {%f0}], %r0;",
     ] {

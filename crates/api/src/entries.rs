@@ -449,6 +449,10 @@ macro_rules! driver_entries {
         /// A 1D array to the host in stream order.
         fn cuMemcpyAtoHAsync_v2(dst_host: *mut c_void, src_array: CUarray, src_offset: usize, byte_count: usize, h_stream: CUstream) = "cuMemcpyAtoHAsync" 3020;
 
+        // Tensors
+        /// The map of a tensor, for copies of its boxes.
+        fn cuTensorMapEncodeTiled(tensor_map: *mut TensorMap, tensor_data_type: c_uint, tensor_rank: c_uint, global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, box_dim: *const c_uint, element_strides: *const c_uint, interleave: c_uint, swizzle: c_uint, l2_promotion: c_uint, oob_fill: c_uint) = "cuTensorMapEncodeTiled" 12000;
+
         // Textures and surfaces
         /// A texture of an array or of memory.
         fn cuTexObjectCreate(p_tex_object: *mut CUtexObject, p_res_desc: *const ResourceDesc, p_tex_desc: *const TextureDesc, p_res_view_desc: *const ResourceViewDesc) = "cuTexObjectCreate" 5000;

@@ -120,6 +120,14 @@ pub struct AttributeBits(pub [u32; 16]);
 const _: () =
     assert!(size_of::<AttributeBits>() == size_of::<cudarc::driver::sys::CUlaunchAttributeValue>());
 
+/// `CUtensorMap`: what copies of boxes know of a tensor. Its driver alone knows the meaning of
+/// the words.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TensorMap(pub [u64; 16]);
+
+const _: () = assert!(size_of::<TensorMap>() == size_of::<cudarc::driver::sys::CUtensorMap>());
+
 /// `CUmemLocation` with the kind as a plain integer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

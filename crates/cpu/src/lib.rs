@@ -30,6 +30,7 @@ mod sanitizer;
 mod setting;
 mod source;
 mod state;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 mod texture;

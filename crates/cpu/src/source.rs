@@ -53,7 +53,8 @@ self_cell!(
 /// let blob = compile(&kernel("ret;"), &options)?;
 /// assert!(blob.starts_with(b"PTXKCPU1"));
 ///
-/// let refused = compile(&kernel("wgmma.fence.sync.aligned;"), &options).unwrap_err();
+/// let multimem = kernel("multimem.red.relaxed.sys.global.add.u32 [0], 1;");
+/// let refused = compile(&multimem, &options).unwrap_err();
 /// assert_eq!(refused.kind, CompileErrorKind::NotSupported);
 /// assert_eq!(refused.problems[0].line, 4);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -282,7 +283,8 @@ mod tests {
         };
         assert!(compile(&small, &options).unwrap() == compile(&large, &options).unwrap());
         // Refusals keep their order.
-        let wrong = large.replace("mov.u32 %r, 1", "wgmma.fence.sync.aligned; mov.u32 %r, 1");
+        let multimem = "multimem.red.relaxed.sys.global.add.u32 [0], 1; mov.u32 %r, 1";
+        let wrong = large.replace("mov.u32 %r, 1", multimem);
         let refused = compile(&wrong, &options).unwrap_err();
         let lines: Vec<u32> = refused
             .problems

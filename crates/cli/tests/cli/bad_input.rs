@@ -252,11 +252,17 @@ fn the_cpu_device_reads_the_ptx_that_it_says_it_reads() {
 
 #[test]
 fn what_the_cpu_device_cannot_run_is_named_with_its_line() {
-    let ptx = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n\
-               \x20 wgmma.fence.sync.aligned;\n  ret;\n}\n";
+    let ptx = ".version 8.1\n.target sm_90a\n.address_size 64\n.visible .entry k()\n{\n\
+               \x20 multimem.red.relaxed.sys.global.add.u32 [0], 1;\n  ret;\n}\n";
     let (_folder, path) = file("k.ptx", ptx);
     let said = refused(&["run", &path, "--device", "cpu"]);
-    says(&said, &["k.ptx:6", "6 |   wgmma.fence.sync.aligned;"]);
+    says(
+        &said,
+        &[
+            "k.ptx:6",
+            "6 |   multimem.red.relaxed.sys.global.add.u32 [0], 1;",
+        ],
+    );
 }
 
 #[test]

@@ -32,55 +32,65 @@ impl Emitter<'_, '_> {
         let Some(operation) = i.modifiers.first_of(OPERATIONS) else {
             return self.unsupported(i, "unsupported operation");
         };
-        if i.modifiers
-            .first_of(&[M::Async, M::V2, M::V4, M::V8])
-            .is_some()
-        {
-            return self.unsupported(i, "unsupported form");
-        }
         let Some(ty) = Type::int(ptx.bits() as u16).filter(|t| t.bits() <= 64) else {
             return self.unsupported(i, "atomics of 128 bits");
         };
         let address_at = usize::from(atom);
         let value_at = address_at + 1;
-        let at = self.checked_address(i, address_at, ty.bytes(), true)?;
-        let address = self.add_offset(at.address, at.offset.into());
+        let values = self.arg(i, value_at)?;
+        let values = match &values {
+            Arg::List(list) => self.list(*list),
+            single => std::slice::from_ref(single),
+        };
+        let width = ty.bytes() * values.len() as u32;
+        let at = self.checked_address(i, address_at, width, true)?;
         let flags = MemFlagsData::trusted();
 
         let rmw_op = match (operation, ptx) {
+            (M::Exch, _) => Some(AtomicRmwOp::Xchg),
             (_, P::F16 | P::F16x2 | P::Bf16 | P::Bf16x2 | P::F32 | P::F64) => None,
             (M::Add, _) => Some(AtomicRmwOp::Add),
             (M::And, _) => Some(AtomicRmwOp::And),
             (M::Or, _) => Some(AtomicRmwOp::Or),
             (M::Xor, _) => Some(AtomicRmwOp::Xor),
-            (M::Exch, _) => Some(AtomicRmwOp::Xchg),
             (M::Min, _) if is_signed(ptx) => Some(AtomicRmwOp::Smin),
             (M::Min, _) => Some(AtomicRmwOp::Umin),
             (M::Max, _) if is_signed(ptx) => Some(AtomicRmwOp::Smax),
             (M::Max, _) => Some(AtomicRmwOp::Umax),
             _ => None,
         };
-        let old = if let Some(rmw_op) = rmw_op {
-            let value = self.operand(i, value_at, ty)?;
-            self.b.ins().atomic_rmw(ty, flags, rmw_op, address, value)
-        } else if operation == M::Cas {
-            let compare = self.operand(i, value_at, ty)?;
-            let value = self.operand(i, value_at + 1, ty)?;
-            self.b.ins().atomic_cas(flags, address, compare, value)
-        } else if operation == M::Exch {
-            let value = self.operand(i, value_at, ty)?;
-            self.b
-                .ins()
-                .atomic_rmw(ty, flags, AtomicRmwOp::Xchg, address, value)
-        } else {
-            let value = self.operand(i, value_at, ty)?;
-            self.compare_and_swap_loop(i, operation, ptx, ty, address, value)?
+        let results = match (atom, self.arg(i, 0)?) {
+            (false, _) => Vec::new(),
+            (_, Arg::List(list)) => self.list(list).to_vec(),
+            (_, single) => vec![single],
         };
-        self.observe(i, at, ty.bytes() | Access::WRITE | Access::ATOMIC);
-        if !atom || self.arg(i, 0)? == Arg::Sink {
-            return Ok(());
+        // Before the first result is written: it may be in a register of another operand.
+        let values = values.iter().map(|&value| self.read(value, ty));
+        let values = values.collect::<EmitResult<Vec<_>>>()?;
+        let new = match operation {
+            M::Cas => Some(self.operand(i, value_at + 1, ty)?),
+            _ => None,
+        };
+        // Each element of a vector by itself.
+        for (n, value) in values.into_iter().enumerate() {
+            let offset = i64::from(at.offset) + n as i64 * i64::from(ty.bytes());
+            let address = self.add_offset(at.address, offset);
+            let old = if let Some(rmw_op) = rmw_op {
+                self.b.ins().atomic_rmw(ty, flags, rmw_op, address, value)
+            } else if let Some(new) = new {
+                self.b.ins().atomic_cas(flags, address, value, new)
+            } else {
+                self.compare_and_swap_loop(i, operation, ptx, ty, address, value)?
+            };
+            if let Some(&to) = results.get(n) {
+                self.write(i, to, old)?;
+            }
         }
-        self.result(i, old)
+        self.observe(i, at, width | Access::WRITE | Access::ATOMIC);
+        if i.modifiers.has(M::MbarrierCompleteTxBytes) {
+            return self.count_bytes(i, value_at + 1, width);
+        }
+        Ok(())
     }
 
     /// Emits a compare-and-swap loop, and returns the old value.

@@ -1,17 +1,18 @@
-//! Barriers in shared memory, bulk copies, and the addresses of a cluster.
+//! Barriers in shared memory, stores that they count, and the addresses of a cluster.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
 use super::emitter::{EmitResult, Emitter};
-use crate::abi::offset;
+use super::memory::Space;
+use crate::abi::{Access, offset};
 use crate::program::{Arg, Base, Instruction, Storage};
 use crate::runtime::{AddressSpace, BarrierOperation, Helper};
 use ptx::names::{Modifier as M, Opcode as O};
 
 impl Emitter<'_, '_> {
     /// The value of address operand `n`, in the state space that its instruction names.
-    fn address_value(&mut self, i: &Instruction, n: usize) -> EmitResult<(Base, Value)> {
+    pub fn address_value(&mut self, i: &Instruction, n: usize) -> EmitResult<(Base, Value)> {
         let (base, offset) = self.address(i, n)?;
         let value = match base {
             Base::Reg(reg) => {
@@ -166,56 +167,55 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `cp.async.bulk` between global and shared memory. It copies at once, so that waits
-    /// for groups do nothing.
-    pub fn copy_bulk(&mut self, i: &Instruction) -> EmitResult<()> {
-        let m = &i.modifiers;
-        if m.first_of(&[M::CommitGroup, M::WaitGroup, M::Prefetch])
-            .is_some()
+    /// The state space of addresses in shared memory, which an instruction need not name.
+    fn barrier_space(&self, i: &Instruction, base: Base) -> AddressSpace {
+        let is_wide = match base {
+            Base::Reg(reg) => self.program.registers[reg.index()].bytes() == 8,
+            _ => false,
+        };
+        match i
+            .modifiers
+            .first_of(&[M::Shared, M::SharedCta, M::SharedCluster])
         {
-            return Ok(());
+            Some(M::SharedCluster) => AddressSpace::Cluster,
+            None if is_wide => AddressSpace::Generic,
+            _ => AddressSpace::Shared,
         }
-        let unknown = ["cp_mask", "ignore_oob", "tensor"];
-        let refused = |word: &M| {
-            let word = word.text();
-            unknown.contains(&word) || word.starts_with("multicast") || word.contains("report")
-        };
-        if m.as_slice().iter().any(refused) {
-            return self.unsupported(i, "unsupported bulk copy");
+    }
+
+    /// `st.async`, whose bytes a barrier counts.
+    pub fn store_async(&mut self, i: &Instruction) -> EmitResult<()> {
+        if self.arg_count(i) < 3 {
+            return self.store(i);
         }
-        // The spaces of the destination and of the source come in this order.
-        let mut spaces = m.as_slice().iter().filter_map(|word| match word {
-            M::Global => Some(AddressSpace::Generic),
-            M::Shared | M::SharedCta => Some(AddressSpace::Shared),
-            M::SharedCluster => Some(AddressSpace::Cluster),
-            _ => None,
-        });
-        let (Some(to_space), Some(from_space)) = (spaces.next(), spaces.next()) else {
-            return self.unsupported(i, "a bulk copy between other state spaces");
+        let ty = self.native(i, 0)?;
+        let from = self.arg(i, 1)?;
+        let parts = match &from {
+            Arg::List(list) => self.list(*list),
+            single => std::slice::from_ref(single),
         };
-        let (_, to) = self.address_value(i, 0)?;
-        let (_, from) = self.address_value(i, 1)?;
-        let bytes = self.operand(i, 2, types::I32)?;
-        let bytes = self.coerce(bytes, types::I64);
-        let counted = m.has(M::MbarrierCompleteTxBytes);
-        // The barrier is where the data go to.
-        let (barrier_space, barrier) = match counted {
-            true => (to_space, self.address_value(i, 3)?.1),
-            false => (AddressSpace::Generic, self.int(types::I64, 0)),
+        let width = ty.bytes() * parts.len() as u32;
+        let (base, address) = self.address_value(i, 0)?;
+        let address = match self.barrier_space(i, base) {
+            AddressSpace::Generic => address,
+            _ => self.cluster_address(address),
         };
-        let encoded = to_space as u64
-            | (from_space as u64) << 8
-            | (barrier_space as u64) << 16
-            | u64::from(counted) << 24
-            | u64::from(self.line) << 32;
-        let encoded = self.int(types::I64, encoded);
-        let context = self.fixed.context;
-        let thread = self.thread_index();
-        let args = [context, thread, encoded, to, from, bytes, barrier];
-        let failed = self.call(Helper::copy_bulk, &args);
-        let (ok, fail) = (self.b.create_block(), self.fail);
-        self.b.ins().brif(failed, fail, &[], ok, &[]);
-        self.b.switch_to_block(ok);
+        self.check(address, Space::Generic, width, width | Access::WRITE);
+        for (n, &part) in parts.iter().enumerate() {
+            let value = self.read(part, ty)?;
+            let at = n as i32 * ty.bytes() as i32;
+            let flags = MemFlagsData::trusted();
+            self.b.ins().store(flags, value, address, at);
+        }
+        self.count_bytes(i, 2, width)
+    }
+
+    /// Counts bytes that have come at the barrier of operand `n`.
+    pub fn count_bytes(&mut self, i: &Instruction, n: usize, bytes: u32) -> EmitResult<()> {
+        let (base, barrier) = self.address_value(i, n)?;
+        let space = self.barrier_space(i, base);
+        let bytes = self.int(types::I64, bytes.into());
+        self.call_mbarrier(BarrierOperation::CompleteTx, space, barrier, bytes);
         Ok(())
     }
 }

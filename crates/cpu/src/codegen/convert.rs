@@ -4,6 +4,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed, native};
+use super::packed::Small;
 use crate::abi::offset;
 use crate::math::rounding::Rounding;
 use crate::program::{Arg, Instruction};
@@ -11,7 +12,7 @@ use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 /// The rounding of a conversion: to an integer or to a floating-point format.
-fn rounding_of(i: &Instruction) -> Option<Rounding> {
+pub(super) fn rounding_of(i: &Instruction) -> Option<Rounding> {
     let found = i.modifiers.first_of(&[
         M::Rn,
         M::Rz,
@@ -141,7 +142,7 @@ impl Emitter<'_, '_> {
         use P::*;
         let (to, from) = (self.ty(i, 0)?, self.ty(i, 1)?);
         if i.modifiers.has(M::Pack) {
-            return self.unsupported(i, "packed conversion");
+            return self.convert_packed(i);
         }
         match (to, from) {
             (F16x2 | Bf16x2, F32) => {
@@ -154,53 +155,8 @@ impl Emitter<'_, '_> {
                 let value = self.b.ins().bor(low, high);
                 return self.result(i, value);
             }
-            (E4m3x2 | E5m2x2, F32 | F16x2) => {
-                let helper = if to == E4m3x2 {
-                    Helper::f32_to_e4m3
-                } else {
-                    Helper::f32_to_e5m2
-                };
-                let (high, low) = if from == F32 {
-                    let high = self.operand(i, 1, types::F32)?;
-                    (high, self.operand(i, 2, types::F32)?)
-                } else {
-                    let pair = self.operand(i, 1, types::I32)?;
-                    let mask = self.int(types::I32, 0xFFFF);
-                    let by = self.int(types::I32, 16);
-                    let low = self.b.ins().band(pair, mask);
-                    let high = self.b.ins().ushr(pair, by);
-                    // Exact: the result is still rounded once.
-                    let high = self.half_to_float(high, false);
-                    (high, self.half_to_float(low, false))
-                };
-                let [high, low] = [high, low].map(|half| {
-                    let half = self.rectified(i, half);
-                    let bits = self.call(helper, &[half]);
-                    self.coerce(bits, types::I8)
-                });
-                let value = self.join(low, high);
-                return self.result(i, value);
-            }
-            (F16x2, E4m3x2 | E5m2x2) => {
-                let helper = if from == E4m3x2 {
-                    Helper::e4m3_to_f16
-                } else {
-                    Helper::e5m2_to_f16
-                };
-                let pair = self.operand(i, 1, types::I16)?;
-                let pair = self.coerce(pair, types::I32);
-                let mask = self.int(types::I32, 0xFF);
-                let by = self.int(types::I32, 8);
-                let low = self.b.ins().band(pair, mask);
-                let high = self.b.ins().ushr(pair, by);
-                let low = self.call(helper, &[low]);
-                let high = self.call(helper, &[high]);
-                let low = self.rectified_half(i, low, false);
-                let high = self.rectified_half(i, high, false);
-                let by = self.int(types::I32, 16);
-                let high = self.b.ins().ishl(high, by);
-                let value = self.b.ins().bor(low, high);
-                return self.result(i, value);
+            _ if Small::of(to).or(Small::of(from)).is_some() => {
+                return self.convert_small(i, to, from);
             }
             (Tf32, F32) => {
                 let a = self.operand(i, 1, types::F32)?;
@@ -396,7 +352,7 @@ impl Emitter<'_, '_> {
 
     /// `.relu`, applied before the conversion, which never rounds a negative value to a
     /// positive one.
-    fn rectified(&mut self, i: &Instruction, a: Value) -> Value {
+    pub(super) fn rectified(&mut self, i: &Instruction, a: Value) -> Value {
         if !i.modifiers.has(M::Relu) {
             return a;
         }
@@ -405,7 +361,7 @@ impl Emitter<'_, '_> {
         self.select(keep, a, zero)
     }
 
-    fn rectified_half(&mut self, i: &Instruction, bits: Value, is_bf16: bool) -> Value {
+    pub(super) fn rectified_half(&mut self, i: &Instruction, bits: Value, is_bf16: bool) -> Value {
         let mut bits = bits;
         if i.modifiers.has(M::Satfinite) {
             // Infinity becomes the largest finite value. NaN is unchanged.

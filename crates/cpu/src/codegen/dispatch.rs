@@ -23,6 +23,7 @@ impl Emitter<'_, '_> {
         self.set_guard(i.guard);
         match i.opcode {
             O::Ld | O::Ldu => self.load(i),
+            O::St if i.modifiers.has(Modifier::Async) => self.store_async(i),
             O::St => self.store(i),
             O::Mov => self.mov(i),
             O::Cvta => self.cvta(i),
@@ -97,6 +98,7 @@ impl Emitter<'_, '_> {
                 let ty = self.ty(i, 0)?;
                 match ty {
                     Type::F32 | Type::F64 => self.float_arithmetic(i),
+                    Type::F32x2 => self.float_pair(i),
                     Type::F16 | Type::F16x2 | Type::Bf16 | Type::Bf16x2 => self.half(i),
                     _ => self.integer(i),
                 }
@@ -126,6 +128,7 @@ impl Emitter<'_, '_> {
             O::Cp if i.modifiers.has(Modifier::Mbarrier) => self.mbarrier(i),
             O::Cp if i.modifiers.has(Modifier::Bulk) => self.copy_bulk(i),
             O::Cp => self.copy_async(i),
+            O::Tensormap => self.tensor_map(i),
             O::Mbarrier => self.mbarrier(i),
             O::Mapa | O::Getctarank => self.map_address(i),
             O::Tex | O::Tld4 | O::Txq | O::Suld | O::Sust | O::Sured | O::Suq | O::Istypep => {
@@ -138,7 +141,8 @@ impl Emitter<'_, '_> {
             | O::Applypriority
             | O::Griddepcontrol
             | O::Pmevent
-            | O::Setmaxnreg => Ok(()),
+            | O::Setmaxnreg
+            | O::Wgmma => Ok(()),
             O::Createpolicy => {
                 let zero = self.zero(cranelift_codegen::ir::types::I64);
                 self.result(i, zero)

@@ -43,36 +43,12 @@ impl Emitter<'_, '_> {
             O::Testp => return self.testp(i, a, ty),
             O::Add | O::Sub | O::Mul => {
                 let b = self.operand(i, 2, ty)?;
-                let a = self.flushed(a, flush);
-                let b = self.flushed(b, flush);
-                match (i.opcode, rounding) {
-                    (O::Mul, _) if flush => self.product_flushed(a, b, rounding),
-                    (O::Mul, _) => self.rounded_product(a, b, rounding),
-                    (O::Add, None) => self.b.ins().fadd(a, b),
-                    (_, None) => self.b.ins().fsub(a, b),
-                    (_, Some(rounding)) => {
-                        let b = if i.opcode == O::Sub {
-                            self.b.ins().fneg(b)
-                        } else {
-                            b
-                        };
-                        let helper = if single {
-                            Helper::add_f32
-                        } else {
-                            Helper::add_f64
-                        };
-                        let rounding = self.int(types::I32, rounding as u64);
-                        self.call(helper, &[a, b, rounding])
-                    }
-                }
+                self.sum_or_product(i.opcode, [a, b], rounding, flush)
             }
             O::Fma | O::Mad => {
                 let b = self.operand(i, 2, ty)?;
                 let c = self.operand(i, 3, ty)?;
-                let a = self.flushed(a, flush);
-                let b = self.flushed(b, flush);
-                let c = self.flushed(c, flush);
-                self.multiply_add(a, b, c, rounding)
+                self.flushed_multiply_add([a, b, c], rounding, flush)
             }
             O::Div => {
                 let b = self.operand(i, 2, ty)?;
@@ -139,6 +115,85 @@ impl Emitter<'_, '_> {
             value
         };
         self.result(i, value)
+    }
+
+    /// `add`, `sub`, `mul` and `fma` of the two floats in registers of 64 bits.
+    pub fn float_pair(&mut self, i: &Instruction) -> EmitResult<()> {
+        let flush = i.modifiers.has(M::Ftz);
+        let rounding = directed(i);
+        let mut sources = Vec::with_capacity(3);
+        for at in 1..self.arg_count(i) {
+            sources.push(self.operand(i, at, types::I64)?);
+        }
+        let by = self.int(types::I32, 32);
+        let mut halves = [None; 2];
+        for (half, result) in halves.iter_mut().enumerate() {
+            let mut parts = Vec::with_capacity(3);
+            for &source in &sources {
+                let part = match half {
+                    0 => source,
+                    _ => self.b.ins().ushr(source, by),
+                };
+                let part = self.coerce(part, types::I32);
+                parts.push(self.coerce(part, types::F32));
+            }
+            let value = match parts[..] {
+                [a, b] if i.opcode != O::Fma => {
+                    self.sum_or_product(i.opcode, [a, b], rounding, flush)
+                }
+                [a, b, c] => self.flushed_multiply_add([a, b, c], rounding, flush),
+                _ => return self.unsupported(i, "an operand is missing"),
+            };
+            let value = self.flushed(value, flush && i.opcode != O::Mul);
+            *result = Some(self.coerce(value, types::I32));
+        }
+        let [Some(low), Some(high)] = halves else {
+            return self.unsupported(i, "an operand is missing");
+        };
+        let pair = self.join(low, high);
+        self.result(i, pair)
+    }
+
+    /// `add`, `sub` and `mul`. Only a product is flushed here.
+    fn sum_or_product(
+        &mut self,
+        opcode: O,
+        [a, b]: [Value; 2],
+        rounding: Option<Rounding>,
+        flush: bool,
+    ) -> Value {
+        let a = self.flushed(a, flush);
+        let b = self.flushed(b, flush);
+        match (opcode, rounding) {
+            (O::Mul, _) if flush => self.product_flushed(a, b, rounding),
+            (O::Mul, _) => self.rounded_product(a, b, rounding),
+            (O::Add, None) => self.b.ins().fadd(a, b),
+            (_, None) => self.b.ins().fsub(a, b),
+            (_, Some(rounding)) => {
+                let b = if opcode == O::Sub {
+                    self.b.ins().fneg(b)
+                } else {
+                    b
+                };
+                let helper = if self.b.func.dfg.value_type(a) == types::F32 {
+                    Helper::add_f32
+                } else {
+                    Helper::add_f64
+                };
+                let rounding = self.int(types::I32, rounding as u64);
+                self.call(helper, &[a, b, rounding])
+            }
+        }
+    }
+
+    fn flushed_multiply_add(
+        &mut self,
+        factors: [Value; 3],
+        rounding: Option<Rounding>,
+        flush: bool,
+    ) -> Value {
+        let [a, b, c] = factors.map(|value| self.flushed(value, flush));
+        self.multiply_add(a, b, c, rounding)
     }
 
     /// Flushes subnormals to zeros of the same sign, if `flush` is set.

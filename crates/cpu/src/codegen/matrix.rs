@@ -11,7 +11,7 @@ use ptx::names::{Modifier as M, Opcode as O};
 /// The fragments of an instruction in the order of its operands.
 fn fragments<'p>(program: &'p Program<'_>, i: &'p Instruction) -> impl Iterator<Item = &'p [Arg]> {
     let args = program.list(i.args).iter().enumerate();
-    let args = args.filter(|(n, _)| i.is_fragment(*n));
+    let args = args.filter(|(n, arg)| i.is_fragment(*n, **arg));
     args.map(|(_, arg)| match arg {
         Arg::List(list) => program.list(*list),
         single => std::slice::from_ref(single),
@@ -20,7 +20,7 @@ fn fragments<'p>(program: &'p Program<'_>, i: &'p Instruction) -> impl Iterator<
 
 /// The registers that the operation reads.
 pub(super) fn sources(program: &Program<'_>, i: &Instruction) -> Vec<Reg> {
-    let results = usize::from(program.has_destination(i));
+    let results = usize::from(program.has_destination(i) && !i.keeps_destination());
     let mut registers = Vec::new();
     for arg in fragments(program, i).skip(results).flatten() {
         program.registers_of(*arg, &mut |reg| registers.push(reg));
@@ -30,7 +30,8 @@ pub(super) fn sources(program: &Program<'_>, i: &Instruction) -> Vec<Reg> {
 
 /// Whether threads store operands in their requests.
 pub(super) fn has_request(program: &Program<'_>, i: &Instruction) -> bool {
-    (0..program.list(i.args).len()).any(|n| !i.is_fragment(n))
+    let mut args = program.list(i.args).iter().enumerate();
+    args.any(|(n, arg)| !i.is_fragment(n, *arg))
 }
 
 /// The operation whose registers have these slots.
@@ -86,6 +87,7 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
         O::Stmatrix => Code::StoreMatrix,
         O::Movmatrix => Code::MoveMatrix,
         O::Wmma if m.has(M::Mma) => Code::WmmaMma,
+        O::Wgmma if !m.has(M::Sp) => Code::WarpGroupMma,
         O::Wmma => match words().take(2).collect::<Vec<_>>()[..] {
             ["load", "a"] => Code::LoadA,
             ["load", "b"] => Code::LoadB,
@@ -101,7 +103,9 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
         (Code::Mma | Code::WmmaMma, &[d, a, b, c]) => [d, a, b, c],
         // Halves go without saying.
         (Code::WmmaMma, &[d, c]) => [d, Element::F16, Element::F16, c],
-        (Code::Mma | Code::WmmaMma, _) => return None,
+        // D is C.
+        (Code::WarpGroupMma, &[d, a, b]) => [d, a, b, d],
+        (Code::Mma | Code::WmmaMma | Code::WarpGroupMma, _) => return None,
         (_, &[element]) => [element; 4],
         _ => return None,
     };
@@ -130,11 +134,16 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
     });
     let shared = m.first_of(&[M::Shared, M::SharedCta]).is_some()
         || matches!(address, Some(Storage::Shared(_) | Storage::DynamicShared));
+    let of_group = match code {
+        Code::WarpGroupMma => warp_group_flags(program, i)?,
+        _ => 0,
+    };
     Some(Operation {
         code,
         shape,
         elements,
-        flags: flag(Operation::TRANSPOSED, m.has(M::Trans))
+        flags: of_group
+            | flag(Operation::TRANSPOSED, m.has(M::Trans))
             | flag(Operation::SHARED, shared)
             | flag(Operation::SATURATES, m.has(M::Satfinite))
             | flag(Operation::XOR, m.has(M::Xor))
@@ -143,6 +152,38 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
             | (rounding as u32) << Operation::ROUNDING,
         slots: Vec::new(),
     })
+}
+
+/// What the operands of `wgmma.mma_async` say of A and B: the signs behind `scale-d`, and for
+/// halves, whether those in memory are transposed. `None` for other operands.
+fn warp_group_flags(program: &Program<'_>, i: &Instruction) -> Option<u32> {
+    let args = program.list(i.args);
+    let in_registers = matches!(args.get(1)?, Arg::List(_));
+    let number = |arg: &Arg| match arg {
+        Arg::Int(number) => Some(number.cast_signed()),
+        _ => None,
+    };
+    let numbers: Vec<i64> = args.get(4..)?.iter().map(number).collect::<Option<_>>()?;
+    let (negated_a, negated_b, transposed) = match numbers[..] {
+        [] => (false, false, &[][..]),
+        [a, b, ref transposed @ ..] => (a == -1, b == -1, transposed),
+        _ => return None,
+    };
+    let (transposed_a, transposed_b) = match (in_registers, transposed) {
+        (_, []) => (false, false),
+        (true, [b]) => (false, *b == 1),
+        (false, [a, b]) => (*a == 1, *b == 1),
+        _ => return None,
+    };
+    let flags = [
+        (Operation::A_IN_REGISTERS, in_registers),
+        (Operation::NEGATED_A, negated_a),
+        (Operation::NEGATED_B, negated_b),
+        (Operation::TRANSPOSED, transposed_a),
+        (Operation::TRANSPOSED_B, transposed_b),
+    ];
+    let set = flags.into_iter().filter(|(_, set)| *set);
+    Some(set.fold(0, |all, (flag, _)| all | flag))
 }
 
 /// `m16n8k16`, or `m8n8`.
@@ -154,11 +195,20 @@ fn shape(word: &str) -> Option<[u32; 3]> {
 
 impl Emitter<'_, '_> {
     /// The operands in the request: the address of a transfer, and the elements from a row
-    /// or column to the next.
+    /// or column to the next. Of `wgmma` the descriptors of A and B, and whether D is added.
     pub fn matrix_request(&mut self, i: &Instruction) -> EmitResult<Vec<Value>> {
         let mut values = Vec::new();
+        if i.opcode == O::Wgmma {
+            values.push(match self.arg(i, 1)? {
+                Arg::List(_) => self.int(types::I64, 0),
+                _ => self.operand(i, 1, types::I64)?,
+            });
+            values.push(self.operand(i, 2, types::I64)?);
+            values.push(self.predicate(i, 3)?);
+            return Ok(values);
+        }
         for n in 0..self.arg_count(i) {
-            if i.is_fragment(n) {
+            if i.is_fragment(n, self.arg(i, n)?) {
                 continue;
             }
             if !values.is_empty() {

@@ -5,6 +5,7 @@
 
 mod atomic;
 mod bits;
+mod bulk_copy;
 mod cluster;
 mod compare;
 mod convert;
@@ -20,6 +21,7 @@ mod lane_set;
 mod machine_code;
 mod matrix;
 mod memory;
+mod packed;
 mod registers;
 mod resume;
 mod slots;

@@ -59,7 +59,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Ends the function if the helper has recorded a fault.
-    fn fail_if(&mut self, failed: Value) {
+    pub fn fail_if(&mut self, failed: Value) {
         let ok = self.b.create_block();
         let fail = self.fail;
         self.b.ins().brif(failed, fail, &[], ok, &[]);

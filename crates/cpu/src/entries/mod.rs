@@ -33,6 +33,7 @@ mod pool;
 mod reference;
 mod region;
 mod stream;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 mod texture;
@@ -77,6 +78,7 @@ fn fill() -> Api {
     region::serve(&mut api);
     array::serve(&mut api);
     texture::serve(&mut api);
+    tensor_map::serve(&mut api);
     reference::serve(&mut api);
     pointer::serve(&mut api);
     module::serve(&mut api);

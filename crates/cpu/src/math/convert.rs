@@ -151,14 +151,77 @@ pub(crate) extern "C" fn u64_to_bf16(a: u64, rounding: u32) -> u32 {
     narrow(number_u64(a), Format::BF16, rounding)
 }
 
-/// Rounds to 8 bits. Values that are too large become the largest finite value, `most`.
+/// Rounds to at most 8 bits. Values that are too large become the largest finite value,
+/// `most`.
 fn saturating(a: f32, format: Format, most: u32) -> u32 {
-    let sign = if a.is_sign_negative() { 0x80 } else { 0 };
     if a.is_nan() {
-        return 0x7f;
+        // Formats without a NaN have their largest number instead.
+        return format.nan() as u32;
     }
+    let negative = u32::from(a.is_sign_negative());
     let magnitude = narrow(number_f32(a.abs()), format, Rounding::Nearest as u32);
-    sign | magnitude.min(most)
+    negative * (format.nan() as u32 + 1) | magnitude.min(most)
+}
+
+pub(crate) extern "C" fn f32_to_e2m3(a: f32) -> u32 {
+    saturating(a, Format::E2M3, 0x1f)
+}
+
+pub(crate) extern "C" fn f32_to_e3m2(a: f32) -> u32 {
+    saturating(a, Format::E3M2, 0x1f)
+}
+
+pub(crate) extern "C" fn f32_to_e2m1(a: f32) -> u32 {
+    saturating(a, Format::E2M1, 0x7)
+}
+
+/// The power of two that is nearest to a magnitude in the direction of the rounding. The
+/// largest is 2^127, and NaN is all ones.
+pub(crate) extern "C" fn f32_to_ue8m0(a: f32, rounding: u32) -> u32 {
+    if a.is_nan() {
+        return 0xff;
+    }
+    let bits = a.to_bits() & 0x7fff_ffff;
+    let (exponent, fraction) = (bits >> 23, bits & 0x7f_ffff);
+    // The least power is 2^-127, which f32 has among its subnormal numbers.
+    let above = match exponent {
+        0 => fraction > 1 << 22,
+        _ => fraction != 0,
+    };
+    let up = Rounding::from_number(rounding) == Rounding::Up && above;
+    (exponent + u32::from(up)).min(0xfe)
+}
+
+pub(crate) extern "C" fn ue8m0_to_bf16(a: u32) -> u32 {
+    match a & 0xff {
+        0 => 0x40,
+        0xff => Format::BF16.nan() as u32,
+        exponent => exponent << 7,
+    }
+}
+
+pub(crate) extern "C" fn e2m3_to_f16(a: u32) -> u32 {
+    narrow(
+        Number::from_bits(u64::from(a & 0x3f), Format::E2M3),
+        Format::F16,
+        0,
+    )
+}
+
+pub(crate) extern "C" fn e3m2_to_f16(a: u32) -> u32 {
+    narrow(
+        Number::from_bits(u64::from(a & 0x3f), Format::E3M2),
+        Format::F16,
+        0,
+    )
+}
+
+pub(crate) extern "C" fn e2m1_to_f16(a: u32) -> u32 {
+    narrow(
+        Number::from_bits(u64::from(a & 0xf), Format::E2M1),
+        Format::F16,
+        0,
+    )
 }
 
 pub(crate) extern "C" fn f32_to_e4m3(a: f32) -> u32 {
@@ -422,6 +485,44 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn floats_of_four_and_six_bits() {
+        type Way = (extern "C" fn(f32) -> u32, extern "C" fn(u32) -> u32);
+        let ways: [(Way, u32, f32); 3] = [
+            ((f32_to_e2m3, e2m3_to_f16), 0x20, 7.5),
+            ((f32_to_e3m2, e3m2_to_f16), 0x20, 28.0),
+            ((f32_to_e2m1, e2m1_to_f16), 0x8, 6.0),
+        ];
+        for ((narrow, widen), sign, most) in ways {
+            for bits in 0..2 * sign {
+                assert_eq!(narrow(f16_to_f32(widen(bits))), bits);
+            }
+            assert_eq!(f16_to_f32(widen(sign - 1)), most);
+            assert_eq!(f16_to_f32(widen(narrow(f32::NEG_INFINITY))), -most);
+            assert_eq!(f16_to_f32(widen(narrow(f32::NAN))), most);
+        }
+        let numbers = [0.0, 0.25, 0.26, 0.75, 1.25, 2.5, 2.6, 3.5, 5.0, 5.1];
+        let expected = [0.0, 0.0, 0.5, 1.0, 1.0, 2.0, 3.0, 4.0, 4.0, 6.0];
+        let rounded = numbers.map(|number| f16_to_f32(e2m1_to_f16(f32_to_e2m1(number))));
+        assert_eq!(rounded, expected);
+    }
+
+    #[test]
+    fn powers_of_two_in_eight_bits() {
+        for bits in 0..255 {
+            let value = bf16_to_f32(ue8m0_to_bf16(bits));
+            assert_eq!(f64::from(value), 2.0_f64.powi(bits as i32 - 127));
+            assert_eq!([ZERO, UP].map(|r| f32_to_ue8m0(value, r)), [bits; 2]);
+            let next = value.next_up();
+            assert_eq!(
+                [ZERO, UP].map(|r| f32_to_ue8m0(next, r)),
+                [bits, (bits + 1).min(254)]
+            );
+        }
+        assert_eq!(f32_to_ue8m0(f32::NAN, UP), 0xff);
+        assert!(bf16_to_f32(ue8m0_to_bf16(0xff)).is_nan());
     }
 
     #[test]

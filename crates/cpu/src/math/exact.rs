@@ -52,6 +52,23 @@ impl Format {
         most: 8,
     };
 
+    /// All bits encode numbers.
+    pub(super) const E2M3: Format = Format {
+        precision: 4,
+        least: -3,
+        most: 2,
+    };
+    pub(super) const E3M2: Format = Format {
+        precision: 3,
+        least: -4,
+        most: 4,
+    };
+    pub(super) const E2M1: Format = Format {
+        precision: 2,
+        least: -1,
+        most: 2,
+    };
+
     /// The sign's bit.
     fn sign_shift(self) -> u32 {
         let exponents = (self.most - self.least + 1) as u32 + 2 - self.precision;

@@ -175,6 +175,29 @@ impl Float for E5m2 {
     }
 }
 
+/// Bytes of a unit, and units that are read at a time.
+pub(super) const UNIT: usize = 16;
+pub(super) const UNITS: usize = 8;
+
+/// The floats of at most [`UNITS`] units, as many as `out` has room for.
+pub(super) fn read_floats(element: Element, units: &[[u8; UNIT]], out: &mut [f32]) {
+    let mut register = [0; 32];
+    let words = units.as_flattened().as_chunks::<4>().0;
+    for (word, bytes) in register.iter_mut().zip(words) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    let mut all = [0.0; 128];
+    match element {
+        Element::F16 => F16::read(&register, &mut all),
+        Element::Bf16 => Bf16::read(&register, &mut all),
+        Element::E4m3 => E4m3::read(&register, &mut all),
+        Element::E5m2 => E5m2::read(&register, &mut all),
+        _ => Tf32::read(&register, &mut all),
+    }
+    let count = out.len().min(all.len());
+    out[..count].copy_from_slice(&all[..count]);
+}
+
 /// The bits of a result. There is one NaN.
 #[inline(always)]
 pub(super) fn single(value: f32) -> u32 {

@@ -2,15 +2,16 @@
 
 use super::operation::{Code, Operation};
 use super::registers::Registers;
-use super::{product, transfer};
+use super::{product, transfer, warp_group};
 use crate::abi::BlockContext;
 
 impl Operation {
-    /// Executes it for the warp whose first thread is `first`, of which `lanes` take part.
-    /// Returns false if the context has a fault.
+    /// Executes it for the warp whose first thread is `first`, of which `lanes` take part, or
+    /// for all of [`warps`](Self::warps) from there on. Returns false if the context has a
+    /// fault.
     ///
     /// # Safety
-    /// The context is that of a block with this warp, its slots include those of the
+    /// The context is that of a block with these warps, its slots include those of the
     /// operation, and no other reference to its arrays is in use.
     pub(crate) unsafe fn execute(
         &self,
@@ -25,6 +26,10 @@ impl Operation {
             Code::Mma | Code::WmmaMma => {
                 product::multiply(self, &mut registers);
                 true
+            }
+            Code::WarpGroupMma => {
+                // SAFETY: the caller's contract.
+                unsafe { warp_group::multiply(self, context, first, line) }.is_some()
             }
             Code::MoveMatrix => {
                 transfer::transpose(&mut registers);

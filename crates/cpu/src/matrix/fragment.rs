@@ -52,6 +52,12 @@ pub fn operands(operation: &Operation) -> Option<Operands> {
             ],
             true,
         ),
+        Code::WarpGroupMma => {
+            // Each warp has a quarter of the rows.
+            let in_registers = operation.has(Operation::A_IN_REGISTERS);
+            let a = if in_registers { (4, false) } else { none };
+            ([registers(m / 4 * n, d), a, none, none], true)
+        }
         Code::LoadA => ([factor(m * k, a), none, none, none], true),
         Code::LoadB => ([factor(n * k, a), none, none, none], true),
         Code::LoadC => ([registers(m * n, a), none, none, none], true),
@@ -119,6 +125,34 @@ fn exists(operation: &Operation) -> bool {
                     F64 => (d, c) == (F64, F64),
                     _ => (d, c) == (S32, S32),
                 }
+        }
+        Code::WarpGroupMma => {
+            let flags = [
+                Operation::TRANSPOSED,
+                Operation::TRANSPOSED_B,
+                Operation::NEGATED_A,
+                Operation::NEGATED_B,
+            ];
+            let [transposed_a, transposed_b, negated_a, negated_b] =
+                flags.map(|flag| operation.has(flag));
+            let transposed = transposed_a || transposed_b;
+            let negated = negated_a || negated_b;
+            let types = match (a, b) {
+                (F16, F16) => float_sum(d),
+                (Bf16, Bf16) => d == F32,
+                (Tf32, Tf32) => d == F32 && !transposed,
+                (E4m3 | E5m2, E4m3 | E5m2) => float_sum(d) && !transposed,
+                (S8 | U8, S8 | U8) => d == S32 && !transposed && !negated,
+                (B1, B1) => d == S32 && !transposed && !negated && !saturates,
+                _ => false,
+            };
+            let in_registers = operation.has(Operation::A_IN_REGISTERS);
+            types
+                && c == d
+                && m == 64
+                && n.is_multiple_of(8)
+                && k * a.bits() == 256
+                && !(in_registers && transposed_a)
         }
         Code::LoadA | Code::LoadB => wmma_shape(shape, a),
         Code::LoadC | Code::StoreD => match a {

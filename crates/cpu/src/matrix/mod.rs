@@ -1,4 +1,4 @@
-//! Matrix instructions: `mma`, `wmma`, `ldmatrix`, `stmatrix` and `movmatrix`.
+//! Matrix instructions: `mma`, `wmma`, `wgmma`, `ldmatrix`, `stmatrix` and `movmatrix`.
 //!
 //! The lanes of a warp execute them together, so that they are sync points. Their registers
 //! are slots: threads save the operands there as they save what is live, and the results are
@@ -8,6 +8,7 @@
 //! [`fragment`] says which lane holds which element. Fragments of `wmma`, which the PTX ISA
 //! leaves open, are those of the `mma` that computes the same on sm_80 and higher.
 
+mod descriptor;
 mod element;
 mod encoding;
 mod execute;
@@ -17,6 +18,7 @@ mod product;
 mod quad_pair;
 mod registers;
 mod transfer;
+mod warp_group;
 
 pub use element::Element;
 pub use fragment::operands;

@@ -24,6 +24,8 @@ pub enum Code {
     LoadC = 7,
     /// `wmma.store.d`
     StoreD = 8,
+    /// `wgmma.mma_async` of four warps: D = A · B + D.
+    WarpGroupMma = 9,
 }
 
 impl Code {
@@ -40,6 +42,7 @@ impl Code {
             LoadB,
             LoadC,
             StoreD,
+            WarpGroupMma,
         ]
         .into_iter()
         .find(|&code| code as u32 == number)
@@ -79,9 +82,25 @@ impl Operation {
     pub const A_COLUMNS: u32 = 1 << 4;
     /// B is `.col`; otherwise `.row`.
     pub const B_COLUMNS: u32 = 1 << 5;
+    /// The A of a warp group is in registers; otherwise a descriptor says where it is.
+    pub const A_IN_REGISTERS: u32 = 1 << 6;
+    /// In memory, rows of B lie side by side; [`TRANSPOSED`](Self::TRANSPOSED) says so of
+    /// columns of A.
+    pub const TRANSPOSED_B: u32 = 1 << 7;
+    /// A, or B, is multiplied by -1.
+    pub const NEGATED_A: u32 = 1 << 11;
+    pub const NEGATED_B: u32 = 1 << 12;
     /// The shift of the number of the rounding of `f64`
     /// ([`Rounding`](crate::math::rounding::Rounding)).
     pub const ROUNDING: u32 = 8;
+
+    /// The warps that execute it together.
+    pub fn warps(&self) -> u32 {
+        match self.code {
+            Code::WarpGroupMma => 4,
+            _ => 1,
+        }
+    }
 
     pub(super) fn has(&self, flag: u32) -> bool {
         self.flags & flag != 0

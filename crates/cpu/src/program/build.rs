@@ -38,6 +38,8 @@ pub(super) struct Builder<'m, 'a> {
     /// behind; `None` where arrays with the same storage differ.
     pub elements: HashMap<Storage, Option<u32>>,
     pub shared_bytes: u32,
+    /// Offset of the reserved shared memory, if the kernel uses it.
+    pub reserved_shared: Option<u32>,
     /// Alignment of the dynamic shared memory; 1 if there is none.
     pub dynamic_align: u32,
     local_bytes: u32,
@@ -71,6 +73,7 @@ pub(crate) fn build<'m, 'a>(
         elements: HashMap::new(),
         used_bytes: None,
         shared_bytes: 0,
+        reserved_shared: None,
         dynamic_align: 1,
         local_bytes: 0,
         carry: None,
@@ -336,14 +339,26 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 
     fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
-        let class = class_of(variable.ty).ok_or_else(|| {
+        let class = match variable.ty {
+            Type::B128 => Some(RegClass::I64),
+            ty => class_of(ty),
+        };
+        let class = class.ok_or_else(|| {
             LoweringError::unsupported(
                 variable.span,
                 format!("registers of type .{}", variable.ty.text()),
             )
         })?;
         let first = Reg(self.registers.len() as u32);
-        let components = variable.vector.max(1);
+        let components = match variable.ty {
+            Type::B128 if variable.vector > 1 => {
+                let reason = "vectors of registers of 128 bits";
+                return Err(LoweringError::unsupported(variable.span, reason));
+            }
+            // Two registers of 64 bits.
+            Type::B128 => 2,
+            _ => variable.vector.max(1),
+        };
         let symbol = match components {
             1 => Symbol::Register(first),
             _ => Symbol::Vector(first, components),
@@ -458,6 +473,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let inside = self.open_guard.is_some();
         instruction.args = self.arguments(body, ast.operands)?;
+        if modifiers.types().any(|ty| ty == Type::B128) {
+            instruction = self.in_halves(&instruction)?;
+        }
         if instruction.is_matrix() {
             self.move_constants(&instruction);
         }
@@ -493,10 +511,11 @@ impl<'m, 'a> Builder<'m, 'a> {
         let wide = instruction.modifiers.has(Modifier::F64);
         let list = instruction.args;
         for (n, at) in (list.start..list.start + list.len).enumerate() {
-            if !instruction.is_fragment(n) {
+            let operand = self.args[at as usize];
+            if !instruction.is_fragment(n, operand) {
                 continue;
             }
-            let fragment = match self.args[at as usize] {
+            let fragment = match operand {
                 Arg::List(list) => list.start..list.start + list.len,
                 _ => at..at + 1,
             };

@@ -176,21 +176,28 @@ impl Instruction {
 
     /// Whether it is an operation on matrices, whose registers are in slots.
     pub fn is_matrix(&self) -> bool {
-        self.meaning.class == Class::Matrix
+        // `wgmma` also names waits, for products that are complete where they stand.
+        let is_wait = self.opcode == Opcode::Wgmma && !self.modifiers.has(Modifier::MmaAsync);
+        self.meaning.class == Class::Matrix && !is_wait
     }
 
-    /// Whether operand `n` of an operation on matrices is a fragment: registers of all lanes.
-    /// The others are addresses and distances in memory.
-    pub fn is_fragment(&self, n: usize) -> bool {
-        match self.meaning.result {
+    /// Whether operand `n` of an operation on matrices, `arg`, is a fragment: registers of all
+    /// lanes. The others are addresses and distances in memory, and descriptors.
+    pub fn is_fragment(&self, n: usize, arg: Arg) -> bool {
+        match (self.meaning.result, self.opcode) {
+            (_, Opcode::Wgmma) => matches!(arg, Arg::List(_)),
+            (Outcome::Lane, Opcode::Ldmatrix) => n == 0,
+            (Outcome::Lane, Opcode::Wmma) => n == 0 || self.modifiers.has(Modifier::Mma),
+            (Outcome::Lane, _) => true,
             // A store names the address first.
-            Outcome::Lane => match self.opcode {
-                Opcode::Ldmatrix => n == 0,
-                Opcode::Wmma => n == 0 || self.modifiers.has(Modifier::Mma),
-                _ => true,
-            },
             _ => n == 1,
         }
+    }
+
+    /// Whether the result depends on what the destination held: where a guard is false, it
+    /// stays.
+    pub fn keeps_destination(&self) -> bool {
+        self.guard.is_some() || self.meaning.accumulates
     }
 
     /// Whether the thread is suspended there.
@@ -368,7 +375,8 @@ impl Program<'_> {
         }
         if let Some(guard) = instruction.guard {
             used(guard.reg);
-            // Where the guard is false, the destination keeps its old value.
+        }
+        if instruction.keeps_destination() {
             for &arg in destinations {
                 self.registers_of(arg, used);
             }
@@ -384,7 +392,7 @@ impl Program<'_> {
             return self.effects(instruction, f, &mut |_| {});
         }
         for (n, &arg) in self.list(instruction.args).iter().enumerate() {
-            if !instruction.is_fragment(n) {
+            if !instruction.is_fragment(n, arg) {
                 self.registers_of(arg, f);
             }
         }

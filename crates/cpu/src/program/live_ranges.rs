@@ -4,7 +4,7 @@
 //! and an address computed from it. Once they are split, each has one uniformity
 //! and one register class.
 
-use super::ir::{Arg, ArgList, Base, BlockId, Program, Reg, Step, Terminator};
+use super::ir::{Arg, ArgList, Base, BlockId, Instruction, Program, Reg, Step, Terminator};
 use super::liveness::Liveness;
 
 /// Union-find over definitions: those that reach a common use are one live range.
@@ -82,18 +82,11 @@ pub(super) fn split(program: &mut Program<'_>) {
                         len: i.args.len - split,
                     };
                     scan.list(rest, OperandKind::Use);
-                    let kind = if i.guard.is_some() {
-                        OperandKind::Mod
-                    } else {
-                        OperandKind::Def
+                    let results = ArgList {
+                        start: i.args.start,
+                        len: split,
                     };
-                    scan.list(
-                        ArgList {
-                            start: i.args.start,
-                            len: split,
-                        },
-                        kind,
-                    );
+                    scan.list(results, OperandKind::of_results(i));
                 }
                 Step::SystemCall { args, result, .. } => {
                     scan.list(*args, OperandKind::Use);
@@ -128,13 +121,11 @@ pub(super) fn split(program: &mut Program<'_>) {
                     len: i.args.len - split,
                 };
                 scan.list(rest, OperandKind::Use);
-                scan.list(
-                    ArgList {
-                        start: i.args.start,
-                        len: split,
-                    },
-                    OperandKind::Def,
-                );
+                let results = ArgList {
+                    start: i.args.start,
+                    len: split,
+                };
+                scan.list(results, OperandKind::of_results(i));
             }
             _ => {}
         }
@@ -204,8 +195,19 @@ pub(super) fn split(program: &mut Program<'_>) {
 enum OperandKind {
     Use,
     Def,
-    /// Defined if a guard is true, otherwise unchanged: the live range continues.
+    /// Defined if a guard is true, otherwise unchanged, or computed from what it was: the live
+    /// range continues.
     Mod,
+}
+
+impl OperandKind {
+    fn of_results(instruction: &Instruction) -> OperandKind {
+        if instruction.keeps_destination() {
+            OperandKind::Mod
+        } else {
+            OperandKind::Def
+        }
+    }
 }
 
 struct BlockScan<'w, 'p, 'a> {

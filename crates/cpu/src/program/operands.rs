@@ -1,12 +1,16 @@
 //! Resolves the operands of the text to arguments.
 
 use super::build::Builder;
-use super::ir::{Arg, ArgList, Base, LoweringError, Reg, Storage};
+use super::ir::{Arg, ArgList, Base, Instruction, LoweringError, Modifiers, Reg, Storage};
 use super::module_data::{align_of, element_bytes, size_of};
 use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
 use ptx::ast::{AddressBase, Body, Linkage, List, Name, Operand, Span, Variable};
-use ptx::names::{Modifier, SpecialRegister};
+use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
+
+/// Bytes of shared memory that kernels reach by `%reserved_smem_offset_0` and its like: as
+/// many as on a GPU.
+const RESERVED_SHARED: u32 = 1024;
 
 impl<'m, 'a> Builder<'m, 'a> {
     pub(super) fn lookup(&mut self, name: Name<'a>) -> Result<Symbol, LoweringError> {
@@ -77,6 +81,25 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(storage)
     }
 
+    /// The value of a special register that names a part of the reserved shared memory. A
+    /// kernel that names one has such memory beside its own variables.
+    fn reserved_offset(&mut self, register: SpecialRegister) -> Option<u32> {
+        use SpecialRegister as S;
+        let within = match register {
+            S::ReservedSmemOffsetBegin | S::ReservedSmemOffset0 => 0,
+            S::ReservedSmemOffset1 => RESERVED_SHARED / 2,
+            S::ReservedSmemOffsetEnd => RESERVED_SHARED,
+            S::ReservedSmemOffsetCap => return Some(RESERVED_SHARED),
+            _ => return None,
+        };
+        let start = *self.reserved_shared.get_or_insert_with(|| {
+            let start = self.shared_bytes.next_multiple_of(16);
+            self.shared_bytes = start.saturating_add(RESERVED_SHARED);
+            start
+        });
+        Some(start + within)
+    }
+
     fn register(&mut self, name: Name<'a>) -> Result<Reg, LoweringError> {
         match self.lookup(name)? {
             Symbol::Register(reg) => Ok(reg),
@@ -114,7 +137,10 @@ impl<'m, 'a> Builder<'m, 'a> {
                     ));
                 }
             },
-            Operand::Special(register, _) => Arg::Special(*register),
+            Operand::Special(register, _) => match self.reserved_offset(*register) {
+                Some(offset) => Arg::Int(offset.into()),
+                None => Arg::Special(*register),
+            },
             Operand::Component { name, component } => match self.lookup(*name)? {
                 Symbol::Vector(first, count) if *component < count => {
                     Arg::Reg(Reg(first.0 + u32::from(*component)))
@@ -247,5 +273,52 @@ impl<'m, 'a> Builder<'m, 'a> {
             start,
             len: operands.len() as u32,
         })
+    }
+
+    /// The same on values of 64 bits, of which each of 128 bits has two.
+    pub(super) fn in_halves(
+        &mut self,
+        instruction: &Instruction,
+    ) -> Result<Instruction, LoweringError> {
+        let Instruction {
+            opcode, span, line, ..
+        } = *instruction;
+        if opcode == Opcode::Cp {
+            // The type of a bulk copy is that of its accesses.
+            return Ok(*instruction);
+        }
+        if !matches!(opcode, Opcode::Mov | Opcode::Ld | Opcode::Ldu | Opcode::St) {
+            return Err(LoweringError::unsupported(span, "values of type .b128"));
+        }
+        let mut modifiers = Modifiers::default();
+        for &word in instruction.modifiers.as_slice() {
+            modifiers.push(match word.as_type() {
+                Some(Type::B128) => Modifier::B64,
+                _ => word,
+            });
+        }
+        let list = instruction.args;
+        for at in list.start..list.start + list.len {
+            let Some(Arg::List(outer)) = self.args.get(at as usize).copied() else {
+                continue;
+            };
+            // `{%rq0, %rq1}` is a list of lists.
+            let mut parts = Vec::new();
+            for inner in outer.start..outer.start + outer.len {
+                match self.args[inner as usize] {
+                    Arg::List(ArgList { start, len }) => {
+                        let inner = start as usize..(start + len) as usize;
+                        parts.extend_from_slice(&self.args[inner]);
+                    }
+                    Arg::Sink if opcode != Opcode::Mov => parts.extend([Arg::Sink; 2]),
+                    part => parts.push(part),
+                }
+            }
+            let start = self.args.len() as u32;
+            let len = parts.len() as u32;
+            self.args.extend(parts);
+            self.args[at as usize] = Arg::List(ArgList { start, len });
+        }
+        Ok(Instruction::new(opcode, modifiers, list, span, line))
     }
 }

@@ -61,9 +61,12 @@ fn vote(opcode: Opcode, modifiers: &Modifiers, i: usize) -> i32 {
     let ty = match opcode {
         Opcode::Mov | Opcode::Ld | Opcode::St | Opcode::Selp | Opcode::Ldu => return 0,
         // Their operands are in slots.
-        Opcode::Mma | Opcode::Wmma | Opcode::Ldmatrix | Opcode::Stmatrix | Opcode::Movmatrix => {
-            return 0;
-        }
+        Opcode::Mma
+        | Opcode::Wmma
+        | Opcode::Wgmma
+        | Opcode::Ldmatrix
+        | Opcode::Stmatrix
+        | Opcode::Movmatrix => return 0,
         // Their operands are of several types.
         Opcode::Tex
         | Opcode::Tld4

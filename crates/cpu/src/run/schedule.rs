@@ -59,41 +59,6 @@ impl CompiledKernel<'_> {
         unsafe { function(context, first, last) == 0 }
     }
 
-    /// Executes the operation on matrices at which the lanes of a warp are suspended in
-    /// `state`, and those that follow it. Returns the state in which the lanes resume.
-    ///
-    /// # Safety
-    /// The context describes a block of this kernel with this warp, and no compiled code of
-    /// the block is running.
-    unsafe fn matrices(
-        &self,
-        context: *mut BlockContext,
-        warp: u32,
-        lanes: LaneMask,
-        state: u32,
-    ) -> Result<u32, Faulted> {
-        let mut state = state;
-        // Damaged code could make a circle of sync points.
-        for _ in self.points {
-            let Some(point) = self.point(state) else {
-                break;
-            };
-            let operation = point.matrix.and_then(|n| self.matrices.get(n as usize));
-            if let Some(operation) = operation {
-                let first = warp * WARP_SIZE;
-                // SAFETY: the caller's contract. The image's slots include the operation's.
-                if !unsafe { operation.execute(context, first, lanes, point.line) } {
-                    return Err(Faulted);
-                }
-            }
-            match point.then {
-                Some(next) => state = next + 1,
-                None => break,
-            }
-        }
-        Ok(state)
-    }
-
     pub(super) fn point(&self, state: u32) -> Option<SyncPoint> {
         self.points.get((state as usize).checked_sub(1)?).copied()
     }
@@ -119,7 +84,7 @@ pub(super) enum Outcome {
 pub(super) struct Schedule {
     pub(super) states: Vec<u32>,
     pub(super) requests: Vec<Request>,
-    warps: Vec<Warp>,
+    pub(super) warps: Vec<Warp>,
     barriers: [Barrier; BARRIERS],
     pub(super) threads: u32,
     /// Threads that have not exited.
@@ -133,17 +98,17 @@ pub(super) struct Schedule {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Warp {
-    exists: LaneMask,
-    ready: LaneMask,
+pub(super) struct Warp {
+    pub(super) exists: LaneMask,
+    pub(super) ready: LaneMask,
     /// Lanes at a warp operation.
-    waiting: LaneMask,
-    yielded: LaneMask,
-    exited: LaneMask,
+    pub(super) waiting: LaneMask,
+    pub(super) yielded: LaneMask,
+    pub(super) exited: LaneMask,
     /// Lanes that have arrived at the cluster's barrier, in a phase that is not complete.
-    arrived: LaneMask,
+    pub(super) arrived: LaneMask,
     /// Lanes that wait for that phase.
-    at_cluster_barrier: LaneMask,
+    pub(super) at_cluster_barrier: LaneMask,
 }
 
 impl Schedule {
@@ -247,12 +212,8 @@ impl Schedule {
                     return Ok(Progress::Stalled);
                 }
                 if point.kind == SyncKind::Matrix {
-                    let mut state = first;
-                    for (warp, exists) in (0..).zip(self.warps.iter().map(|warp| warp.exists)) {
-                        // SAFETY: the caller's contract.
-                        state = unsafe { code.matrices(context, warp, exists, first) }?;
-                    }
-                    self.states.fill(state);
+                    // SAFETY: the caller's contract.
+                    unsafe { self.run_matrices_in_lockstep(code, context, first, point.line) }?;
                     return Ok(Progress::Advanced);
                 }
                 if point.kind == SyncKind::ClusterArrive {
@@ -660,41 +621,6 @@ impl Schedule {
         let first = self.states.first().copied().unwrap_or(EXITED);
         self.in_lockstep = self.warps.iter().all(|warp| warp.ready == warp.exists)
             && self.states.iter().all(|state| *state == first);
-    }
-
-    /// Executes the operation on matrices at which all lanes of a warp are, if they are, and
-    /// those that follow it.
-    ///
-    /// # Safety
-    /// That of [`run`](Self::run).
-    unsafe fn release_matrices(
-        &mut self,
-        code: &CompiledKernel<'_>,
-        context: *mut BlockContext,
-        index: usize,
-    ) -> Result<(), Faulted> {
-        let base = index * WARP_SIZE as usize;
-        let warp = &mut self.warps[index];
-        let members = warp.exists & !warp.exited;
-        if members == 0 || warp.waiting & members != members {
-            return Ok(());
-        }
-        let state = self.states[base + members.trailing_zeros() as usize];
-        let same = lanes_of(members).all(|lane| self.states[base + lane as usize] == state);
-        let is_matrix = code
-            .point(state)
-            .is_some_and(|point| point.kind == SyncKind::Matrix);
-        if !same || !is_matrix {
-            return Ok(());
-        }
-        // SAFETY: the caller's contract.
-        let state = unsafe { code.matrices(context, index as u32, members, state) }?;
-        for lane in lanes_of(members) {
-            self.states[base + lane as usize] = state;
-        }
-        warp.waiting &= !members;
-        warp.ready |= members;
-        Ok(())
     }
 
     /// Records a fault that the scheduler found.

@@ -1,4 +1,4 @@
-//! Barriers in shared memory that count arrivals and bytes (`mbarrier`), and bulk copies.
+//! Barriers in shared memory that count arrivals and bytes (`mbarrier`).
 //!
 //! Copies are complete when the instruction ends, so that they only count their bytes. All
 //! threads that share a barrier run on one host thread: it is read and written as an
@@ -63,7 +63,7 @@ pub(crate) enum AddressSpace {
 }
 
 impl AddressSpace {
-    fn from_number(number: u32) -> AddressSpace {
+    pub(super) fn from_number(number: u32) -> AddressSpace {
         match number {
             1 => AddressSpace::Shared,
             2 => AddressSpace::Cluster,
@@ -171,7 +171,7 @@ impl Barrier {
 ///
 /// # Safety
 /// See [`host_address`].
-unsafe fn place(
+pub(super) unsafe fn place(
     context: *mut BlockContext,
     thread: u32,
     line: u32,
@@ -230,52 +230,6 @@ pub(super) unsafe extern "C" fn mbarrier(
     // SAFETY: as above.
     unsafe { place.write(barrier.word()) };
     result
-}
-
-/// Bytes that addresses and sizes of bulk copies are multiples of.
-const PIECE: u64 = 16;
-
-/// `spaces`: of the destination in bits 0 to 7, of the source in 8 to 15, of the barrier in
-/// 16 to 23, whether there is one in bit 24, the line from bit 32 on.
-pub(super) unsafe extern "C" fn copy_bulk(
-    context: *mut BlockContext,
-    thread: u32,
-    spaces: u64,
-    to: u64,
-    from: u64,
-    bytes: u64,
-    barrier: u64,
-) -> u32 {
-    let line = (spaces >> 32) as u32;
-    let space = |shift: u32| AddressSpace::from_number((spaces >> shift) as u32 & 0xFF);
-    if !bytes.is_multiple_of(PIECE) {
-        // SAFETY: see `device`.
-        let context = unsafe { super::device::context(context) };
-        return record(context, FaultKind::IllegalInstruction, thread, to, 0, line);
-    }
-    for at in (0..bytes).step_by(PIECE as usize) {
-        let size = PIECE as u32;
-        let source = (space(8), from.wrapping_add(at));
-        let target = (space(0), to.wrapping_add(at));
-        // SAFETY: see `device`.
-        let Some(source) = (unsafe { place(context, thread, line, source, size) }) else {
-            return 1;
-        };
-        // SAFETY: see `device`.
-        let target = unsafe { place(context, thread, line, target, size | Access::WRITE) };
-        let Some(target) = target else { return 1 };
-        // SAFETY: `place` has checked 16 bytes at both, which are aligned.
-        unsafe { target.cast::<u128>().write(source.cast::<u128>().read()) };
-    }
-    if spaces >> 24 & 1 == 0 {
-        return 0;
-    }
-    let encoded =
-        BarrierOperation::CompleteTx as u64 | (space(16) as u64) << 8 | u64::from(line) << 32;
-    // SAFETY: see `device`.
-    unsafe { mbarrier(context, thread, encoded, barrier, bytes) };
-    // SAFETY: see `device`.
-    u32::from(unsafe { super::device::context(context) }.fault.kind != 0)
 }
 
 #[cfg(test)]

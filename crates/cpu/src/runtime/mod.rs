@@ -5,14 +5,18 @@
 //! at `BlockContext::helpers`, at index `Helper::x as usize`, and calls it with the C calling
 //! convention and the types of [`Helper::signature`].
 
+mod bulk_copy;
 mod cluster;
 mod device;
 mod mbarrier;
+mod reduction;
 pub(crate) mod texture;
 
+pub(crate) use bulk_copy::{SHIFTS, TensorShifts};
 pub(crate) use cluster::OFFSET_BITS;
 pub(crate) use device::{host_address, sanitizer};
 pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
+pub(crate) use reduction::{Number, Reduction};
 
 use crate::abi::BlockContext;
 use crate::math::{approximate, convert, half, integer, round, video};
@@ -153,6 +157,22 @@ helpers! {
     convert::f32_to_e4m3(a: f32) -> u32;
     /// `cvt.e5m2x2.f32` of one half, saturating: 8 bits.
     convert::f32_to_e5m2(a: f32) -> u32;
+    /// `cvt.e2m3x2.f32` of one half, saturating: 6 bits.
+    convert::f32_to_e2m3(a: f32) -> u32;
+    /// `cvt.e3m2x2.f32` of one half, saturating: 6 bits.
+    convert::f32_to_e3m2(a: f32) -> u32;
+    /// `cvt.e2m1x2.f32` of one half, saturating: 4 bits.
+    convert::f32_to_e2m1(a: f32) -> u32;
+    /// `cvt.ue8m0x2.f32` of one half: 8 bits.
+    convert::f32_to_ue8m0(a: f32, rounding: u32) -> u32;
+    /// `cvt.bf16x2.ue8m0x2` of one half: a bf16, exact.
+    convert::ue8m0_to_bf16(a: u32) -> u32;
+    /// `cvt.f16x2.e2m3x2` of one half: an f16, exact.
+    convert::e2m3_to_f16(a: u32) -> u32;
+    /// `cvt.f16x2.e3m2x2` of one half: an f16, exact.
+    convert::e3m2_to_f16(a: u32) -> u32;
+    /// `cvt.f16x2.e2m1x2` of one half: an f16, exact.
+    convert::e2m1_to_f16(a: u32) -> u32;
     /// `cvt.f16x2.e4m3x2` of one half: an f16, exact.
     convert::e4m3_to_f16(a: u32) -> u32;
     /// `cvt.f16x2.e5m2x2` of one half: an f16, exact.
@@ -260,8 +280,10 @@ helpers! {
     /// `mbarrier` ([`mbarrier::BarrierOperation`]): the state before it, or whether a phase is
     /// complete. It may record a fault.
     mbarrier::mbarrier(context: *mut BlockContext, thread: u32, encoded: u64, address: u64, operand: u64) -> u64;
-    /// `cp.async.bulk`. Returns 0, or 1 after recording a fault.
-    mbarrier::copy_bulk(context: *mut BlockContext, thread: u32, spaces: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
+    /// `cp.async.bulk` and `cp.reduce.async.bulk`. Returns 0, or 1 after recording a fault.
+    bulk_copy::copy_bulk(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
+    /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, likewise.
+    bulk_copy::copy_tensor(context: *mut BlockContext, thread: u32, encoded: u64, shared: u64, map: u64, low: u64, middle: u64, high: u64, barrier: u64) -> u32;
     /// The generic address of one in `.shared::cluster`.
     cluster::cluster_to_generic(context: *mut BlockContext, address: u64) -> u64;
     /// The address in `.shared::cluster` of a generic one.

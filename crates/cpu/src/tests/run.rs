@@ -398,3 +398,38 @@ fn launches_leave_no_memory_behind() {
     }
     assert_eq!(bench.engine.memory().free_bytes(), free);
 }
+
+const WARP_GROUP: &str = "shl.b32 %r0, %t, 4; mov.u32 %r1, buffer; add.u32 %r0, %r0, %r1;
+    mov.b32 %r8, 0x3C003C00; st.shared.v4.b32 [%r0], {%r8, %r8, %r8, %r8};
+    setp.lt.u32 %p0, %t, 16; @%p0 st.shared.v4.b32 [%r0+2048], {%r8, %r8, %r8, %r8}; bar.sync 0;
+    shr.u32 %r2, %t, 5; setp.eq.u32 %p1, %r2, 3; @%p1 nanosleep.u32 1;
+    setp.eq.u32 %p2, %r2, 4; @%p2 bra other;
+    shr.u32 %r3, %r1, 4; cvt.u64.u32 %d0, %r3;
+    add.u64 %d1, %d0, 524416; add.u64 %d0, %d0, 34363932672;
+    mov.b32 %r4, 0; mov.b32 %r5, 0; mov.b32 %r6, 0; mov.b32 %r7, 0;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r4, %r5, %r6, %r7}, %d0, %d1, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+    setp.ne.u32 %p3, %r2, 0; @%p3 bra done; mul.lo.u32 %r9, %t, 48; add.u32 %r0, %r0, %r9;
+    mov.b32 %r8, 0; st.shared.v4.b32 [%r0], {%r8, %r8, %r8, %r8};
+    st.shared.v4.b32 [%r0+16], {%r8, %r8, %r8, %r8}; st.shared.v4.b32 [%r0+32], {%r8, %r8, %r8, %r8};
+    st.shared.v4.b32 [%r0+48], {%r8, %r8, %r8, %r8}; bra done;
+    other: mov.b32 %r4, 7; mov.b32 %r7, 7;
+    done: and.b32 %r4, %r4, %r7; st.global.u32 [%at], %r4;";
+
+/// The first warp overwrites A when it has its part: the others have theirs by then.
+#[test]
+fn a_product_is_of_its_four_warps() {
+    let sixteen = 16.0_f32.to_bits();
+    assert_eq!(run(128, 1, 128, WARP_GROUP).unwrap(), [sixteen; 128]);
+    // A fifth warp does something else.
+    let words = run(160, 1, 160, WARP_GROUP).unwrap();
+    assert_eq!(words[..128], [sixteen; 128]);
+    assert_eq!(words[128..], [7; 32]);
+}
+
+#[test]
+fn a_warp_group_that_lacks_a_warp_is_a_fault() {
+    let fault = run(64, 1, 64, WARP_GROUP).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::IllegalInstruction);
+}

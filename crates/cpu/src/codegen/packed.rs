@@ -1,0 +1,160 @@
+//! Conversions of several values at once: floats of 4 to 8 bits in pairs, and `cvt.pack`.
+
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+
+use super::convert::rounding_of;
+use super::emitter::{EmitResult, Emitter, is_signed};
+use crate::math::rounding::Rounding;
+use crate::program::Instruction;
+use crate::runtime::Helper;
+use ptx::names::{Modifier as M, Type as P};
+
+/// A float of 4 to 8 bits, two of which are in a register.
+#[derive(Clone, Copy)]
+pub(super) struct Small {
+    /// Bits from one to the other.
+    bits: u64,
+    /// Without a sign: a power of two.
+    is_scale: bool,
+    /// From `f32`, clamped.
+    narrow: Helper,
+    /// To `f16`; of a scale, to `bf16`.
+    widen: Helper,
+}
+
+impl Small {
+    pub fn of(pair: P) -> Option<Small> {
+        let (bits, narrow, widen) = match pair {
+            P::E4m3x2 => (8, Helper::f32_to_e4m3, Helper::e4m3_to_f16),
+            P::E5m2x2 => (8, Helper::f32_to_e5m2, Helper::e5m2_to_f16),
+            P::E2m3x2 => (8, Helper::f32_to_e2m3, Helper::e2m3_to_f16),
+            P::E3m2x2 => (8, Helper::f32_to_e3m2, Helper::e3m2_to_f16),
+            P::E2m1x2 => (4, Helper::f32_to_e2m1, Helper::e2m1_to_f16),
+            P::Ue8m0x2 => (8, Helper::f32_to_ue8m0, Helper::ue8m0_to_bf16),
+            _ => return None,
+        };
+        Some(Small {
+            bits,
+            is_scale: pair == P::Ue8m0x2,
+            narrow,
+            widen,
+        })
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// `cvt` from or to a pair of small floats.
+    pub fn convert_small(&mut self, i: &Instruction, to: P, from: P) -> EmitResult<()> {
+        let m = &i.modifiers;
+        if m.first_of(&[M::ScaledN1Ue8m0, M::ScaledN2Ue8m0]).is_some() {
+            return self.unsupported(i, "a conversion with scales");
+        }
+        match (Small::of(to), Small::of(from)) {
+            (Some(small), None) => {
+                let rounding = rounding_of(i).unwrap_or(Rounding::Nearest);
+                if !small.is_scale && rounding != Rounding::Nearest {
+                    return self.unsupported(i, "a rounding other than to the nearest");
+                }
+                // The first operand becomes the upper half.
+                let [high, low] = match from {
+                    P::F32 => [
+                        self.operand(i, 1, types::F32)?,
+                        self.operand(i, 2, types::F32)?,
+                    ],
+                    P::F16x2 | P::Bf16x2 => {
+                        // Exact: the result is still rounded once.
+                        let [low, high] = self.halves(i, 1, 16)?;
+                        [high, low].map(|half| self.half_to_float(half, from == P::Bf16x2))
+                    }
+                    _ => return self.unsupported(i, "unsupported type"),
+                };
+                let [high, low] = [high, low].map(|value| {
+                    let value = self.rectified(i, value);
+                    if !small.is_scale {
+                        return self.call(small.narrow, &[value]);
+                    }
+                    let rounding = self.int(types::I32, rounding as u64);
+                    self.call(small.narrow, &[value, rounding])
+                });
+                let pair = self.packed(low, high, small.bits);
+                let ty = if small.bits == 4 {
+                    types::I8
+                } else {
+                    types::I16
+                };
+                let pair = self.coerce(pair, ty);
+                self.result(i, pair)
+            }
+            (None, Some(small)) => {
+                let is_bf16 = to == P::Bf16x2;
+                if !is_bf16 && (to != P::F16x2 || small.is_scale) {
+                    return self.unsupported(i, "unsupported type");
+                }
+                let halves = self.halves(i, 1, small.bits)?;
+                let [low, high] = halves.map(|bits| {
+                    let mut half = self.call(small.widen, &[bits]);
+                    if is_bf16 && !small.is_scale {
+                        // Exact: bf16 has all of these numbers.
+                        half = self.half_to_float(half, false);
+                        half = self.float_to_half(half, true, Rounding::Nearest);
+                    }
+                    self.rectified_half(i, half, is_bf16)
+                });
+                let pair = self.packed(low, high, 16);
+                self.result(i, pair)
+            }
+            _ => self.unsupported(i, "unsupported type"),
+        }
+    }
+
+    /// The lower and the upper `bits` bits of twice as many, each in an `i32`.
+    fn halves(&mut self, i: &Instruction, at: usize, bits: u64) -> EmitResult<[Value; 2]> {
+        let ty = if bits == 16 { types::I32 } else { types::I16 };
+        let pair = self.operand(i, at, ty)?;
+        let pair = self.coerce(pair, types::I32);
+        let mask = self.int(types::I32, (1 << bits) - 1);
+        let by = self.int(types::I32, bits);
+        let low = self.b.ins().band(pair, mask);
+        let high = self.b.ins().ushr(pair, by);
+        Ok([low, self.b.ins().band(high, mask)])
+    }
+
+    /// `low`, and `high` from bit `bits` on.
+    fn packed(&mut self, low: Value, high: Value, bits: u64) -> Value {
+        let by = self.int(types::I32, bits);
+        let high = self.b.ins().ishl(high, by);
+        self.b.ins().bor(low, high)
+    }
+
+    /// `cvt.pack`: two clamped integers, and above them the lower bits of the third operand.
+    pub fn convert_packed(&mut self, i: &Instruction) -> EmitResult<()> {
+        let to = self.ty(i, 0)?;
+        let bits = u64::from(to.bits());
+        if !(1..=16).contains(&bits) {
+            return self.unsupported(i, "unsupported type");
+        }
+        let (least, most) = match is_signed(to) || matches!(to, P::S4 | P::S2) {
+            true => (-1_i64 << (bits - 1), (1_i64 << (bits - 1)) - 1),
+            false => (0, (1 << bits) - 1),
+        };
+        let mut parts = [None; 2];
+        for (at, part) in parts.iter_mut().enumerate() {
+            let value = self.operand(i, at + 1, types::I32)?;
+            let least = self.int(types::I32, least.cast_unsigned());
+            let most = self.int(types::I32, most.cast_unsigned());
+            let value = self.b.ins().smax(value, least);
+            let value = self.b.ins().smin(value, most);
+            let mask = self.int(types::I32, (1 << bits) - 1);
+            *part = Some(self.b.ins().band(value, mask));
+        }
+        let [Some(high), Some(low)] = parts else {
+            return self.unsupported(i, "an operand is missing");
+        };
+        let mut value = self.packed(low, high, bits);
+        if self.arg_count(i) > 3 {
+            let rest = self.operand(i, 3, types::I32)?;
+            value = self.packed(value, rest, 2 * bits);
+        }
+        self.result(i, value)
+    }
+}

@@ -1,0 +1,61 @@
+//! Tensor maps.
+
+use std::ffi::{c_uint, c_void};
+
+use super::entry::entries;
+use crate::state::status::{Result, Status};
+use crate::state::user_pointer::UserPointer;
+use crate::tensor_map::{MapError, TensorMap as Map};
+use api::TensorMap;
+
+/// The first `count` elements of an array; the others are 0.
+fn array<T: Copy + Default, const N: usize>(
+    pointer: UserPointer<T>,
+    count: usize,
+) -> Result<[T; N]> {
+    let mut values = [T::default(); N];
+    for (index, value) in values.iter_mut().enumerate().take(count) {
+        *value = pointer.get_at(index)?;
+    }
+    Ok(values)
+}
+
+entries! {
+    fn cuTensorMapEncodeTiled(
+        map: *mut TensorMap,
+        data_type: c_uint,
+        rank: c_uint,
+        address: *mut c_void,
+        dims: *const u64,
+        strides: *const u64,
+        boxes: *const c_uint,
+        element_strides: *const c_uint,
+        interleave: c_uint,
+        swizzle: c_uint,
+        l2_promotion: c_uint,
+        fill: c_uint,
+    ) {
+        // Of another rank, nothing is read; it is refused below.
+        let count = if (1..=5).contains(&rank) { rank as usize } else { 0 };
+        let narrow = |number: c_uint| u8::try_from(number).unwrap_or(u8::MAX);
+        let described = Map {
+            address: address.addr() as u64,
+            strides: array(strides, count.saturating_sub(1))?,
+            dims: array(dims, count)?,
+            boxes: array(boxes, count)?,
+            element_strides: array(element_strides, count)?,
+            interleave: narrow(interleave),
+            swizzle: narrow(swizzle),
+            fill: narrow(fill),
+            ..Map::default()
+        };
+        match Map::tiled(data_type, described, rank, l2_promotion) {
+            Ok(made) => map.put(TensorMap(made.words())),
+            Err(MapError::Invalid(why)) => Err(Status::INVALID_VALUE.because(why)),
+            Err(MapError::Unsupported(what)) => {
+                let text = format!("{what} are not supported on the CPU device");
+                Err(Status::NOT_SUPPORTED.because(text))
+            }
+        }
+    }
+}

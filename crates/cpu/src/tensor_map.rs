@@ -1,0 +1,294 @@
+//! Tensor maps: what copies of boxes know of a tensor in global memory.
+//!
+//! The 128 bytes are opaque to programs. On this device they are those of [`TensorMap`]. All
+//! zeros are a map, which `tensormap.replace` fills field by field.
+
+use std::mem::offset_of;
+
+/// Bytes of a map.
+pub(crate) const BYTES: usize = 128;
+/// The most dimensions.
+pub(crate) const RANK: usize = 5;
+
+/// A tensor map. Dimension 0 is the one whose elements are contiguous.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TensorMap {
+    /// The generic address of the first element.
+    pub address: u64,
+    /// Bytes from an element to the next along dimensions 1 to 4.
+    pub strides: [u64; RANK - 1],
+    /// Elements of the tensor.
+    pub dims: [u64; RANK],
+    /// Elements of a box. Those between are counted that an element stride leaves out.
+    pub boxes: [u32; RANK],
+    /// Every how many elements one is copied; that of dimension 0 does not count.
+    pub element_strides: [u32; RANK],
+    /// The number of dimensions less 1.
+    pub rank: u8,
+    /// As `tensormap.replace` numbers them.
+    pub element: u8,
+    pub interleave: u8,
+    pub swizzle: u8,
+    /// 1: what lies outside of the tensor is NaN, not 0.
+    pub fill: u8,
+    pub unused: [u8; 3],
+}
+
+const _: () = assert!(size_of::<TensorMap>() == BYTES);
+
+/// The type of the elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of PTX")]
+pub(crate) enum Element {
+    U8,
+    U16,
+    U32,
+    S32,
+    U64,
+    S64,
+    F16,
+    F32,
+    F32Ftz,
+    F64,
+    Bf16,
+    Tf32,
+    Tf32Ftz,
+}
+
+/// In the order of `tensormap.replace`, with bytes and the number of the driver API.
+const ELEMENTS: [(Element, u32, u32); 13] = [
+    (Element::U8, 1, 0),
+    (Element::U16, 2, 1),
+    (Element::U32, 4, 2),
+    (Element::S32, 4, 3),
+    (Element::U64, 8, 4),
+    (Element::S64, 8, 5),
+    (Element::F16, 2, 6),
+    (Element::F32, 4, 7),
+    (Element::F32Ftz, 4, 10),
+    (Element::F64, 8, 8),
+    (Element::Bf16, 2, 9),
+    (Element::Tf32, 4, 11),
+    (Element::Tf32Ftz, 4, 12),
+];
+
+impl Element {
+    pub fn bytes(self) -> u32 {
+        ELEMENTS[self as usize].1
+    }
+
+    fn is_float(self) -> bool {
+        use Element::*;
+        matches!(self, F16 | F32 | F32Ftz | F64 | Bf16 | Tf32 | Tf32Ftz)
+    }
+
+    /// A NaN, and 0 for integers.
+    pub fn nan(self) -> u64 {
+        match self.bytes() {
+            _ if !self.is_float() => 0,
+            2 => 0x7FFF,
+            4 => 0x7FFF_FFFF,
+            _ => u64::MAX >> 1,
+        }
+    }
+}
+
+/// The fields that `tensormap.replace` writes: their offset, and their bytes.
+pub(crate) fn field(name: &str, ordinal: usize) -> Option<(usize, usize)> {
+    let indexed = |start: usize, size: usize, count: usize| {
+        (ordinal < count).then_some((start + size * ordinal, size))
+    };
+    match name {
+        "global_address" => Some((offset_of!(TensorMap, address), 8)),
+        "rank" => Some((offset_of!(TensorMap, rank), 1)),
+        "elemtype" => Some((offset_of!(TensorMap, element), 1)),
+        "interleave_layout" => Some((offset_of!(TensorMap, interleave), 1)),
+        "swizzle_mode" => Some((offset_of!(TensorMap, swizzle), 1)),
+        "fill_mode" => Some((offset_of!(TensorMap, fill), 1)),
+        "global_stride" => indexed(offset_of!(TensorMap, strides), 8, RANK - 1),
+        "global_dim" => indexed(offset_of!(TensorMap, dims), 8, RANK),
+        "box_dim" => indexed(offset_of!(TensorMap, boxes), 4, RANK),
+        "element_stride" => indexed(offset_of!(TensorMap, element_strides), 4, RANK),
+        _ => None,
+    }
+}
+
+/// Why there is no such map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MapError {
+    Invalid(String),
+    /// It exists, but this device does not have it.
+    Unsupported(&'static str),
+}
+
+impl TensorMap {
+    /// The map of a tensor whose elements have this number in the driver API.
+    pub fn tiled(
+        number: u32,
+        map: TensorMap,
+        rank: u32,
+        l2_promotion: u32,
+    ) -> Result<TensorMap, MapError> {
+        let invalid = |what: String| Err(MapError::Invalid(what));
+        let Some(index) = ELEMENTS.iter().position(|row| row.2 == number) else {
+            return match number {
+                13..16 => Err(MapError::Unsupported("tensors of elements below 8 bits")),
+                _ => invalid(format!("no type of elements has the number {number}")),
+            };
+        };
+        let (element, bytes, _) = ELEMENTS[index];
+        if !(1..=RANK as u32).contains(&rank) {
+            return invalid(format!("a tensor has 1 to 5 dimensions, not {rank}"));
+        }
+        let used = rank as usize;
+        if !map.address.is_multiple_of(16) {
+            return invalid(format!("address {:#x} is no multiple of 16", map.address));
+        }
+        for (n, dim) in map.dims[..used].iter().enumerate() {
+            if !(1..=1 << 32).contains(dim) {
+                return invalid(format!("dimension {n} has {dim} elements, not 1 to 2^32"));
+            }
+        }
+        for (n, stride) in (1..used).zip(map.strides) {
+            if !stride.is_multiple_of(16) || stride >= 1 << 40 {
+                let limit = "a multiple of 16 below 2^40";
+                return invalid(format!(
+                    "the stride of dimension {n} is {stride}, not {limit}"
+                ));
+            }
+        }
+        for (n, size) in map.boxes[..used].iter().enumerate() {
+            if !(1..=256).contains(size) {
+                return invalid(format!(
+                    "the box has {size} elements along {n}, not 1 to 256"
+                ));
+            }
+        }
+        for (n, stride) in map.element_strides[..used].iter().enumerate() {
+            if !(1..=8).contains(stride) {
+                return invalid(format!(
+                    "the element stride along {n} is {stride}, not 1 to 8"
+                ));
+            }
+        }
+        if map.interleave != 0 {
+            return match map.interleave {
+                1 | 2 => Err(MapError::Unsupported("interleaved tensors")),
+                number => invalid(format!("no layout has the number {number}")),
+            };
+        }
+        let row = map.count(0) * bytes;
+        if !row.is_multiple_of(16) {
+            return invalid(format!(
+                "a row of the box has {row} bytes, no multiple of 16"
+            ));
+        }
+        match map.swizzle {
+            0 => {}
+            1..=3 if row <= 16 << map.swizzle => {}
+            1..=3 => {
+                return invalid(format!(
+                    "a row of the box has {row} bytes, too many to swizzle"
+                ));
+            }
+            4..7 => return Err(MapError::Unsupported("swizzling of other than 16 bytes")),
+            number => return invalid(format!("no swizzling has the number {number}")),
+        }
+        if map.fill > 1 || map.fill == 1 && !element.is_float() {
+            return invalid("only floats are filled with NaN".to_owned());
+        }
+        if l2_promotion > 3 {
+            return invalid(format!("no promotion has the number {l2_promotion}"));
+        }
+        Ok(TensorMap {
+            rank: (rank - 1) as u8,
+            element: index as u8,
+            ..map
+        })
+    }
+
+    /// The map in these words.
+    pub fn from_words(words: [u64; BYTES / 8]) -> TensorMap {
+        // SAFETY: it consists of integers, as many bytes as the words have.
+        unsafe { std::mem::transmute(words) }
+    }
+
+    /// The words of the map.
+    pub fn words(self) -> [u64; BYTES / 8] {
+        // SAFETY: it consists of integers without gaps, as many bytes as the words have.
+        unsafe { std::mem::transmute(self) }
+    }
+
+    /// `None` for a number that this device does not have.
+    pub fn element(&self) -> Option<Element> {
+        ELEMENTS.get(usize::from(self.element)).map(|row| row.0)
+    }
+
+    /// Elements of a box that are copied along a dimension.
+    pub fn count(&self, dimension: usize) -> u32 {
+        match dimension {
+            0 => self.boxes[0],
+            _ => self.boxes[dimension].div_ceil(self.element_strides[dimension].max(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map() -> TensorMap {
+        TensorMap {
+            address: 0x1000,
+            strides: [256, 0, 0, 0],
+            dims: [100, 20, 0, 0, 0],
+            boxes: [32, 8, 0, 0, 0],
+            element_strides: [1; RANK],
+            ..TensorMap::default()
+        }
+    }
+
+    #[test]
+    fn words_are_the_map() {
+        let made = TensorMap::tiled(9, map(), 2, 0).unwrap();
+        assert_eq!(TensorMap::from_words(made.words()), made);
+        assert_eq!(made.element(), Some(Element::Bf16));
+        assert_eq!((made.rank, made.count(0), made.count(1)), (1, 32, 8));
+        let (at, bytes) = field("global_stride", 0).unwrap();
+        assert_eq!((made.words()[at / 8], bytes), (256, 8));
+        assert_eq!(field("global_stride", 4), None);
+        assert_eq!(field("global_dim", 4), Some((72, 8)));
+    }
+
+    #[test]
+    fn what_no_map_has_is_refused() {
+        type Change = fn(&mut TensorMap);
+        let changes: [Change; 8] = [
+            |map| map.address += 8,
+            |map| map.strides[0] = 24,
+            |map| map.dims[1] = 0,
+            |map| map.boxes[0] = 257,
+            |map| map.boxes[0] = 4,
+            |map| map.element_strides[1] = 9,
+            |map| map.swizzle = 1,
+            |map| map.swizzle = 9,
+        ];
+        for change in changes {
+            let mut map = map();
+            change(&mut map);
+            let error = TensorMap::tiled(6, map, 2, 0).unwrap_err();
+            assert!(matches!(error, MapError::Invalid(_)), "{error:?}");
+        }
+        assert!(TensorMap::tiled(6, map(), 6, 0).is_err());
+        let filled = TensorMap { fill: 1, ..map() };
+        assert!(TensorMap::tiled(2, filled, 2, 0).is_err());
+        assert!(TensorMap::tiled(7, filled, 2, 0).is_ok());
+        let interleaved = TensorMap {
+            interleave: 1,
+            ..map()
+        };
+        let error = TensorMap::tiled(6, interleaved, 2, 0).unwrap_err();
+        assert!(matches!(error, MapError::Unsupported(_)));
+    }
+}

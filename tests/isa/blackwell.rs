@@ -1,0 +1,128 @@
+//! Instructions that begin with sm_100, as their documentation has them: the CPU device alone
+//! runs them here.
+
+use ptxkit::driver::DriverKind;
+
+use crate::kernels::device;
+use crate::row::{NAN32, Row, check, s};
+
+/// Two floats in 64 bits, the lower one first.
+const fn pair(low: f32, high: f32) -> u64 {
+    (high.to_bits() as u64) << 32 | low.to_bits() as u64
+}
+
+const PAIRS: &[Row] = &[
+    (
+        "add.rn.f32x2 %d, %a0, %a1;",
+        &[pair(1.5, -2.0), pair(0.25, 7.0)],
+        pair(1.75, 5.0),
+    ),
+    (
+        "sub.f32x2 %d, %a0, %a1;",
+        &[pair(1.5, -2.0), pair(0.25, 7.0)],
+        pair(1.25, -9.0),
+    ),
+    (
+        "mul.rn.f32x2 %d, %a0, %a1;",
+        &[pair(1.5, -2.0), pair(4.0, 7.0)],
+        pair(6.0, -14.0),
+    ),
+    (
+        "fma.rn.f32x2 %d, %a0, %a1, %a2;",
+        &[pair(3.0, 16777216.0), pair(2.0, 1.0), pair(0.5, 1.0)],
+        pair(6.5, 16777216.0),
+    ),
+    (
+        "fma.rp.f32x2 %d, %a0, %a1, %a2;",
+        &[pair(3.0, 16777216.0), pair(2.0, 1.0), pair(0.5, 1.0)],
+        pair(6.5, 16777218.0),
+    ),
+    (
+        "add.rm.f32x2 %d, %a0, %a1;",
+        &[pair(16777216.0, 1.0), pair(-0.5, 2.0)],
+        pair(16777215.0, 3.0),
+    ),
+    (
+        "mul.ftz.f32x2 %d, %a0, %a1;",
+        &[pair(1.0e-30, 2.0), pair(1.0e-10, 3.0)],
+        pair(0.0, 6.0),
+    ),
+    (
+        "mul.f32x2 %d, %a0, %a1;",
+        &[pair(1.0e-30, 2.0), pair(1.0e-10, 3.0)],
+        pair(1.0e-30 * 1.0e-10, 6.0),
+    ),
+    // A constant has both.
+    (
+        "add.f32x2 %d, %a0, 0x3F80000040000000;",
+        &[pair(1.0, 1.0)],
+        pair(3.0, 2.0),
+    ),
+];
+
+const SMALL_FLOATS: &[Row] = &[
+    (
+        "{ .reg .b8 %q; cvt.rn.satfinite.e2m1x2.f32 %q, %f0, %f1; cvt.u16.u8 %hd, %q; }",
+        &[s(-3.4), s(100.0)],
+        0xD7,
+    ),
+    (
+        "{ .reg .b8 %q; cvt.rn.satfinite.relu.e2m1x2.f32 %q, %f0, %f1; cvt.u16.u8 %hd, %q; }",
+        &[s(-3.4), s(0.5)],
+        0x01,
+    ),
+    (
+        "cvt.rn.satfinite.e2m3x2.f32 %hd, %f0, %f1;",
+        &[s(1.0), s(-7.6)],
+        0x083F,
+    ),
+    (
+        "cvt.rn.satfinite.e3m2x2.f32 %hd, %f0, %f1;",
+        &[s(28.0), s(-0.0625)],
+        0x1F21,
+    ),
+    (
+        "cvt.rn.satfinite.e4m3x2.bf16x2 %hd, %r0;",
+        &[0x3F80_C000],
+        0x38C0,
+    ),
+    (
+        "{ .reg .b8 %q; cvt.u8.u16 %q, %h0; cvt.rn.f16x2.e2m1x2 %rd, %q; }",
+        &[0xF1],
+        0xC600_3800,
+    ),
+    ("cvt.rn.f16x2.e2m3x2 %rd, %h0;", &[0x3F08], 0xC780_3C00),
+    ("cvt.rn.f16x2.e3m2x2 %rd, %h0;", &[0x1F21], 0x4F00_AC00),
+    (
+        "{ .reg .b8 %q; cvt.u8.u16 %q, %h0; cvt.rn.bf16x2.e2m1x2 %rd, %q; }",
+        &[0xF1],
+        0xC0C0_3F00,
+    ),
+    (
+        "cvt.rz.satfinite.ue8m0x2.f32 %hd, %f0, %f1;",
+        &[s(3.0), s(f32::INFINITY)],
+        0x80FE,
+    ),
+    (
+        "cvt.rp.satfinite.ue8m0x2.f32 %hd, %f0, %f1;",
+        &[s(3.0), NAN32],
+        0x81FF,
+    ),
+    ("cvt.rn.bf16x2.ue8m0x2 %rd, %h0;", &[0x807F], 0x4000_3F80),
+];
+
+#[test]
+fn pairs_of_floats() {
+    on_the_cpu_device(PAIRS);
+}
+
+#[test]
+fn floats_of_four_to_eight_bits() {
+    on_the_cpu_device(SMALL_FLOATS);
+}
+
+fn on_the_cpu_device(rows: &[Row]) {
+    if device().driver().kind() == DriverKind::Cpu {
+        check(rows);
+    }
+}
