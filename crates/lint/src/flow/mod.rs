@@ -5,6 +5,7 @@
 //! Registers, instructions, blocks and values are numbers, so that sets of them
 //! are arrays.
 
+mod accessed;
 mod accesses;
 mod affine;
 mod alignment;
