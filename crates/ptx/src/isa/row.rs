@@ -48,6 +48,31 @@ pub fn opcode(line: &str) -> Option<Opcode> {
     Opcode::from_text(line.get(..end)?)
 }
 
+/// The number of words of the opcode of a row behind the first, if these modifiers begin with
+/// them.
+pub fn opcode_words(line: &str, modifiers: &[Modifier]) -> Option<usize> {
+    let name = line.split([' ', '\n']).next().unwrap_or(line);
+    let mut words = name.split('.').skip(1).filter(|word| !word.is_empty());
+    let mut count = 0;
+    let begin = words.all(|word| {
+        count += 1;
+        modifiers.get(count - 1).is_some_and(|m| m.text() == word)
+    });
+    begin.then_some(count)
+}
+
+/// Whether these modifiers have one of each group of words that the first line of a row
+/// requires, as far as the words stand there themselves.
+pub fn has_required(line: &str, modifiers: &[Modifier]) -> bool {
+    let first = line.lines().next().unwrap_or("");
+    let groups = first.split(' ').skip(1).take_while(|group| *group != ":");
+    let mut required = groups.filter(|group| !group.contains(['[', '=', '>', '!', '$', '*', '#']));
+    required.all(|group| {
+        let mut words = group.split('|').map(|word| word.split('@').next());
+        group.is_empty() || words.any(|word| modifiers.iter().any(|m| Some(m.text()) == word))
+    })
+}
+
 /// The list that a line defines.
 pub fn list(line: &str) -> Option<(&str, &str)> {
     let (name, words) = line.strip_prefix('$')?.split_once(char::is_whitespace)?;
