@@ -98,8 +98,8 @@ fn in_turn(source: &str, settings: &Settings, options: &lint::Options) -> Option
         &mut bodies,
         source,
         &settings.check,
-        &mut |function, body, mnemonics| {
-            if rules.look(function, body, mnemonics, &mut found) {
+        &mut |function, body, names, mnemonics| {
+            if rules.look(function, body, names, mnemonics, &mut found) {
                 origins.add(function, Some(body));
             }
         },
