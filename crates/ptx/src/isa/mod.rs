@@ -171,10 +171,22 @@ struct Table {
 /// The rows of an opcode.
 #[derive(Default)]
 struct Rows {
-    /// Each with its form, once somebody has asked for that alone.
-    lines: Vec<(&'static str, OnceLock<Option<Form>>)>,
+    lines: Vec<Row>,
     /// All forms, once somebody has asked for them.
     forms: OnceLock<Vec<Form>>,
+}
+
+struct Row {
+    line: &'static str,
+    head: OnceLock<row::Head>,
+    /// Once somebody has asked for it alone.
+    form: OnceLock<Option<Form>>,
+}
+
+impl Row {
+    fn head(&self) -> &row::Head {
+        self.head.get_or_init(|| row::Head::new(self.line))
+    }
 }
 
 fn table() -> &'static Table {
@@ -189,7 +201,11 @@ fn table() -> &'static Table {
                 table.lists.push(list);
             } else if let Some(opcode) = row::opcode(line) {
                 let lines = &mut table.opcodes[opcode as usize].lines;
-                lines.push((line, OnceLock::new()));
+                lines.push(Row {
+                    line,
+                    head: OnceLock::new(),
+                    form: OnceLock::new(),
+                });
             }
         }
         table
@@ -217,15 +233,18 @@ pub fn candidates(opcode: Opcode, modifiers: &Modifiers) -> Vec<&'static Form> {
         return Vec::new();
     };
     let words = modifiers.as_slice();
-    let begun = |line: &str| row::opcode_words(line, words);
-    let longest = rows.lines.iter().filter_map(|(line, _)| begun(line)).max();
-    let lines = rows.lines.iter().filter(|(line, _)| {
-        longest.is_some() && begun(line) == longest && row::has_required(line, words)
-    });
-    let forms = lines.filter_map(|(line, form)| {
-        let form = form.get_or_init(|| row::row(line, &table.lists).ok());
-        form.as_ref()
-    });
+    let begun = |row: &&Row| row.head().begins(words);
+    let longest = rows.lines.iter().filter_map(|row| begun(&row)).max();
+    let lines = rows.lines.iter();
+    let lines = lines.filter(|row| longest.is_some() && begun(row) == longest);
+    let forms = lines
+        .filter(|row| row.head().may_fit(words))
+        .filter_map(|row| {
+            let form = row
+                .form
+                .get_or_init(|| row::row(row.line, &table.lists).ok());
+            form.as_ref()
+        });
     forms.collect()
 }
 
@@ -243,7 +262,7 @@ pub fn forms(opcode: Opcode) -> &'static [Form] {
     };
     rows.forms.get_or_init(|| {
         let forms = rows.lines.iter();
-        let forms = forms.map(|(line, _)| row::row(line, &table.lists));
+        let forms = forms.map(|row| row::row(row.line, &table.lists));
         // A test parses every row, so no error is lost here.
         forms.filter_map(Result::ok).collect()
     })

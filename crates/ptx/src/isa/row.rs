@@ -48,29 +48,45 @@ pub fn opcode(line: &str) -> Option<Opcode> {
     Opcode::from_text(line.get(..end)?)
 }
 
-/// The number of words of the opcode of a row behind the first, if these modifiers begin with
-/// them.
-pub fn opcode_words(line: &str, modifiers: &[Modifier]) -> Option<usize> {
-    let name = line.split([' ', '\n']).next().unwrap_or(line);
-    let mut words = name.split('.').skip(1).filter(|word| !word.is_empty());
-    let mut count = 0;
-    let begin = words.all(|word| {
-        count += 1;
-        modifiers.get(count - 1).is_some_and(|m| m.text() == word)
-    });
-    begin.then_some(count)
+/// The words of a row that tell which instructions it is for, before it is parsed.
+#[derive(Debug)]
+pub struct Head {
+    /// Those of the opcode behind the first.
+    opcode_words: Vec<Modifier>,
+    /// Groups of which it requires a word: those on its first line that name the words
+    /// themselves.
+    required: Vec<Vec<Modifier>>,
 }
 
-/// Whether these modifiers have one of each group of words that the first line of a row
-/// requires, as far as the words stand there themselves.
-pub fn has_required(line: &str, modifiers: &[Modifier]) -> bool {
-    let first = line.lines().next().unwrap_or("");
-    let groups = first.split(' ').skip(1).take_while(|group| *group != ":");
-    let mut required = groups.filter(|group| !group.contains(['[', '=', '>', '!', '$', '*', '#']));
-    required.all(|group| {
-        let mut words = group.split('|').map(|word| word.split('@').next());
-        group.is_empty() || words.any(|word| modifiers.iter().any(|m| Some(m.text()) == word))
-    })
+impl Head {
+    pub fn new(line: &str) -> Head {
+        let first = line.lines().next().unwrap_or("");
+        let mut groups = first.split(' ').filter(|group| !group.is_empty());
+        let name = groups.next().unwrap_or("").split('.').skip(1);
+        let plain = groups
+            .take_while(|group| *group != ":")
+            .filter(|group| !group.contains(['[', '=', '>', '!', '$', '*', '#']));
+        let words = |group: &str| -> Option<Vec<Modifier>> {
+            let words = group.split('|').map(|word| word.split('@').next());
+            words.map(|word| Modifier::from_text(word?)).collect()
+        };
+        Head {
+            opcode_words: name.filter_map(Modifier::from_text).collect(),
+            required: plain.filter_map(words).collect(),
+        }
+    }
+
+    /// The number of words of the opcode behind the first, if these modifiers begin with them.
+    pub fn begins(&self, modifiers: &[Modifier]) -> Option<usize> {
+        let begins = modifiers.starts_with(&self.opcode_words);
+        begins.then_some(self.opcode_words.len())
+    }
+
+    /// Whether these modifiers have a word of each group that the row requires.
+    pub fn may_fit(&self, modifiers: &[Modifier]) -> bool {
+        let has_one = |group: &Vec<Modifier>| group.iter().any(|word| modifiers.contains(word));
+        self.required.iter().all(has_one)
+    }
 }
 
 /// The list that a line defines.
