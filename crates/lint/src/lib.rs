@@ -27,6 +27,7 @@ use flow::Effect;
 use ptx::ast::{Body, Function, FunctionKind, Item, Mnemonic, Module, Version};
 use ptx::diagnostic::MAX_DIAGNOSTICS;
 use ptx::isa::target::Target;
+use ptx::resolution::Resolution;
 
 /// The rules to run, and what to check for.
 #[derive(Clone, Debug)]
@@ -93,8 +94,8 @@ pub fn run_into<'a>(
 /// let mut lint = InTurn::new(&module, source, &Options::default()).unwrap();
 /// let mut found = Findings::with_limit(100);
 /// let check = ptx::CheckOptions::default();
-/// ptx::check_bodies(&module, &mut bodies, source, &check, &mut |function, body, mnemonics| {
-///     assert!(lint.look(function, body, mnemonics, &mut found));
+/// ptx::check_bodies(&module, &mut bodies, source, &check, &mut |function, body, names, mnemonics| {
+///     assert!(lint.look(function, body, names, mnemonics, &mut found));
 /// });
 /// lint.end(&mut found);
 /// assert_eq!(found.into_vec()[0].code.to_string(), "W0103");
@@ -127,13 +128,14 @@ impl<'m, 'a> InTurn<'m, 'a> {
         })
     }
 
-    /// Runs the rules over a function with this body, whose instructions have the numbers of
-    /// these mnemonics; whether they have something to say. The mnemonics are those of the
-    /// function before and more.
+    /// Runs the rules over a function with this body, whose names refer to these, and whose
+    /// instructions have the numbers of these mnemonics; whether they have something to say. The
+    /// mnemonics are those of the function before and more.
     pub fn look(
         &mut self,
-        function: &'m Function<'a>,
+        function: &Function<'a>,
         body: &Body<'a>,
+        names: Resolution<'_, 'a>,
         mnemonics: &[Mnemonic<'a>],
         findings: &mut Findings,
     ) -> bool {
@@ -141,7 +143,8 @@ impl<'m, 'a> InTurn<'m, 'a> {
         self.effects
             .extend(mnemonics[known..].iter().map(Effect::of));
         let (context, effects) = (&self.context, &self.effects);
-        let function = FunctionContext::new(context, function, body, mnemonics, effects);
+        let names = Some(names);
+        let function = FunctionContext::new(context, function, body, names, mnemonics, effects);
         !look(&function, &self.rules, findings)
     }
 

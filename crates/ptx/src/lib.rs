@@ -24,6 +24,7 @@ mod threads;
 mod token;
 pub mod version;
 
+pub use check::resolution;
 pub use check::{
     CheckOptions, Level, Reference, check, check_bodies, check_into, check_parallel, check_with,
     is_surely_valid, references,

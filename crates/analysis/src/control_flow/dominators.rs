@@ -129,7 +129,6 @@ pub fn frontiers(graph: &Graph, mut budget: usize) -> Option<Lists> {
             }
         }
     }
-    pairs.sort_unstable();
     Some(Lists::new(graph.block_count(), &pairs))
 }
 

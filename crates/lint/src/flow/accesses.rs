@@ -6,11 +6,11 @@ use super::context::{Flow, FunctionContext};
 use super::instructions::InstructionId;
 use super::intervals::Fact;
 use super::memory::{Access, AccessKind, MemoryAccess};
-use super::names::{Reference, VariableId};
 use super::origin::Origin;
 use super::values::{Definition, ValueId};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode, SpecialRegister};
+use ptx::resolution::{Reference, VariableId};
 
 /// An access to memory that threads share.
 #[derive(Clone, Copy, Debug)]

@@ -2,10 +2,10 @@
 
 use super::context::{Flow, FunctionContext};
 use super::instructions::Step;
-use super::names::{Reference, VariableId};
 use super::values::{Definition, ValueId};
 use ptx::ast::{AddressBase, Instruction, Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
+use ptx::resolution::{Reference, VariableId};
 
 /// A term of a [`Linear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -239,7 +239,7 @@ impl Affine {
             let mut base = match flow.instructions.reference(place) {
                 Reference::Register(_) => self.of(flow.values.of_operand(place)),
                 Reference::Variable(id) => Linear::term(Term::Address(id)),
-                Reference::Nothing => return None,
+                _ => return None,
             };
             base.constant = base.constant.checked_add(offset)?;
             Some(base)

@@ -43,10 +43,14 @@ impl Sum {
             return if is_vector { None } else { sum(1) };
         }
         if ty == Type::Pred {
-            let truth = |sum: Sum| sum.is_exact().then(|| sum.lanes.map(|n| i64::from(n != 0)));
+            let truth = |sum: Sum| match sum.is_exact() {
+                true if sum.lanes.lies_in(0, 1) => Some(sum.lanes),
+                true => Some(sum.lanes.map(|n| i64::from(n != 0))),
+                false => None,
+            };
             let a = truth(sum(1)?)?;
             if mnemonic.opcode == Opcode::Not {
-                return Some(Sum::exact(a.map(|a| 1 - a)));
+                return Some(Sum::exact(a.times(-1).plus(&Lanes::Same(1))));
             }
             let b = truth(sum(2)?)?;
             return Some(Sum::exact(match mnemonic.opcode {
@@ -129,6 +133,9 @@ impl Sum {
                 let (a, by) = (sum(1)?, sum(2)?);
                 let shift = move |a: i64, by: i64| a >> by.clamp(0, 63);
                 match (exact(&a), by.as_number()) {
+                    (Some(a), Some(by)) if a.lies_in(0, (1 << by.clamp(0, 62)) - 1) => {
+                        Some(Sum::number(0))
+                    }
                     (Some(a), _) if by.is_exact() => fit(a.zip(&by.lanes, shift)),
                     // A multiple of the power of two is shifted on its own.
                     (None, Some(by)) if (0..31).contains(&by) => Some(Sum {
@@ -142,6 +149,7 @@ impl Sum {
                 let (a, b) = (sum(1)?, sum(2)?);
                 let low = |mask: i64| (0..1 << 62).contains(&mask) && (mask + 1) & mask == 0;
                 match (exact(&a), exact(&b)) {
+                    (Some(a), Some(Lanes::Same(mask))) if low(mask) && a.lies_in(0, mask) => fit(a),
                     (Some(a), Some(b)) => fit(a.zip(&b, |a, b| a & b)),
                     (None, Some(mask)) | (Some(mask), None) => {
                         let sum = if a.is_exact() { b } else { a };
@@ -192,7 +200,7 @@ impl Sum {
                     _ => a.zip(&b, i64::max),
                 })
             }
-            Opcode::Not => fit(exact(&sum(1)?)?.map(|a| !a)),
+            Opcode::Not => fit(exact(&sum(1)?)?.times(-1).plus(&Lanes::Same(-1))),
             Opcode::Abs => fit(exact(&sum(1)?)?.map(i64::wrapping_abs)),
             Opcode::Popc => {
                 fit(exact(&sum(1)?)?.map(|a| i64::from((unsigned(a, bits)).count_ones())))
@@ -236,16 +244,11 @@ impl Sum {
                 let relation = Relation::of(mnemonic)?;
                 let (a, b) = (sum(1)?, sum(2)?);
                 match (exact(&a), exact(&b)) {
-                    (Some(a), Some(b)) => {
-                        Some(Sum::exact(a.zip(&b, |a, b| {
-                            i64::from(relation.holds(a.wrapping_sub(b)))
-                        })))
-                    }
+                    (Some(a), Some(b)) => Some(Sum::exact(relation.of_both(&a, &b))),
                     _ => {
                         let apart = a.minus(&b)?;
-                        apart
-                            .is_exact()
-                            .then(|| Sum::exact(apart.lanes.map(|n| i64::from(relation.holds(n)))))
+                        let both = || relation.of_both(&apart.lanes, &Lanes::Same(0));
+                        apart.is_exact().then(|| Sum::exact(both()))
                     }
                 }
             }
@@ -284,6 +287,25 @@ impl Relation {
             () if has(Modifier::Ge) || has(Modifier::Hs) => Relation::AtLeast,
             () => return None,
         })
+    }
+
+    /// 1 for the threads where it holds between their numbers, 0 for the others.
+    fn of_both(self, a: &Lanes, b: &Lanes) -> Lanes {
+        let ((a_least, a_most), (b_least, b_most)) = (a.range(), b.range());
+        let ends = a_least.checked_sub(b_most).zip(a_most.checked_sub(b_least));
+        match ends.and_then(|(least, most)| self.of_all(least, most)) {
+            // A guard that the whole block passes, mostly.
+            Some(holds) => Lanes::Same(i64::from(holds)),
+            None => a.zip(b, |a, b| i64::from(self.holds(a.wrapping_sub(b)))),
+        }
+    }
+
+    /// Whether it holds of all differences from the least to the greatest, if of all or none.
+    fn of_all(self, least: i64, most: i64) -> Option<bool> {
+        let has_zero = (least..=most).contains(&0) && least != most;
+        let equality = matches!(self, Relation::Equal | Relation::Different);
+        let [first, last] = [least, most].map(|difference| self.holds(difference));
+        (first == last && !(equality && has_zero)).then_some(first)
     }
 
     /// Where this does not hold.
@@ -339,4 +361,32 @@ fn lop3(a: i64, b: i64, c: i64, table: i64) -> i64 {
         let c = if row & 1 != 0 { c } else { !c };
         all | a & b & c
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_is_decided_where_it_is_the_same_for_all_differences() {
+        let relations = [
+            Relation::Equal,
+            Relation::Different,
+            Relation::Below,
+            Relation::AtMost,
+            Relation::Above,
+            Relation::AtLeast,
+        ];
+        for relation in relations {
+            for least in -2..=2 {
+                for most in least..=2 {
+                    let first = relation.holds(least);
+                    let same = (least..=most).all(|one| relation.holds(one) == first);
+                    let expected = same.then_some(first);
+                    let found = relation.of_all(least, most);
+                    assert_eq!(found, expected, "{relation:?} {least} {most}");
+                }
+            }
+        }
+    }
 }

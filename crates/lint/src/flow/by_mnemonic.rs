@@ -12,19 +12,24 @@ pub(super) struct ByMnemonic {
     ends: Vec<(u32, u32)>,
     /// With the index of each into the statements; those of one mnemonic in source order.
     all: Vec<(InstructionId, u32)>,
+    /// In source order, the number of the mnemonic and the index into the statements.
+    in_order: Vec<(u32, u32)>,
 }
+
+/// Fewer than one in so many instructions are sorted; of more, all are gone through.
+const FEW: usize = 24;
 
 impl ByMnemonic {
     /// Of a body whose instructions have mnemonics of less than this number.
     pub fn new(body: &Body<'_>, mnemonics: usize) -> ByMnemonic {
         let mut counts = vec![0_u32; mnemonics];
-        let mut order = Vec::with_capacity(body.statements.len());
+        let mut in_order = Vec::with_capacity(body.statements.len());
         for (at, statement) in (0_u32..).zip(&body.statements) {
             if let Statement::Instruction(instruction) = statement
                 && let Some(count) = counts.get_mut(instruction.mnemonic.index())
             {
                 *count += 1;
-                order.push((instruction.mnemonic.index(), at));
+                in_order.push((instruction.mnemonic.index() as u32, at));
             }
         }
         let mut ends = Vec::new();
@@ -37,13 +42,17 @@ impl ByMnemonic {
             }
             *count = start;
         }
-        let mut all = vec![(InstructionId(0), 0); order.len()];
-        for (id, (mnemonic, at)) in (0_u32..).zip(order) {
-            let place = &mut counts[mnemonic];
-            all[*place as usize] = (InstructionId(id), at);
+        let mut all = vec![(InstructionId(0), 0); in_order.len()];
+        for (id, (mnemonic, at)) in (0_u32..).zip(&in_order) {
+            let place = &mut counts[*mnemonic as usize];
+            all[*place as usize] = (InstructionId(id), *at);
             *place += 1;
         }
-        ByMnemonic { ends, all }
+        ByMnemonic {
+            ends,
+            all,
+            in_order,
+        }
     }
 
     /// The numbers of the mnemonics that it has.
@@ -54,18 +63,35 @@ impl ByMnemonic {
     /// The instructions with mnemonics whose number is wanted, in source order, and the index of
     /// each into the statements.
     pub fn chosen(&self, wanted: &dyn Fn(usize) -> bool) -> Vec<(InstructionId, u32)> {
-        let mut found = Vec::new();
-        let (mut start, mut kinds) = (0, 0);
+        let mut kinds = Vec::new();
+        let (mut start, mut count) = (0, 0);
         for (number, end) in &self.ends {
-            let end = *end as usize;
+            let of_kind = start..*end as usize;
+            start = of_kind.end;
             if wanted(*number as usize) {
-                found.extend_from_slice(&self.all[start..end]);
-                kinds += 1;
+                count += of_kind.len();
+                kinds.push((*number, of_kind));
             }
-            start = end;
         }
-        if kinds > 1 {
-            found.sort_unstable();
+        let mut found = Vec::with_capacity(count);
+        if kinds.len() < 2 || count < self.all.len() / FEW {
+            for (_, of_kind) in &kinds {
+                found.extend_from_slice(&self.all[of_kind.clone()]);
+            }
+            if kinds.len() > 1 {
+                found.sort_unstable();
+            }
+            return found;
+        }
+        let last = kinds.last().map_or(0, |(number, _)| *number as usize);
+        let mut is_wanted = vec![false; last + 1];
+        for (number, _) in kinds {
+            is_wanted[number as usize] = true;
+        }
+        for (id, (mnemonic, at)) in (0..).map(InstructionId).zip(&self.in_order) {
+            if is_wanted.get(*mnemonic as usize) == Some(&true) {
+                found.push((id, *at));
+            }
         }
         found
     }

@@ -30,6 +30,7 @@ use ptx::ast::{
 use ptx::diagnostic::LineIndex;
 use ptx::isa::target::Target;
 use ptx::names::{Opcode, SpecialRegister};
+use ptx::resolution::Resolution;
 
 /// A module, for the rules that check all of it.
 #[derive(Debug)]
@@ -95,7 +96,7 @@ impl<'m, 'a> ModuleContext<'m, 'a> {
                 let body = function.body.as_ref().filter(|body| !body.broken)?;
                 let (mnemonics, effects) = (&self.module.mnemonics, &self.effects);
                 Some(FunctionContext::new(
-                    self, function, body, mnemonics, effects,
+                    self, function, body, None, mnemonics, effects,
                 ))
             }
             _ => None,
@@ -181,6 +182,8 @@ pub struct FunctionContext<'m, 'a> {
     pub mnemonics: &'m [Mnemonic<'a>],
     /// Indexed by mnemonic.
     effects: &'m [Effect],
+    /// What the names in it refer to, if a check has found that out, until `flow` takes it.
+    names: RefCell<Option<Resolution<'m, 'a>>>,
     flow: OnceCell<Option<Flow<'m, 'a>>>,
     affine: OnceCell<RefCell<Affine>>,
     origins: OnceCell<RefCell<Origins>>,
@@ -215,6 +218,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         context: &'m ModuleContext<'m, 'a>,
         function: &'m Function<'a>,
         body: &'m Body<'a>,
+        names: Option<Resolution<'m, 'a>>,
         mnemonics: &'m [Mnemonic<'a>],
         effects: &'m [Effect],
     ) -> Self {
@@ -224,6 +228,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             body,
             mnemonics,
             effects,
+            names: names.into(),
             flow: OnceCell::new(),
             affine: OnceCell::new(),
             origins: OnceCell::new(),
@@ -341,13 +346,15 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             if self.has_mnemonic(|mnemonic| mnemonic.opcode == Opcode::Unknown) {
                 return None;
             }
+            let names = self.names.take().unwrap_or_else(|| {
+                let variable = |name: &str| self.context.variable(name);
+                Resolution::of(self.function, self.body, self.context.source, &variable)
+            });
             let around = ModuleInfo {
-                source: self.context.source,
                 effects: self.effects,
-                variables: &self.context.variables,
                 functions: &self.context.functions,
             };
-            let instructions = Instructions::new(self.function, self.body, &around);
+            let instructions = Instructions::new(self.function, self.body, names, &around);
             if instructions.unclear {
                 return None;
             }

@@ -70,7 +70,7 @@ impl Effect {
     pub fn of(mnemonic: &Mnemonic<'_>) -> Effect {
         let modifiers = &mnemonic.modifiers;
         let meaning = isa::meaning(mnemonic.opcode, modifiers);
-        let forms = isa::forms_of(mnemonic.opcode, modifiers);
+        let forms = isa::candidates(mnemonic.opcode, modifiers).into_iter();
         let mut fitting = forms.filter_map(|form| Some((form, form.fit(modifiers).ok()?)));
         let mut writes = 0;
         let mut types = Vec::new();

@@ -10,11 +10,11 @@ use super::context::{Flow, FunctionContext};
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols, WARP};
-use super::names::{Reference, VariableId};
 use super::values::{Definition, ValueId};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::{AddressBase, FloatValue, Instruction, List, Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
+use ptx::resolution::{Reference, VariableId};
 
 /// The turn of each loop around a place, outermost first, from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -271,7 +271,7 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
                     self.value(value, at)
                 }
                 Reference::Variable(id) => self.unknown(Symbol::Address(id)),
-                Reference::Nothing => Known::Unknown,
+                _ => Known::Unknown,
             };
             match base {
                 Known::Sum(sum) if offset != 0 => sum.plus(&Sum::number(offset)).into(),

@@ -92,12 +92,13 @@ fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
             leads[at + 1] = true;
         }
     }
-    let mut blocks = vec![BasicBlock {
+    let mut blocks = Vec::with_capacity(1 + leads.iter().filter(|leads| **leads).count());
+    blocks.push(BasicBlock {
         start: 0,
         end: 0,
         falls_off: false,
         leaves: false,
-    }];
+    });
     let mut block_of = vec![0; count];
     for at in 0..count {
         if leads[at] {

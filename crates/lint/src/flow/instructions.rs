@@ -2,12 +2,12 @@
 
 use super::HashMap;
 use super::effect::{Effect, Terminator};
-use super::names::{Names, Reference, Register, VariableId};
 use ptx::NameMap;
 use ptx::ast::{
-    AddressBase, Body, Function, FunctionKind, Instruction, Name, Operand, Statement, Variable,
+    AddressBase, Body, Function, FunctionKind, Instruction, Operand, Statement, Variable,
 };
 use ptx::names::{Opcode, Type};
+use ptx::resolution::{Reference, Register, Resolution, VariableId};
 
 /// An instruction of a function, by number in the order of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,6 +41,13 @@ pub struct Step {
     end: u32,
 }
 
+impl Step {
+    /// Whether the register operand at this place of the function is one that it writes.
+    pub(super) const fn is_written(&self, place: usize) -> bool {
+        place >= self.written as usize
+    }
+}
+
 /// A register that an instruction reads or writes.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterOperand {
@@ -65,33 +72,22 @@ pub struct Instructions<'m, 'a> {
     /// In the order of the text.
     pub steps: Vec<Step>,
     slots: Vec<RegisterOperand>,
-    /// What each operand of the pool stands for.
-    references: Vec<Reference>,
+    /// What the names in it refer to.
+    names: Resolution<'m, 'a>,
     /// The number of registers.
     pub registers: u32,
-    variables: Vec<&'m Variable<'a>>,
-    /// The registers that are declared one by one, in order.
-    single: Vec<Register>,
     /// The index of the instruction behind each label.
     pub(super) labels: Vec<u32>,
     /// Each jump with the labels that it leads to.
     targets: Vec<(InstructionId, u32)>,
-    /// The number of variables that are parameters; they come first.
-    parameters: u32,
     kernel: bool,
-    /// The registers that hold the return values, if there are any.
-    pub returned: Vec<Register>,
-    /// The registers that hold arguments at the entry.
-    pub arguments: Vec<Register>,
     /// An undeclared name is written: it may be any register.
     pub(crate) unclear: bool,
 }
 
 /// The parts of the module that [`Instructions`] needs.
 pub(crate) struct ModuleInfo<'s, 'm, 'a> {
-    pub source: &'a str,
     pub effects: &'s [Effect],
-    pub variables: &'s NameMap<'a, &'m Variable<'a>>,
     pub functions: &'s NameMap<'a, &'m Function<'a>>,
 }
 
@@ -99,12 +95,12 @@ impl<'m, 'a> Instructions<'m, 'a> {
     pub(crate) fn new(
         function: &'m Function<'a>,
         body: &'m Body<'a>,
+        names: Resolution<'m, 'a>,
         around: &ModuleInfo<'_, 'm, 'a>,
     ) -> Self {
         let statements = body.statements.len();
         let mut reader = Reader {
             around,
-            names: Names::new(&body.statements, around.source),
             written: Vec::new(),
             partial: Vec::new(),
             constants: Vec::new(),
@@ -112,37 +108,17 @@ impl<'m, 'a> Instructions<'m, 'a> {
                 body,
                 steps: Vec::with_capacity(statements),
                 slots: Vec::with_capacity(statements * 3),
-                references: vec![Reference::Nothing; body.operands.len()],
-                registers: 0,
-                variables: Vec::new(),
-                single: Vec::new(),
+                registers: names.registers,
+                names,
                 labels: Vec::new(),
                 targets: Vec::new(),
-                parameters: 0,
                 kernel: function.kind == FunctionKind::Entry,
-                returned: Vec::new(),
-                arguments: Vec::new(),
                 unclear: false,
             },
         };
-        for variable in &function.params {
-            if let Reference::Register(register) = reader.names.declare(variable) {
-                reader.instructions.arguments.push(register);
-            }
-        }
-        reader.instructions.parameters = reader.names.variables.len() as u32;
-        for variable in &function.returns {
-            if let Reference::Register(register) = reader.names.declare(variable) {
-                reader.instructions.returned.push(register);
-            }
-        }
         reader.read();
         reader.drop_constant_guards();
-        let mut instructions = reader.instructions;
-        instructions.registers = reader.names.registers;
-        instructions.variables = reader.names.variables;
-        instructions.single = reader.names.single;
-        instructions
+        reader.instructions
     }
 
     /// The instruction as parsed.
@@ -191,28 +167,38 @@ impl<'m, 'a> Instructions<'m, 'a> {
 
     /// What the operand with this index in the pool refers to.
     pub fn reference(&self, operand: usize) -> Reference {
-        self.references.get(operand).copied().unwrap_or_default()
+        self.names.reference(operand)
     }
 
     /// The declaration of a variable.
     pub fn variable(&self, id: VariableId) -> &'m Variable<'a> {
-        self.variables[id.0 as usize]
+        self.names.variable(id)
     }
 
     /// Whether a register is one of a range, `%r<100>`, as compilers declare them; a
     /// person gives each a name.
     pub fn is_numbered(&self, register: Register) -> bool {
-        self.single.binary_search(&register).is_err()
+        self.names.is_numbered(register)
     }
 
     /// Every variable that it declares or names, its parameters first.
     pub fn variables(&self) -> &[&'m Variable<'a>] {
-        &self.variables
+        self.names.variables()
     }
 
     /// Whether it is a parameter of the function.
     pub fn is_parameter(&self, id: VariableId) -> bool {
-        id.0 < self.parameters
+        self.names.is_parameter(id)
+    }
+
+    /// Whether a register holds an argument at the entry.
+    pub fn is_argument(&self, register: Register) -> bool {
+        self.names.arguments.contains(&register)
+    }
+
+    /// The registers that hold the return values, if there are any.
+    pub fn returned(&self) -> &[Register] {
+        &self.names.returned
     }
 
     /// Whether it is a kernel.
@@ -228,7 +214,6 @@ impl<'m, 'a> Instructions<'m, 'a> {
 
 struct Reader<'s, 'm, 'a> {
     around: &'s ModuleInfo<'s, 'm, 'a>,
-    names: Names<'m, 'a>,
     /// Of the current instruction.
     written: Vec<RegisterOperand>,
     /// The guarded instructions that write a part of a register, guard or not.
@@ -243,20 +228,20 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         let body = self.instructions.body;
         for (index, statement) in body.statements.iter().enumerate() {
             match statement {
-                Statement::Begin(_) => self.names.open(),
-                Statement::End(_) => self.names.close(),
-                Statement::Variable(variable) => {
-                    self.names.declare(variable);
-                }
                 Statement::Label(_) => {
                     let next = self.instructions.steps.len() as u32;
                     self.instructions.labels.push(next);
                 }
-                Statement::Targets(targets) => self.names.declare_targets(targets),
                 Statement::Instruction(instruction) => {
                     self.instruction(index as u32, instruction);
                 }
-                Statement::Location(_) | Statement::Prototype(_) | Statement::Directive(_) => {}
+                Statement::Begin(_)
+                | Statement::End(_)
+                | Statement::Variable(_)
+                | Statement::Targets(_)
+                | Statement::Location(_)
+                | Statement::Prototype(_)
+                | Statement::Directive(_) => {}
             }
         }
     }
@@ -278,8 +263,10 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             written: 0,
             end: 0,
         };
+        let behind = instruction.operands.start + instruction.operands.len;
         if let Some(guard) = self.instructions.body.guard(instruction)
-            && let Reference::Register(register) = self.lookup(guard.predicate)
+            && let Reference::Register(register) =
+                self.instructions.names.reference(behind as usize)
         {
             step.guarded = true;
             step.negated = guard.negated;
@@ -304,9 +291,9 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         }
         if instruction.opcode == Opcode::Ret {
             let operand = RegisterOperand::RETURNED;
-            let returned = self.instructions.returned.iter().copied();
-            let slots = returned.map(|register| RegisterOperand { operand, register });
-            self.instructions.slots.extend(slots);
+            let Instructions { names, slots, .. } = &mut self.instructions;
+            let returned = names.returned.iter().copied();
+            slots.extend(returned.map(|register| RegisterOperand { operand, register }));
         }
         if instruction.opcode == Opcode::Mov && !step.partial && !step.guarded {
             self.constant(instruction, effect);
@@ -333,11 +320,10 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
 
     fn jump(&mut self, instruction: &Instruction) {
         let id = InstructionId(self.instructions.steps.len() as u32);
-        let operands = self.instructions.body.list(instruction.operands);
-        if let Some(Operand::Name(name)) = operands.last() {
-            let targets = &mut self.instructions.targets;
-            self.names.targets(*name, |label| targets.push((id, label)));
-        }
+        let behind = instruction.operands.start + instruction.operands.len;
+        let Instructions { names, targets, .. } = &mut self.instructions;
+        let last = names.reference((behind as usize).saturating_sub(1));
+        names.each_target(last, |label| targets.push((id, label)));
     }
 
     /// Notes `mov.pred p, 1`.
@@ -396,19 +382,10 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
     }
 
     #[inline]
-    fn lookup(&mut self, name: Name<'a>) -> Reference {
-        // Nearly all names are registers.
-        match self.names.register(name) {
-            Some(register) => Reference::Register(register),
-            None => self.names.get(name, self.around.variables),
-        }
-    }
-
-    #[inline]
     fn operand(&mut self, place: u32, written: bool, step: &mut Step) {
         let body = self.instructions.body;
         match body.operands.get(place as usize) {
-            Some(Operand::Name(name)) => self.name(place, *name, written),
+            Some(Operand::Name(_)) => self.name(place, written),
             Some(Operand::Integer(_)) | None => {}
             Some(other) => self.other_operand(place, other, written, step),
         }
@@ -416,18 +393,18 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
 
     fn other_operand(&mut self, place: u32, operand: &Operand<'a>, written: bool, step: &mut Step) {
         match *operand {
-            Operand::Name(name) => self.name(place, name, written),
-            Operand::Component { name, .. } | Operand::Select { name, .. } => {
+            Operand::Name(_) => self.name(place, written),
+            Operand::Component { .. } | Operand::Select { .. } => {
                 step.partial |= written;
-                self.name(place, name, written);
+                self.name(place, written);
             }
-            Operand::Not(name) | Operand::Negated(name) | Operand::Offset { name, .. } => {
-                self.name(place, name, false);
-            }
-            Operand::Address {
-                base: AddressBase::Name(name),
+            Operand::Not(_)
+            | Operand::Negated(_)
+            | Operand::Offset { .. }
+            | Operand::Address {
+                base: AddressBase::Name(_),
                 ..
-            } => self.name(place, name, false),
+            } => self.name(place, false),
             Operand::Vector(list, _) | Operand::Pair(list, _) | Operand::Arguments(list, _) => {
                 for element in list.start..list.start + list.len {
                     self.operand(element, written, step);
@@ -447,17 +424,18 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
     }
 
     #[inline]
-    fn name(&mut self, operand: u32, name: Name<'a>, written: bool) {
-        let reference = self.lookup(name);
-        if let Some(known) = self.instructions.references.get_mut(operand as usize) {
-            *known = reference;
-        }
-        self.instructions.unclear |= written && reference == Reference::Nothing;
-        if let Reference::Register(register) = reference {
-            let slot = RegisterOperand { operand, register };
-            match written {
-                true => self.written.push(slot),
-                false => self.instructions.slots.push(slot),
+    fn name(&mut self, operand: u32, written: bool) {
+        match self.instructions.names.reference(operand as usize) {
+            Reference::Register(register) => {
+                let slot = RegisterOperand { operand, register };
+                match written {
+                    true => self.written.push(slot),
+                    false => self.instructions.slots.push(slot),
+                }
+            }
+            Reference::Variable(_) => {}
+            Reference::Nothing | Reference::Label(_) | Reference::Targets(_) => {
+                self.instructions.unclear |= written;
             }
         }
     }

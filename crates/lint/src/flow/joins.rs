@@ -128,6 +128,9 @@ impl Evaluator<'_, '_, '_> {
             (Some(0), _, no) => no,
             (Some(_), yes, _) => yes,
             (None, Known::Sum(yes), Known::Sum(no)) if yes.symbols == no.symbols => {
+                if yes.lanes == no.lanes {
+                    return Known::Sum(yes);
+                }
                 let each = (0..self.shape.threads() as usize).map(|thread| {
                     let side = if choice.at(thread) != 0 { &yes } else { &no };
                     side.lanes.at(thread)

@@ -45,8 +45,56 @@ impl std::fmt::Display for Shape {
 pub enum Lanes {
     /// The same for all.
     Same(i64),
-    /// One for each, and what is added to all of them.
-    Each(Rc<Numbers>, i64),
+    /// One for each.
+    Each(Scaled),
+}
+
+/// Numbers, each times a factor that is not 0, and what is added to all of them. No product
+/// wraps, so that the ends of the numbers are the ends of these. Addresses are mostly so made of
+/// `%tid.x`, and need no numbers of their own.
+#[derive(Clone, Debug)]
+pub struct Scaled {
+    numbers: Rc<Numbers>,
+    factor: i64,
+    added: i64,
+}
+
+impl Scaled {
+    fn at(&self, thread: usize) -> i64 {
+        self.of(self.numbers.of[thread])
+    }
+
+    fn of(&self, number: i64) -> i64 {
+        number.wrapping_mul(self.factor).wrapping_add(self.added)
+    }
+
+    fn all(&self) -> impl Iterator<Item = i64> + '_ {
+        self.numbers.of.iter().map(|number| self.of(*number))
+    }
+
+    /// What the least and the greatest of numbers become.
+    fn ends(&self, (least, most): (i64, i64)) -> (i64, i64) {
+        match self.factor < 0 {
+            true => (self.of(most), self.of(least)),
+            false => (self.of(least), self.of(most)),
+        }
+    }
+
+    fn range(&self) -> (i64, i64) {
+        self.ends((self.numbers.least, self.numbers.most))
+    }
+
+    /// The same numbers with another factor; `None` where a product would wrap.
+    fn with(&self, factor: i64, added: i64) -> Option<Scaled> {
+        let fits = |number: i64| number.checked_mul(factor)?.checked_add(added);
+        fits(self.numbers.least)?;
+        fits(self.numbers.most)?;
+        Some(Scaled {
+            numbers: self.numbers.clone(),
+            factor,
+            added,
+        })
+    }
 }
 
 /// Numbers that are not all the same.
@@ -64,7 +112,7 @@ impl Lanes {
     pub fn at(&self, thread: usize) -> i64 {
         match self {
             Lanes::Same(number) => *number,
-            Lanes::Each(each, added) => each.of[thread].wrapping_add(*added),
+            Lanes::Each(each) => each.at(thread),
         }
     }
 
@@ -72,7 +120,7 @@ impl Lanes {
     pub(super) fn all(&self, is: impl Fn(i64) -> bool) -> bool {
         match self {
             Lanes::Same(number) => is(*number),
-            Lanes::Each(each, added) => each.of.iter().all(|n| is(n.wrapping_add(*added))),
+            Lanes::Each(each) => each.all().all(is),
         }
     }
 
@@ -84,10 +132,10 @@ impl Lanes {
     ) {
         match self {
             Lanes::Same(number) => threads.for_each(|thread| found(thread, *number)),
-            Lanes::Each(each, added) => {
-                let of_threads = each.of.get(threads.clone()).unwrap_or_default();
+            Lanes::Each(each) => {
+                let of_threads = each.numbers.of.get(threads.clone()).unwrap_or_default();
                 for (thread, number) in threads.zip(of_threads) {
-                    found(thread, number.wrapping_add(*added));
+                    found(thread, each.of(*number));
                 }
             }
         }
@@ -105,28 +153,26 @@ impl Lanes {
     pub fn range(&self) -> (i64, i64) {
         match self {
             Lanes::Same(number) => (*number, *number),
-            Lanes::Each(each, added) => {
-                let (least, most) = (each.least, each.most);
-                (least.wrapping_add(*added), most.wrapping_add(*added))
-            }
+            Lanes::Each(each) => each.range(),
         }
     }
 
-    /// The least and the greatest number of each warp, of so many threads.
-    pub(super) fn of_warps(&self, threads: usize) -> Vec<(i64, i64)> {
+    /// Calls `found` with the least and the greatest number of each warp, of so many threads.
+    pub(super) fn each_warp(&self, threads: usize, found: impl FnMut((i64, i64))) {
         match self {
-            Lanes::Same(number) => vec![(*number, *number); threads.div_ceil(WARP as usize)],
-            Lanes::Each(each, added) => {
+            Lanes::Same(number) => {
+                let warps = threads.div_ceil(WARP as usize);
+                std::iter::repeat_n((*number, *number), warps).for_each(found);
+            }
+            Lanes::Each(each) => {
                 let ends = |lanes: &[i64]| {
                     let (least, most) = (lanes.iter().min(), lanes.iter().max());
                     (least.copied().unwrap_or(0), most.copied().unwrap_or(0))
                 };
-                let all = || each.of.chunks(WARP as usize).map(ends).collect();
-                let all = each.of_warps.get_or_init(all).iter();
-                let moved = |(least, most): &(i64, i64)| {
-                    (least.wrapping_add(*added), most.wrapping_add(*added))
-                };
-                all.map(moved).collect()
+                let numbers = &each.numbers;
+                let all = || numbers.of.chunks(WARP as usize).map(ends).collect();
+                let all = numbers.of_warps.get_or_init(all).iter();
+                all.map(|of_warp| each.ends(*of_warp)).for_each(found);
             }
         }
     }
@@ -139,10 +185,7 @@ impl Lanes {
     fn mapped(&self, change: &dyn Fn(i64) -> i64) -> Lanes {
         match self {
             Lanes::Same(number) => Lanes::Same(change(*number)),
-            Lanes::Each(each, added) => {
-                let numbers = each.of.iter();
-                Lanes::each(numbers.map(|number| change(number.wrapping_add(*added))))
-            }
+            Lanes::Each(each) => Lanes::each(each.all().map(change)),
         }
     }
 
@@ -155,9 +198,8 @@ impl Lanes {
         match (self, other) {
             (_, Lanes::Same(b)) => self.map(|a| join(a, *b)),
             (Lanes::Same(a), _) => other.map(|b| join(*a, b)),
-            (Lanes::Each(left, a), Lanes::Each(right, b)) => {
-                let numbers = left.of.iter().zip(&right.of);
-                Lanes::each(numbers.map(|(x, y)| join(x.wrapping_add(*a), y.wrapping_add(*b))))
+            (Lanes::Each(left), Lanes::Each(right)) => {
+                Lanes::each(left.all().zip(right.all()).map(|(a, b)| join(a, b)))
             }
         }
     }
@@ -172,16 +214,16 @@ impl Lanes {
         let of: Vec<i64> = noted.collect();
         match least == most {
             true => Lanes::Same(least),
-            false => Lanes::Each(
-                Numbers {
+            false => Lanes::Each(Scaled {
+                numbers: Rc::new(Numbers {
                     of,
                     least,
                     most,
                     of_warps: OnceCell::new(),
-                }
-                .into(),
-                0,
-            ),
+                }),
+                factor: 1,
+                added: 0,
+            }),
         }
     }
 
@@ -216,20 +258,52 @@ impl Lanes {
         let within = |number: i64| (least..=most).contains(&number);
         match self {
             Lanes::Same(number) => within(*number),
-            Lanes::Each(each, added) => {
-                let end = |number: i64| number.checked_add(*added).is_some_and(within);
-                end(each.least) && end(each.most)
+            Lanes::Each(each) => {
+                let (first, last) = each.range();
+                within(first) && within(last)
             }
         }
     }
 
     pub(super) fn plus(&self, other: &Lanes) -> Lanes {
         match (self, other) {
-            (Lanes::Each(each, a), Lanes::Same(b)) | (Lanes::Same(b), Lanes::Each(each, a)) => {
-                Lanes::Each(each.clone(), a.wrapping_add(*b))
+            (Lanes::Each(each), Lanes::Same(number)) | (Lanes::Same(number), Lanes::Each(each)) => {
+                let added = each.added.checked_add(*number);
+                let moved = added.and_then(|added| each.with(each.factor, added));
+                let wrapped = || self.zip(other, i64::wrapping_add);
+                moved.map_or_else(wrapped, Lanes::Each)
+            }
+            (Lanes::Each(a), Lanes::Each(b)) if Rc::ptr_eq(&a.numbers, &b.numbers) => {
+                let added = a.added.checked_add(b.added);
+                let sum = match (a.factor.checked_add(b.factor), added) {
+                    (Some(0), Some(added)) => return Lanes::Same(added),
+                    (Some(factor), Some(added)) => a.with(factor, added),
+                    _ => None,
+                };
+                sum.map_or_else(|| self.zip(other, i64::wrapping_add), Lanes::Each)
             }
             _ => self.zip(other, i64::wrapping_add),
         }
+    }
+
+    pub(super) fn times(&self, factor: i64) -> Lanes {
+        let product = match self {
+            _ if factor == 0 => return Lanes::Same(0),
+            Lanes::Each(each) => {
+                let (times, added) = (
+                    each.factor.checked_mul(factor),
+                    each.added.checked_mul(factor),
+                );
+                times
+                    .zip(added)
+                    .and_then(|(times, added)| each.with(times, added))
+            }
+            Lanes::Same(_) => None,
+        };
+        product.map_or_else(
+            || self.map(|number| number.wrapping_mul(factor)),
+            Lanes::Each,
+        )
     }
 }
 
@@ -237,10 +311,9 @@ impl PartialEq for Lanes {
     fn eq(&self, other: &Lanes) -> bool {
         match (self, other) {
             (Lanes::Same(a), Lanes::Same(b)) => a == b,
-            (Lanes::Each(a, plus), Lanes::Each(b, also)) => {
-                plus == also && Rc::ptr_eq(a, b)
-                    || a.of.len() == b.of.len()
-                        && (0..a.of.len()).all(|at| self.at(at) == other.at(at))
+            (Lanes::Each(a), Lanes::Each(b)) => {
+                (a.factor, a.added) == (b.factor, b.added) && Rc::ptr_eq(&a.numbers, &b.numbers)
+                    || a.numbers.of.len() == b.numbers.of.len() && a.all().eq(b.all())
             }
             _ => false,
         }
@@ -397,7 +470,7 @@ impl Sum {
     pub(super) fn times(&self, factor: i64) -> Option<Sum> {
         Some(Sum {
             symbols: self.symbols.times(factor)?,
-            lanes: self.lanes.map(|number| number.wrapping_mul(factor)),
+            lanes: self.lanes.times(factor),
         })
     }
 
@@ -410,4 +483,37 @@ impl Sum {
 pub(super) fn signed(number: i64, bits: u32) -> i64 {
     let unused = 64 - bits.clamp(1, 64);
     number << unused >> unused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaled_numbers_are_those_that_each_thread_works_out() {
+        let threads = 64;
+        let thread = Lanes::each(0..threads);
+        let numbers = |lanes: &Lanes| -> Vec<i64> {
+            let threads = 0..threads as usize;
+            threads.map(|thread| lanes.at(thread)).collect()
+        };
+        for factor in [-3, -1, 0, 1, 4, 1 << 60, i64::MAX] {
+            for added in [0, -7, i64::MIN, i64::MAX] {
+                let lanes = thread.times(factor).plus(&Lanes::Same(added));
+                let expected: Vec<i64> = (0..threads)
+                    .map(|thread| thread.wrapping_mul(factor).wrapping_add(added))
+                    .collect();
+                assert_eq!(numbers(&lanes), expected, "{factor} {added}");
+                let ends = |of: &[i64]| (*of.iter().min().unwrap(), *of.iter().max().unwrap());
+                assert_eq!(lanes.range(), ends(&expected), "{factor} {added}");
+                let mut of_warps = Vec::new();
+                lanes.each_warp(threads as usize, |of_warp| of_warps.push(of_warp));
+                let expected: Vec<_> = expected.chunks(WARP as usize).map(ends).collect();
+                assert_eq!(of_warps, expected, "{factor} {added}");
+            }
+        }
+        let four = thread.times(4);
+        assert_eq!(four.plus(&thread.times(-4)), Lanes::Same(0));
+        assert_eq!(four.plus(&thread), Lanes::each((0..threads).map(|n| n * 5)));
+    }
 }

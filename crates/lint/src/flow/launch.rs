@@ -3,6 +3,7 @@
 
 use std::cell::OnceCell;
 
+use super::accessed::AccessedIntervals;
 use super::accesses::{SharedAccess, accesses, retain_meeting};
 use super::context::FunctionContext;
 use super::evaluate::Evaluator;
@@ -13,8 +14,8 @@ use ptx::ast::{FunctionKind, Space};
 use ptx::names::SpecialRegister;
 
 /// So much is worked out for each instruction of a function, and for small ones.
-const STEPS_FOR_EACH: u64 = 30;
-const STEPS: u64 = 100_000;
+const STEPS_FOR_EACH: u64 = 60;
+const STEPS: u64 = 200_000;
 
 /// Races, and the shape of a block that has them where another may have none.
 #[derive(Debug, Default)]
@@ -75,8 +76,9 @@ impl Races {
             Evaluator::new(function, flow, loops, shape, budget)
         };
         let is_line = matches!(block, Block::Line);
+        let intervals = AccessedIntervals::new(&orders, &of_space);
         let launch = Launch {
-            races: &|shape| Search::new(&orders, &of_space, evaluator(shape)).races(),
+            races: &|shape| Search::new(&orders, &of_space, evaluator(shape)).races(&intervals),
             is_plausible: &|shape| {
                 Search::new(&orders, shared(), evaluator(shape)).is_plausible(is_line)
             },

@@ -3,11 +3,11 @@
 use super::affine::{Linear, Term};
 use super::context::{Flow, FunctionContext};
 use super::instructions::InstructionId;
-use super::names::{Reference, VariableId};
 use super::origin::Origin;
 use ptx::ast::{Instruction, Modifiers, Operand, Space, Span, Variable};
 use ptx::isa::Effect;
 use ptx::names::{Modifier, SpecialRegister};
+use ptx::resolution::{Reference, VariableId};
 use ptx::signature::layout;
 
 /// The kind of an access.

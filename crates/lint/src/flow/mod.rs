@@ -5,6 +5,7 @@
 //! Registers, instructions, blocks and values are numbers, so that sets of them
 //! are arrays.
 
+mod accessed;
 mod accesses;
 mod affine;
 mod alignment;
@@ -33,7 +34,6 @@ mod lanes;
 mod launch;
 mod member_masks;
 pub mod memory;
-mod names;
 mod numbers;
 mod operands;
 mod origin;
@@ -67,10 +67,10 @@ pub(super) use grid_races::grid_races;
 pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
 pub(super) use launch::Races;
 pub(super) use member_masks::{MaskMistakeKind, mask_mistakes};
-pub use names::{Reference, Register, VariableId};
 pub use origin::Origin;
 pub use parting::Parting;
 pub(super) use placement::Placement;
+pub use ptx::resolution::{Reference, Register, VariableId};
 pub use threads::{Block, ThreadSet};
 pub use truth::Truth;
 pub(super) use uninitialized::copied;

@@ -2,11 +2,11 @@
 
 use super::context::{Flow, FunctionContext};
 use super::instructions::{InstructionId, RegisterOperand};
-use super::names::Reference;
 use super::values::{Definition, ValueId};
 use analysis::dependence::{self, Dependence, Shape, Sources, Wrapping};
 use ptx::ast::{AddressBase, Operand};
 use ptx::names::{Modifier, Opcode};
+use ptx::resolution::Reference;
 
 /// Symbols of what is no value: variables and special registers.
 const VARIABLES: u32 = 1 << 30;
@@ -158,7 +158,7 @@ impl Operands<'_, '_, '_> {
         let named = || match flow.instructions.reference(place) {
             Reference::Register(_) => of(flow.values.of_operand(place)),
             Reference::Variable(id) => Dependence::uniform(Sources::NONE, VARIABLES | id.0),
-            Reference::Nothing => Dependence::uniform(Sources::NONE, symbol),
+            _ => Dependence::uniform(Sources::NONE, symbol),
         };
         let moved = |offset: i64| {
             let mut base = named();

@@ -3,10 +3,10 @@
 
 use super::context::{Flow, FunctionContext};
 use super::instructions::InstructionId;
-use super::names::{Reference, VariableId};
 use super::values::{Definition, ValueId};
 use ptx::ast::{Instruction, Mnemonic, Operand, Space};
 use ptx::names::{Modifier, Opcode};
+use ptx::resolution::{Reference, VariableId};
 
 /// The provenance of a pointer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Origins {
         match flow.instructions.reference(place) {
             Reference::Register(_) => self.of(flow.values.of_operand(place)),
             Reference::Variable(id) => Origin::Variable(id),
-            Reference::Nothing => Origin::Number,
+            _ => Origin::Number,
         }
     }
 

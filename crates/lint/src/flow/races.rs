@@ -8,8 +8,8 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use super::HashMap;
+use super::accessed::AccessedIntervals;
 use super::accesses::SharedAccess;
-use super::affine::Term;
 use super::conditions::Conditions;
 use super::context::Flow;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
@@ -17,7 +17,7 @@ use super::instructions::InstructionId;
 use super::intervals::{Interval, Node, Orders};
 use super::lanes::{Lanes, Sum, Symbols, WARP};
 use super::memory::AccessKind;
-use super::spans::{Spans, Touches};
+use super::spans::{FAR, Spans, Touches};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::ast::Operand;
 use ptx::signature::layout;
@@ -44,9 +44,6 @@ const INNER_TURNS: [u64; 9] = [0, 1, 2, 3, 4, 5, 6, 7, 32];
 
 /// So many turns of a loop with one.
 const TURNS: u64 = 2;
-
-/// What lies further from its base is no address.
-const FAR: i64 = 1 << 40;
 
 /// More bytes of shared memory no block has.
 const MEMORY: i64 = 1 << 18;
@@ -112,31 +109,28 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     }
 
     /// The races, at most one of each variable in an interval.
-    pub fn races(&mut self) -> Vec<Race> {
+    pub fn races(&mut self, intervals: &AccessedIntervals<'_, '_, '_>) -> Vec<Race> {
         let mut races: Vec<Race> = Vec::new();
-        for start in self.orders.starts() {
+        for number in 0..intervals.count() {
             if races.len() >= RACES || !self.evaluator.spend(4) {
                 break;
             }
-            let Some(interval) = self.orders.interval(start) else {
+            let Some(found) = intervals.get(number) else {
                 continue;
             };
-            let executed = self.executed(&interval);
-            if executed.is_empty() {
-                continue;
-            }
+            let (interval, executed) = (&found.interval, &found.accesses);
             let turns = match self.loops.innermost(interval.home()) {
                 Some(_) if executed.len() <= MANY => TURNS,
                 _ => 1,
             };
             for turn in 0..turns {
-                let groups = match self.may_meet(&interval, &executed, turn) {
-                    true => self.instances(&interval, &executed, turn),
+                let groups = match self.may_meet(interval, executed, turn) {
+                    true => self.instances(interval, executed, turn),
                     false => Vec::new(),
                 };
                 let mut found = false;
                 for (_, instances) in &groups {
-                    if let Some(race) = self.conflict(&interval, instances) {
+                    if let Some(race) = self.conflict(interval, instances) {
                         found = true;
                         if races.iter().all(|known| known.second != race.second) {
                             races.push(race);
@@ -215,39 +209,6 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 && conditions.agree(*thread, &conditions, *thread, &self.evaluator)
         };
         !(known && outside.iter().any(comes))
-    }
-
-    /// The accesses in an interval, by node; none if no two of them can meet.
-    fn executed(&self, interval: &Interval) -> Vec<(usize, SharedAccess)> {
-        let mut executed = Vec::new();
-        for (at, node) in interval
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.proven)
-        {
-            let first = self.accesses.partition_point(|of| of.id.0 < node.start);
-            let within = self.accesses[first..]
-                .iter()
-                .take_while(|of| of.id.0 < node.end);
-            executed.extend(within.map(|of| (at, *of)));
-        }
-        // An access of an unknown base may meet any.
-        if executed.iter().all(|(_, of)| of.base.is_some()) {
-            let mut written: Vec<Option<Term>> = executed
-                .iter()
-                .filter(|(_, of)| of.writes())
-                .map(|(_, of)| of.base)
-                .collect();
-            written.sort_unstable();
-            written.dedup();
-            executed.retain(|(_, of)| written.binary_search(&of.base).is_ok());
-        }
-        if executed.iter().any(|(_, of)| of.writes()) {
-            executed
-        } else {
-            Vec::new()
-        }
     }
 
     /// Whether threads of two warps touch the same bytes, if all of them come to all of these

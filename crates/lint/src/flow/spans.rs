@@ -30,6 +30,13 @@ impl Spans {
 #[derive(Default)]
 pub(super) struct Touches(Vec<Touch>);
 
+/// What lies further from its base is no address.
+pub(super) const FAR: i64 = 1 << 40;
+
+/// As many bits of a number tell which touch it is, and the bits above where it starts.
+const BITS: u32 = 22;
+const _: () = assert!((2 * FAR).ilog2() + 1 + BITS <= u64::BITS);
+
 struct Touch {
     start: i64,
     /// Behind the last byte.
@@ -41,24 +48,38 @@ struct Touch {
 impl Touches {
     /// Adds an access of so many bytes of each thread.
     pub fn add(&mut self, addresses: &Lanes, threads: usize, bytes: u64, writes: bool) {
-        for (warp, (least, most)) in (0_u32..).zip(addresses.of_warps(threads)) {
+        let (first, last) = addresses.range();
+        if first < -FAR || last > FAR {
+            return;
+        }
+        let mut warps = 0_u32..;
+        addresses.each_warp(threads, |(least, most)| {
             self.0.push(Touch {
                 start: least,
                 end: most.saturating_add_unsigned(bytes),
-                warp,
+                warp: warps.next().unwrap_or(u32::MAX),
                 writes,
             });
-        }
+        });
     }
 
     /// Whether a warp may write what another touches.
-    pub fn meet(mut self) -> bool {
+    pub fn meet(self) -> bool {
         if !self.0.iter().any(|touch| touch.writes) {
             return false;
         }
-        self.0.sort_unstable_by_key(|touch| touch.start);
+        // Too many to tell apart.
+        if self.0.len() >= 1 << BITS {
+            return true;
+        }
+        // Numbers are sorted faster than what they stand for.
+        let starts = (0_u64..).zip(&self.0);
+        let starts = starts.map(|(at, touch)| ((touch.start + FAR) as u64) << BITS | at);
+        let mut order: Vec<u64> = starts.collect();
+        order.sort_unstable();
         let (mut written, mut touched) = (Furthest::default(), Furthest::default());
-        self.0.iter().any(|touch| {
+        order.iter().any(|key| {
+            let touch = &self.0[(key & ((1 << BITS) - 1)) as usize];
             let before = if touch.writes { &touched } else { &written };
             let meets = before
                 .of_others(touch.warp)

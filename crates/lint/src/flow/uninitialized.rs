@@ -95,8 +95,7 @@ impl UninitializedValues {
         values: &Values,
     ) -> UninitializedValues {
         let is_lost = |(at, definition): (usize, &Definition)| {
-            *definition == Definition::Start
-                && !instructions.arguments.contains(&values.registers[at])
+            *definition == Definition::Start && !instructions.is_argument(values.registers[at])
         };
         if !values.definitions.iter().enumerate().any(is_lost) {
             return UninitializedValues { of: Vec::new() };
@@ -109,7 +108,7 @@ impl UninitializedValues {
             let value = ValueId(at as u32);
             match definition {
                 Definition::Start => {
-                    if !instructions.arguments.contains(&values.registers[at]) {
+                    if !instructions.is_argument(values.registers[at]) {
                         uninitialized.of[at] = Uninitialized::Always;
                     }
                 }

@@ -4,8 +4,8 @@
 use super::STEPS_FOR_EACH;
 use super::graph::{BasicBlock, BlockId, Graph};
 use super::instructions::{InstructionId, Instructions, RegisterOperand, Step};
-use super::names::Register;
 use analysis::control_flow::Lists;
+use ptx::resolution::Register;
 
 /// An SSA value: what a register holds from one write to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,8 +56,9 @@ impl Values {
     /// `None` where it takes too many steps.
     pub(crate) fn new(instructions: &Instructions<'_, '_>, graph: &Graph) -> Option<Values> {
         let mut builder = Builder::new(instructions, graph);
-        if builder.single() {
-            builder.several()?;
+        let others = builder.single();
+        if !others.is_empty() {
+            builder.several(&others)?;
         }
         Some(builder.finish())
     }
@@ -240,11 +241,10 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         reached.map(|(block, range)| (block, *range))
     }
 
-    /// Registers with a single write that dominates all reads, which are nearly all; whether
-    /// there are others.
-    fn single(&mut self) -> bool {
+    /// Registers with a single write that dominates all reads, which are nearly all; what names
+    /// the others.
+    fn single(&mut self) -> Vec<Mention> {
         let instructions = self.instructions;
-        let mut others = false;
         for (_, block) in self.reached() {
             for id in block.steps() {
                 let step = &instructions.steps[id.index()];
@@ -257,7 +257,6 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     self.set(place, slot, value);
                     let of = &mut self.written[slot.register.0 as usize];
                     of.several |= step.partial || of.value != ValueId::NONE;
-                    others |= of.several;
                     (of.value, of.by) = (value, id.0);
                 }
             }
@@ -266,13 +265,18 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         self.values.priors.resize(count, ValueId::NONE);
         self.values.first_parts.resize(count, u32::MAX);
         self.values.reads.resize(count, 0);
+        let mut others = Vec::new();
+        // Some of a register were taken for the only value before another was seen.
+        let mut late = false;
         for (block, range) in self.reached() {
             for id in range.steps() {
-                let (first, written, _) = instructions.places(&instructions.steps[id.index()]);
+                let step = &instructions.steps[id.index()];
+                let (first, written, end) = instructions.places(step);
                 for place in first..written {
                     let slot = instructions.slot(place);
                     let of = self.written[slot.register.0 as usize];
                     if of.several {
+                        others.push(Mention::new(step, slot, place, block));
                         continue;
                     }
                     if of.value == ValueId::NONE {
@@ -288,46 +292,53 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     };
                     match before {
                         true => self.read(place, slot, of.value),
-                        // What an earlier read has got is replaced.
                         false => {
                             self.written[slot.register.0 as usize].several = true;
-                            others = true;
+                            late = true;
                         }
+                    }
+                }
+                for place in written..end {
+                    let slot = instructions.slot(place);
+                    if self.written[slot.register.0 as usize].several {
+                        others.push(Mention::new(step, slot, place, block));
                     }
                 }
             }
         }
-        others
+        if late { self.others() } else { others }
     }
 
-    /// The others, a register at a time.
-    fn several(&mut self) -> Option<()> {
+    /// What names the registers of several values; reads that have a value of one have none
+    /// then.
+    fn others(&mut self) -> Vec<Mention> {
         let mut mentions = Vec::new();
         for (block, range) in self.reached() {
             for id in range.steps() {
                 let step = &self.instructions.steps[id.index()];
-                let (first, written, end) = self.instructions.places(step);
+                let (first, _, end) = self.instructions.places(step);
                 for place in first..end {
-                    let register = self.instructions.slot(place).register.0;
-                    if !self.written[register as usize].several {
+                    let slot = self.instructions.slot(place);
+                    if !self.written[slot.register.0 as usize].several {
                         continue;
                     }
-                    let is_written = place >= written;
+                    let mention = Mention::new(step, slot, place, block);
                     let known = self.values.slots[place];
-                    if !is_written && let Some(count) = self.values.reads.get_mut(known.index()) {
+                    if !mention.written
+                        && let Some(count) = self.values.reads.get_mut(known.index())
+                    {
                         *count -= 1;
                     }
-                    mentions.push(Mention {
-                        register,
-                        place,
-                        block,
-                        written: is_written,
-                        partial: step.partial,
-                    });
+                    mentions.push(mention);
                 }
             }
         }
-        let mentions = by_register(&mentions, self.written.len());
+        mentions
+    }
+
+    /// The others, a register at a time.
+    fn several(&mut self, mentions: &[Mention]) -> Option<()> {
+        let mentions = by_register(mentions, self.written.len());
         let blocks = self.graph.blocks.len();
         let budget = (self.instructions.steps.len() + blocks) * STEPS_FOR_EACH + 10_000;
         let mut walk = Walk {
@@ -501,6 +512,18 @@ struct Mention {
     block: BlockId,
     written: bool,
     partial: bool,
+}
+
+impl Mention {
+    fn new(step: &Step, slot: RegisterOperand, place: usize, block: BlockId) -> Mention {
+        Mention {
+            register: slot.register.0,
+            place,
+            block,
+            written: step.is_written(place),
+            partial: step.partial,
+        }
+    }
 }
 
 /// The values of one register at each block; an entry of another epoch belongs to

@@ -9,10 +9,10 @@ use super::effect::Terminator;
 use super::graph::BlockId;
 use super::instructions::{InstructionId, Step};
 use super::lanes::{Lanes, Shape, Sum, WARP};
-use super::names::Reference;
 use super::values::{Definition, ValueId};
 use ptx::ast::{Instruction, Mnemonic, Operand};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
+use ptx::resolution::Reference;
 
 /// A set of the 16 barriers of a block, a bit each.
 pub type BarrierSet = u16;

@@ -56,7 +56,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             }
             let place = flow
                 .instructions
-                .returned
+                .returned()
                 .iter()
                 .position(|r| *r == slot.register);
             let Some(variable) = place.and_then(|at| function.function.returns.get(at)) else {

@@ -228,8 +228,8 @@ fn found_in_turn(source: &str, options: &lint::Options) -> Option<Vec<Finding>> 
         &mut bodies,
         source,
         &ptx::CheckOptions::default(),
-        &mut |function, body, mnemonics| {
-            rules.look(function, body, mnemonics, &mut found);
+        &mut |function, body, names, mnemonics| {
+            rules.look(function, body, names, mnemonics, &mut found);
         },
     );
     rules.end(&mut found);

@@ -100,7 +100,8 @@ impl Spelling {
         } = mnemonic;
         let opcode = *opcode;
         let bank = text.split('.').find_map(bank).map(of_bank);
-        let mut candidates: Vec<Candidate> = isa::forms_of(opcode, modifiers)
+        let mut candidates: Vec<Candidate> = isa::candidates(opcode, modifiers)
+            .into_iter()
             .filter_map(|form| {
                 Some(Candidate::new(
                     form,

@@ -5,7 +5,8 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::form;
-use super::symbols::{Role, Scopes, Symbol};
+use super::resolution::{Names, Resolution};
+use super::symbols::{Role, Symbol};
 use super::variable::DeclarationPlace;
 use super::{Context, call, directive, duplicate, head, initializer, range, variable};
 use crate::ast::{
@@ -16,12 +17,11 @@ use crate::diagnostic::{Code, Diagnostic, Report, suggestion};
 use crate::isa::special::{self, Special};
 use crate::names::{Opcode, SpecialRegister, Type};
 use crate::requirements::Requirements;
-use crate::scope;
 
 /// The state of the check at an instruction.
 pub struct Checker<'c, 'm, 'a> {
     pub context: &'c Context<'m, 'a>,
-    pub scopes: Scopes<'m, 'a>,
+    pub names: Names<'m, 'a>,
     pub kind: FunctionKind,
     pub body: &'m Body<'a>,
     pub report: &'c mut Report,
@@ -36,35 +36,31 @@ pub struct Checker<'c, 'm, 'a> {
     places: directive::Places,
 }
 
+/// What the names in it refer to.
 pub fn check<'m, 'a>(
     function: &'m Function<'a>,
     body: &'m Body<'a>,
     context: &Context<'m, 'a>,
     requirements: &mut Requirements<'_, 'a>,
     report: &mut Report,
-) {
+) -> Resolution<'m, 'a> {
     let mut labels_lost = body.broken;
     let twice = |label| {
         // After a duplicate label another one is probably missing.
         labels_lost = true;
         duplicate(label, context.source, report);
     };
-    let mut scopes = Scopes::new(&body.statements, |_| Symbol::Label, twice);
+    let mut names = Names::new(body, context.source, twice);
     let parameter = match function.kind {
         FunctionKind::Entry => Role::KernelParameter,
         FunctionKind::Func => Role::Parameter,
     };
-    let returns = function.returns.iter().map(|one| (one, Role::Returned));
-    let parameters = function.params.iter().map(|one| (one, parameter));
-    for (variable, role) in returns.chain(parameters) {
-        let symbol = Symbol::of(variable, role);
-        if let Err(name) = scopes.declare(variable.name, variable.count, symbol) {
-            duplicate(name, context.source, report);
-        }
-    }
+    names.parameters(function, parameter, |name| {
+        duplicate(name, context.source, report);
+    });
     let mut checker = Checker {
         context,
-        scopes,
+        names,
         kind: function.kind,
         body,
         report,
@@ -86,23 +82,23 @@ pub fn check<'m, 'a>(
         }
         checker.statement(statement, function.kind);
     }
+    checker.names.end()
 }
 
 impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
     fn statement(&mut self, statement: &'m Statement<'a>, kind: FunctionKind) {
         match statement {
-            Statement::Begin(_) => self.scopes.open(),
-            Statement::End(_) => self.scopes.close(),
+            Statement::Begin(_) => self.names.open(),
+            Statement::End(_) => self.names.close(),
             Statement::Variable(variable) => self.declare(variable, kind),
             Statement::Targets(targets) => {
-                let symbol = Symbol::Targets(targets);
-                let table = self.scopes.declare(targets.name, None, symbol);
+                let table = self.names.declare_targets(targets);
                 self.report_duplicate(table);
                 directive::targets(self, targets);
             }
             Statement::Prototype(prototype) => {
                 let symbol = Symbol::Prototype(prototype);
-                let table = self.scopes.declare(prototype.name, None, symbol);
+                let table = self.names.declare_symbol(prototype.name, symbol);
                 self.report_duplicate(table);
                 directive::prototype(self, prototype);
             }
@@ -135,8 +131,7 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
             self.context,
             self.report,
         );
-        let symbol = Symbol::of(variable, Role::Own);
-        let declared = self.scopes.declare(variable.name, variable.count, symbol);
+        let declared = self.names.declare(variable, Role::Own);
         self.report_duplicate(declared);
         let source = self.context.source;
         if let Some(wrong) = initializer::check(variable, source, |name| self.symbol(name)) {
@@ -151,7 +146,7 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
 
     /// The symbol of a name.
     pub fn symbol(&self, name: &str) -> Option<Symbol<'m, 'a>> {
-        let found = self.scopes.get(name);
+        let found = self.names.symbol(name);
         let found = found.or_else(|| self.context.symbols.get(name));
         if found.is_none() {
             self.missing.set(true);
@@ -162,12 +157,6 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
     /// Whether an undeclared name is a special register.
     pub fn is_special(&self, name: Name<'a>) -> bool {
         SpecialRegister::from_text(name.text).is_some()
-    }
-
-    /// The type of a register, by the fast lookup, which covers nearly all.
-    pub fn register(&self, name: Name<'a>) -> Option<Type> {
-        self.scopes
-            .register(scope::word(name, self.context.source)?)
     }
 
     /// Whether a name is declared; reports it if not.
@@ -198,11 +187,11 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
             span,
             format!("`{}` is not declared", name.text),
         );
-        if let Some(range) = self.scopes.range_before(name.text) {
+        if let Some(range) = self.names.range_before(name.text) {
             let help = format!("`{range}` declares that many registers, numbered from 0");
             diagnostic.help = Some(help);
         } else {
-            let (own, of_module) = (self.scopes.names(), self.context.symbols.names());
+            let (own, of_module) = (self.names.all(), self.context.symbols.names());
             if self
                 .report
                 .wants_suggestions_among(own.len() + of_module.len())
@@ -217,9 +206,10 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
 
     fn instruction(&mut self, instruction: &Instruction) {
         if let Some(guard) = self.body.guard(instruction) {
-            self.guard(guard.predicate);
+            self.guard(guard.predicate, instruction);
         }
         if instruction.opcode == Opcode::Call {
+            self.resolve(instruction);
             self.call = call::operands_start(self, instruction);
             self.declared_all(instruction.operands);
             self.call = None;
@@ -228,8 +218,10 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
             return;
         }
         let key = self.key(instruction);
-        if key.is_some_and(|key| self.context.accepted.has(key)) {
-            return;
+        match key {
+            Some(key) if self.context.accepted.has(key) => return,
+            Some(_) => {}
+            None => self.resolve(instruction),
         }
         self.missing.set(false);
         // The check of a row looks the names up, unless one is undeclared or the row does
@@ -248,11 +240,24 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
         }
     }
 
-    fn guard(&mut self, predicate: Name<'a>) {
-        if self.register(predicate) == Some(Type::Pred) {
+    /// Notes what the names in an instruction refer to.
+    fn resolve(&mut self, instruction: &Instruction) {
+        let symbols = &self.context.symbols;
+        let variable = |name: &str| match symbols.get(name) {
+            Some(Symbol::Variable(variable, _)) => Some(variable),
+            _ => None,
+        };
+        self.names.instruction(instruction, self.body, &variable);
+    }
+
+    fn guard(&mut self, predicate: Name<'a>, instruction: &Instruction) {
+        let List { start, len } = instruction.operands;
+        let place = (start + len) as usize;
+        if self.names.resolve_register(place, predicate) == Some(Type::Pred) {
             return;
         }
-        match self.symbol(predicate.text) {
+        let own = self.names.resolve(place, predicate);
+        match own.or_else(|| self.symbol(predicate.text)) {
             Some(Symbol::Register {
                 ty: Type::Pred,
                 vector: 1,

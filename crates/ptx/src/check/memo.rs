@@ -107,9 +107,10 @@ impl OperandKind {
 }
 
 impl<'a> Checker<'_, '_, 'a> {
-    /// The key of an instruction; `None` if its check depends on more.
+    /// The key of an instruction, whose names are resolved then; `None` if its check depends on
+    /// more.
     #[inline]
-    pub fn key(&self, instruction: &Instruction) -> Option<InstructionKey> {
+    pub fn key(&mut self, instruction: &Instruction) -> Option<InstructionKey> {
         let id = instruction.mnemonic.index() as u64;
         let spelling = self.context.spellings.get(instruction.mnemonic)?;
         let operands = self.body.list(instruction.operands);
@@ -119,28 +120,33 @@ impl<'a> Checker<'_, '_, 'a> {
         }
         let mut key = 1 | u64::from(self.kind == FunctionKind::Func) << 1 | id << 2;
         let mut shift = 14;
-        for operand in operands {
-            key |= self.operand_key(instruction, operand)? << shift;
+        for (place, operand) in (instruction.operands.start as usize..).zip(operands) {
+            key |= self.operand_key(instruction, place, operand)? << shift;
             shift += OPERAND_BITS;
         }
         Some(InstructionKey(key))
     }
 
     #[inline]
-    fn operand_key(&self, instruction: &Instruction, operand: &Operand<'a>) -> Option<u64> {
+    fn operand_key(
+        &mut self,
+        instruction: &Instruction,
+        place: usize,
+        operand: &Operand<'a>,
+    ) -> Option<u64> {
         match *operand {
-            Operand::Name(name) => match self.register(name) {
+            Operand::Name(name) => match self.names.resolve_register(place, name) {
                 Some(ty) => OperandKind::Register.of(ty as u16),
-                None => self.name_key(name),
+                None => self.name_key(place, name),
             },
             Operand::Address {
                 base: AddressBase::Name(name),
                 offset,
                 unified: false,
-            } => match (self.register(name), offset) {
+            } => match (self.names.resolve_register(place, name), offset) {
                 (Some(ty), 0) => OperandKind::Address.of(ty as u16),
                 (Some(ty), _) => OperandKind::AddressWithOffset.of(ty as u16),
-                (None, _) => self.variable_key(instruction, name, offset),
+                (None, _) => self.variable_key(instruction, place, name, offset),
             },
             Operand::Integer(_) => OperandKind::Integer.of(0),
             Operand::Float(float) => match float.value {
@@ -148,21 +154,26 @@ impl<'a> Checker<'_, '_, 'a> {
                 FloatValue::F64(_) => OperandKind::Float.of(1),
             },
             Operand::Vector(list, _) => self.vector_key(list),
-            Operand::Not(name) => OperandKind::NotRegister.of(self.register(name)? as u16),
+            Operand::Not(name) => {
+                let ty = self.names.resolve_register(place, name)?;
+                OperandKind::NotRegister.of(ty as u16)
+            }
             Operand::Special(register, _) => OperandKind::Special.of(register as u16),
             _ => None,
         }
     }
 
     /// `{%f1, %f2}`, registers of one type.
-    fn vector_key(&self, list: List) -> Option<u64> {
+    fn vector_key(&mut self, list: List) -> Option<u64> {
         let kind = match list.len {
             2 => OperandKind::Pair,
             4 => OperandKind::Quad,
             _ => return None,
         };
-        let mut types = self.body.list(list).iter().map(|element| match element {
-            Operand::Name(name) => self.register(*name),
+        let elements = (list.start as usize..).zip(self.body.list(list));
+        let names = &mut self.names;
+        let mut types = elements.map(|(place, element)| match element {
+            Operand::Name(name) => names.resolve_register(place, *name),
             _ => None,
         });
         let first = types.next()??;
@@ -174,8 +185,8 @@ impl<'a> Checker<'_, '_, 'a> {
     }
 
     /// A label, or a register that is looked up by name.
-    fn name_key(&self, name: Name<'a>) -> Option<u64> {
-        match self.scopes.get(name.text)? {
+    fn name_key(&mut self, place: usize, name: Name<'a>) -> Option<u64> {
+        match self.names.resolve(place, name)? {
             Symbol::Label => OperandKind::Label.of(0),
             Symbol::Register { ty, vector: 1 } => OperandKind::Register.of(ty as u16),
             _ => None,
@@ -184,8 +195,14 @@ impl<'a> Checker<'_, '_, 'a> {
 
     /// `[name]`: a parameter, a variable in memory, or a register that the fast lookup does
     /// not know.
-    fn variable_key(&self, instruction: &Instruction, name: Name<'a>, offset: i64) -> Option<u64> {
-        let (variable, role) = match (self.scopes.get(name.text)?, offset) {
+    fn variable_key(
+        &mut self,
+        instruction: &Instruction,
+        place: usize,
+        name: Name<'a>,
+        offset: i64,
+    ) -> Option<u64> {
+        let (variable, role) = match (self.names.resolve(place, name)?, offset) {
             (Symbol::Variable(variable, role), _) => (variable, role),
             (Symbol::Register { ty, vector: 1 }, 0) => return OperandKind::Address.of(ty as u16),
             (Symbol::Register { ty, vector: 1 }, _) => {

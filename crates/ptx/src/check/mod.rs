@@ -18,6 +18,7 @@ mod mov;
 mod operand;
 mod range;
 mod references;
+pub mod resolution;
 mod symbols;
 mod texture;
 mod type_match;
@@ -41,6 +42,7 @@ use super::version::Floor;
 pub(crate) use codegen::SYSTEM;
 use linkage::Declarations;
 pub use references::{Reference, references};
+use resolution::Resolution;
 use symbols::{ModuleSymbols, Symbol};
 use variable::DeclarationPlace;
 
@@ -310,12 +312,17 @@ pub fn is_surely_valid(source: &str, options: &CheckOptions) -> bool {
     let outline = read_outline(source);
     outline.is_some_and(|(module, bodies)| {
         let mut bodies = bodies.skimmed();
-        check_bodies(&module, &mut bodies, source, options, &mut |_, _, _| {})
+        check_bodies(&module, &mut bodies, source, options, &mut |_, _, _, _| {})
     })
 }
 
+/// What is called back with a function, its body, what the names in it refer to, and the
+/// mnemonics of all bodies so far.
+pub type FoundBody<'f, 'm, 'a> =
+    dyn FnMut(&'m Function<'a>, &Body<'a>, Resolution<'_, 'a>, &[Mnemonic<'a>]) + 'f;
+
 /// Like [`is_surely_valid`] of a text that [`read_outline`] has read, and calls back with each
-/// function, its body, and the mnemonics of all bodies so far.
+/// function, its body, what its names refer to, and the mnemonics of all bodies so far.
 ///
 /// What was called back with says nothing where the result is `false`.
 pub fn check_bodies<'m, 'a>(
@@ -323,7 +330,7 @@ pub fn check_bodies<'m, 'a>(
     bodies: &mut Bodies<'a>,
     source: &'a str,
     options: &CheckOptions,
-    found: &mut dyn FnMut(&'m Function<'a>, &Body<'a>, &[Mnemonic<'a>]),
+    found: &mut FoundBody<'_, 'm, 'a>,
 ) -> bool {
     if options.level != Level::Language {
         return false;
@@ -331,15 +338,20 @@ pub fn check_bodies<'m, 'a>(
     let mut report = Report::with_limit(1);
     let mut read = true;
     let each = |function: &'m Function<'a>, check: &mut CheckBody<'_, 'a>| {
-        read = read
-            && bodies.read(function, &mut |body, mnemonics, memoizable| {
-                check(body, mnemonics, memoizable);
-                found(function, body, mnemonics);
-            });
+        read = read && bodies.read(function, check);
     };
     let accepted = memo::AcceptedKeys::default();
     let all = 0..module.items.len();
-    check_items(module, source, options, all, accepted, &mut report, each);
+    check_items(
+        module,
+        source,
+        options,
+        all,
+        accepted,
+        &mut report,
+        each,
+        found,
+    );
     read && report.into_vec().is_empty()
 }
 
@@ -358,7 +370,10 @@ fn check_each<'a>(
             check(body, &module.mnemonics, &mut memoizable);
         }
     };
-    let floor = check_items(module, source, options, share, accepted, report, each);
+    let found: &mut FoundBody<'_, '_, '_> = &mut |_, _, _, _| {};
+    let floor = check_items(
+        module, source, options, share, accepted, report, each, found,
+    );
     if options.level == Level::Codegen {
         codegen::check(module, source, report);
     }
@@ -366,7 +381,11 @@ fn check_each<'a>(
 }
 
 /// Checks a share of the items one after the other; `each` has the body of a function
-/// checked.
+/// checked, and `found` has what its names refer to then.
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two callers, which differ in the last"
+)]
 fn check_items<'m, 'a>(
     module: &'m Module<'a>,
     source: &'a str,
@@ -375,6 +394,7 @@ fn check_items<'m, 'a>(
     accepted: memo::AcceptedKeys,
     report: &mut Report,
     mut each: impl FnMut(&'m Function<'a>, &mut CheckBody<'_, 'a>),
+    found: &mut FoundBody<'_, 'm, 'a>,
 ) -> Version {
     let allowed = head::check(module, source, options, report);
     let mut requirements = Requirements::new(source);
@@ -430,7 +450,9 @@ fn check_items<'m, 'a>(
                     each(function, &mut |body, mnemonics, memoizable| {
                         context.spellings.extend(mnemonics);
                         context.spellings.list_memoizable(memoizable);
-                        function::check(function, body, &context, &mut requirements, report);
+                        let (context, requirements) = (&context, &mut requirements);
+                        let names = function::check(function, body, context, requirements, report);
+                        found(function, body, names, mnemonics);
                     });
                 }
             }

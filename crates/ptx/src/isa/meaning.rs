@@ -344,10 +344,12 @@ impl Form {
 /// The row of an instruction: the one that its modifiers fit, or the first of its opcode if
 /// it is invalid.
 pub fn form(opcode: Opcode, modifiers: &Modifiers) -> Option<&'static Form> {
-    let mut forms = super::forms_of(opcode, modifiers);
-    let first = forms.clone().next();
-    let fitting = forms.find(|form| form.fit(modifiers).is_ok());
-    fitting.or(first).or(super::forms(opcode).first())
+    let mut candidates = super::candidates(opcode, modifiers).into_iter();
+    let fitting = candidates.find(|form| form.fit(modifiers).is_ok());
+    let first = || super::forms_of(opcode, modifiers).next();
+    fitting
+        .or_else(first)
+        .or_else(|| super::forms(opcode).first())
 }
 
 /// What an instruction means: the last column of its [`form`].

@@ -164,9 +164,29 @@ const FILES: &[&str] = &[
 /// The table as text, with its rows parsed on kind.
 struct Table {
     lists: Vec<(&'static str, &'static str)>,
-    /// By opcode: its rows, and its forms once they are parsed. A module uses few opcodes, and
-    /// parsing a row takes microseconds.
-    opcodes: Vec<(Vec<&'static str>, OnceLock<Vec<Form>>)>,
+    /// By opcode. A module uses few opcodes, and parsing a row takes microseconds.
+    opcodes: Vec<Rows>,
+}
+
+/// The rows of an opcode.
+#[derive(Default)]
+struct Rows {
+    lines: Vec<Row>,
+    /// All forms, once somebody has asked for them.
+    forms: OnceLock<Vec<Form>>,
+}
+
+struct Row {
+    line: &'static str,
+    head: OnceLock<row::Head>,
+    /// Once somebody has asked for it alone.
+    form: OnceLock<Option<Form>>,
+}
+
+impl Row {
+    fn head(&self) -> &row::Head {
+        self.head.get_or_init(|| row::Head::new(self.line))
+    }
 }
 
 fn table() -> &'static Table {
@@ -180,7 +200,12 @@ fn table() -> &'static Table {
             if let Some(list) = row::list(line) {
                 table.lists.push(list);
             } else if let Some(opcode) = row::opcode(line) {
-                table.opcodes[opcode as usize].0.push(line);
+                let lines = &mut table.opcodes[opcode as usize].lines;
+                lines.push(Row {
+                    line,
+                    head: OnceLock::new(),
+                    form: OnceLock::new(),
+                });
             }
         }
         table
@@ -200,6 +225,29 @@ pub fn forms_of(
     begun.filter(move |form| Some(form.opcode_words.len()) == longest)
 }
 
+/// Those of the [`forms_of`] an instruction that its modifiers may fit, and maybe others: rows
+/// that require another word are not parsed.
+pub fn candidates(opcode: Opcode, modifiers: &Modifiers) -> Vec<&'static Form> {
+    let table = table();
+    let Some(rows) = table.opcodes.get(opcode as usize) else {
+        return Vec::new();
+    };
+    let words = modifiers.as_slice();
+    let begun = |row: &&Row| row.head().begins(words);
+    let longest = rows.lines.iter().filter_map(|row| begun(&row)).max();
+    let lines = rows.lines.iter();
+    let lines = lines.filter(|row| longest.is_some() && begun(row) == longest);
+    let forms = lines
+        .filter(|row| row.head().may_fit(words))
+        .filter_map(|row| {
+            let form = row
+                .form
+                .get_or_init(|| row::row(row.line, &table.lists).ok());
+            form.as_ref()
+        });
+    forms.collect()
+}
+
 /// The forms of all opcodes with this first word; empty if the table has none.
 ///
 /// ```
@@ -209,11 +257,12 @@ pub fn forms_of(
 /// ```
 pub fn forms(opcode: Opcode) -> &'static [Form] {
     let table = table();
-    let Some((rows, forms)) = table.opcodes.get(opcode as usize) else {
+    let Some(rows) = table.opcodes.get(opcode as usize) else {
         return &[];
     };
-    forms.get_or_init(|| {
-        let forms = rows.iter().map(|line| row::row(line, &table.lists));
+    rows.forms.get_or_init(|| {
+        let forms = rows.lines.iter();
+        let forms = forms.map(|row| row::row(row.line, &table.lists));
         // A test parses every row, so no error is lost here.
         forms.filter_map(Result::ok).collect()
     })
@@ -288,6 +337,44 @@ mod tests {
             (form.text.as_str(), form.operands.len()),
             ("add T=u32 : d:T", 1)
         );
+    }
+
+    /// For each form, the modifiers that it requires, alone and with each optional one.
+    #[test]
+    fn candidates_are_the_forms_that_fit() {
+        let mut fitting = 0;
+        for form in Opcode::ALL.iter().flat_map(|opcode| forms(*opcode)) {
+            let slots = &form.slots;
+            for optional in std::iter::once(None).chain((0..slots.len()).map(Some)) {
+                let mut modifiers = Modifiers::default();
+                let mut words = form.opcode_words.clone();
+                let taken = |(at, slot): &(usize, &Slot)| slot.required || optional == Some(*at);
+                for (at, slot) in slots.iter().enumerate().filter(taken) {
+                    let last = optional == Some(at);
+                    let word = if last {
+                        slot.words.last()
+                    } else {
+                        slot.words.first()
+                    };
+                    words.extend(word.map(|word| word.modifier));
+                }
+                if !words.iter().all(|word| modifiers.push(*word)) {
+                    continue;
+                }
+                let fits = |form: &&Form| form.fit(&modifiers).is_ok();
+                let all = forms_of(form.opcode, &modifiers).filter(fits);
+                let all: Vec<_> = all.map(|form| &form.text).collect();
+                let few = candidates(form.opcode, &modifiers);
+                let few: Vec<_> = few
+                    .into_iter()
+                    .filter(fits)
+                    .map(|form| &form.text)
+                    .collect();
+                assert_eq!(few, all, "{} {modifiers:?}", form.text);
+                fitting += all.len();
+            }
+        }
+        assert!(fitting > 1000, "{fitting}");
     }
 
     #[test]

@@ -48,6 +48,47 @@ pub fn opcode(line: &str) -> Option<Opcode> {
     Opcode::from_text(line.get(..end)?)
 }
 
+/// The words of a row that tell which instructions it is for, before it is parsed.
+#[derive(Debug)]
+pub struct Head {
+    /// Those of the opcode behind the first.
+    opcode_words: Vec<Modifier>,
+    /// Groups of which it requires a word: those on its first line that name the words
+    /// themselves.
+    required: Vec<Vec<Modifier>>,
+}
+
+impl Head {
+    pub fn new(line: &str) -> Head {
+        let first = line.lines().next().unwrap_or("");
+        let mut groups = first.split(' ').filter(|group| !group.is_empty());
+        let name = groups.next().unwrap_or("").split('.').skip(1);
+        let plain = groups
+            .take_while(|group| *group != ":")
+            .filter(|group| !group.contains(['[', '=', '>', '!', '$', '*', '#']));
+        let words = |group: &str| -> Option<Vec<Modifier>> {
+            let words = group.split('|').map(|word| word.split('@').next());
+            words.map(|word| Modifier::from_text(word?)).collect()
+        };
+        Head {
+            opcode_words: name.filter_map(Modifier::from_text).collect(),
+            required: plain.filter_map(words).collect(),
+        }
+    }
+
+    /// The number of words of the opcode behind the first, if these modifiers begin with them.
+    pub fn begins(&self, modifiers: &[Modifier]) -> Option<usize> {
+        let begins = modifiers.starts_with(&self.opcode_words);
+        begins.then_some(self.opcode_words.len())
+    }
+
+    /// Whether these modifiers have a word of each group that the row requires.
+    pub fn may_fit(&self, modifiers: &[Modifier]) -> bool {
+        let has_one = |group: &Vec<Modifier>| group.iter().any(|word| modifiers.contains(word));
+        self.required.iter().all(has_one)
+    }
+}
+
 /// The list that a line defines.
 pub fn list(line: &str) -> Option<(&str, &str)> {
     let (name, words) = line.strip_prefix('$')?.split_once(char::is_whitespace)?;

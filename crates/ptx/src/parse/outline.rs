@@ -39,7 +39,7 @@ pub(crate) type CheckBody<'c, 'a> = dyn FnMut(&Body<'a>, &[Mnemonic<'a>], &mut V
 ///     &mut bodies,
 ///     source,
 ///     &CheckOptions::default(),
-///     &mut |function, body, _| counts.push((function.name.text, body.statements.len())),
+///     &mut |function, body, _, _| counts.push((function.name.text, body.statements.len())),
 /// );
 /// assert!(valid);
 /// assert_eq!(counts, [("k", 2)]);

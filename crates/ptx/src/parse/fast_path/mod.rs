@@ -52,16 +52,16 @@ impl<'a> BodyReader<'_, 'a> {
 
     /// An instruction, which is passed over if one like it was read before.
     fn fast_or_skimmed(&mut self, text: &mut Text<'a>) -> Option<()> {
-        let Some(skimmer) = &mut self.skimmer else {
-            return self.fast_instruction(text);
-        };
-        let start = text.at;
-        skimmer.follow(&self.buffers.statements);
-        let key = skimmer.key(text, &self.buffers.mnemonics);
-        if key.is_some_and(|key| skimmer.has(key)) {
-            return Some(());
+        let mut key = None;
+        if let Some(skimmer) = &mut self.skimmer {
+            let start = text.at;
+            skimmer.follow(&self.buffers.statements);
+            key = skimmer.key(text, &self.buffers.mnemonics);
+            if key.is_some_and(|key| skimmer.has(key)) {
+                return Some(());
+            }
+            text.at = start;
         }
-        text.at = start;
         self.fast_instruction(text)?;
         if let (Some(key), Some(skimmer)) = (key, &mut self.skimmer) {
             skimmer.add(key);
@@ -69,6 +69,7 @@ impl<'a> BodyReader<'_, 'a> {
         Some(())
     }
 
+    #[inline]
     fn fast_instruction(&mut self, text: &mut Text<'a>) -> Option<()> {
         let start = text.at;
         let mut guard = None;
