@@ -6,6 +6,8 @@ use std::process::Command;
 
 use libloading::{Library, Symbol};
 
+mod hostile;
+
 /// Cargo puts the library beside the test.
 fn library() -> Library {
     let test = std::env::current_exe().unwrap();

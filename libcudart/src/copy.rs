@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use api::{CUDA_MEMCPY3D, CUarray, CUstream};
+use api::{CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUarray, CUstream};
 use cudarc::driver::sys::CUmemorytype;
 
 use crate::array::{element_bytes, row_bytes};
@@ -11,7 +11,7 @@ use crate::context::{primary, ready};
 use crate::entry::{Place, Stream, driver, entries};
 use crate::error::{Code, Result};
 use crate::memory::memory_type;
-use crate::types::{Copy3dParams, Extent, PitchedPointer};
+use crate::types::{Copy3dParams, CopyPeerParams, Extent, PitchedPointer};
 
 /// `cudaMemcpyKind`
 const HOST_TO_HOST: c_uint = 0;
@@ -257,6 +257,47 @@ pub(crate) fn of_params(copy: &Copy3dParams) -> Result<CUDA_MEMCPY3D> {
     ))
 }
 
+/// The driver's form of `cudaMemcpy3DPeerParms`: each side is of its device.
+fn of_peers(copy: &CopyPeerParams) -> Result<CUDA_MEMCPY3D_PEER> {
+    let of = of_params(&Copy3dParams {
+        from_array: copy.from_array,
+        from_position: copy.from_position,
+        from: copy.from,
+        to_array: copy.to_array,
+        to_position: copy.to_position,
+        to: copy.to,
+        extent: copy.extent,
+        kind: DEFAULT,
+    })?;
+    Ok(CUDA_MEMCPY3D_PEER {
+        srcXInBytes: of.srcXInBytes,
+        srcY: of.srcY,
+        srcZ: of.srcZ,
+        srcLOD: of.srcLOD,
+        srcMemoryType: of.srcMemoryType,
+        srcHost: of.srcHost,
+        srcDevice: of.srcDevice,
+        srcArray: of.srcArray,
+        srcContext: primary(copy.from_device)?,
+        srcPitch: of.srcPitch,
+        srcHeight: of.srcHeight,
+        dstXInBytes: of.dstXInBytes,
+        dstY: of.dstY,
+        dstZ: of.dstZ,
+        dstLOD: of.dstLOD,
+        dstMemoryType: of.dstMemoryType,
+        dstHost: of.dstHost,
+        dstDevice: of.dstDevice,
+        dstArray: of.dstArray,
+        dstContext: primary(copy.to_device)?,
+        dstPitch: of.dstPitch,
+        dstHeight: of.dstHeight,
+        WidthInBytes: of.WidthInBytes,
+        Height: of.Height,
+        Depth: of.Depth,
+    })
+}
+
 fn fill(address: u64, value: c_int, bytes: usize, stream: CUstream) -> Result {
     ready()?;
     match bytes {
@@ -359,6 +400,41 @@ struct Piece {
     size: Extent,
 }
 
+/// Copies bytes from array to array, in the order of the rows of each.
+fn between_arrays(
+    (source, [mut from_x, mut from_y]): (CUarray, [usize; 2]),
+    (target, [mut to_x, mut to_y]): (CUarray, [usize; 2]),
+    bytes: usize,
+    stream: CUstream,
+) -> Result {
+    let (from_row, to_row) = (row_bytes(source)?, row_bytes(target)?);
+    if from_x >= from_row || to_x >= to_row {
+        return Err(Code::INVALID_VALUE);
+    }
+    let mut left = bytes;
+    while left > 0 {
+        let width = left.min(from_row - from_x).min(to_row - to_x);
+        let (from, to) = (End::Array(source), End::Array(target));
+        rectangle(
+            from,
+            at(from_x, from_y),
+            to,
+            at(to_x, to_y),
+            rows(width, 1),
+            stream,
+        )?;
+        left -= width;
+        (from_x, to_x) = (from_x + width, to_x + width);
+        if from_x == from_row {
+            (from_x, from_y) = (0, from_y.saturating_add(1));
+        }
+        if to_x == to_row {
+            (to_x, to_y) = (0, to_y.saturating_add(1));
+        }
+    }
+    Ok(())
+}
+
 /// The rectangles that bytes fill in the order of an array's rows: the rest of a row, whole
 /// rows, and the start of a row.
 fn pieces(array: CUarray, [mut x, mut y]: [usize; 2], bytes: usize) -> Result<Vec<Piece>> {
@@ -457,6 +533,13 @@ entries! {
         wait(stream)
     }
 
+    /// Copies bytes from array to array, in the order of their rows.
+    fn cudaMemcpyArrayToArray / cudaMemcpyArrayToArray_ptds(target: CUarray, x: usize, y: usize, source: CUarray, from_x: usize, from_y: usize, bytes: usize, _kind: c_uint) in stream {
+        ready()?;
+        between_arrays((source.ptr(), [from_x, from_y]), (target.ptr(), [x, y]), bytes, stream)?;
+        wait(stream)
+    }
+
     /// Copies bytes into an array, in the order of its rows.
     fn cudaMemcpyToArray / cudaMemcpyToArray_ptds(array: CUarray, x: usize, y: usize, source: *const c_void, bytes: usize, kind: c_uint) in stream {
         ready()?;
@@ -513,6 +596,19 @@ entries! {
     fn cudaMemcpyPeerAsync(target: *mut c_void, to: c_int, source: *const c_void, from: c_int, bytes: usize, stream: Stream) {
         ready()?;
         driver!(cuMemcpyPeerAsync(target.addr(), primary(to)?, source.addr(), primary(from)?, bytes, stream))
+    }
+
+    /// Copies slices of rows from device to device.
+    fn cudaMemcpy3DPeer / cudaMemcpy3DPeer_ptds(copy: *const CopyPeerParams) in stream {
+        ready()?;
+        driver!(cuMemcpy3DPeerAsync(&of_peers(&copy.get()?)?, stream))?;
+        wait(stream)
+    }
+
+    /// Copies slices of rows from device to device in stream order.
+    fn cudaMemcpy3DPeerAsync / cudaMemcpy3DPeerAsync_ptsz(copy: *const CopyPeerParams, stream: Stream) {
+        ready()?;
+        driver!(cuMemcpy3DPeerAsync(&of_peers(&copy.get()?)?, stream))
     }
 
     /// Fills bytes.

@@ -1,8 +1,11 @@
 //! Graphs, and those that are ready to be launched.
 
-use std::ffi::{c_char, c_uint};
+use std::ffi::{c_char, c_uint, c_void};
 
-use api::{CUgraph, CUgraphExec, CUgraphNode, EdgeData, GraphUpdateResult};
+use api::{
+    CUgraph, CUgraphExec, CUgraphNode, CUhostFn, CUuserObject, EdgeData, GraphUpdateResult,
+    InstantiateParams,
+};
 
 use crate::context::ready;
 use crate::entry::{Stream, driver, entries};
@@ -30,6 +33,48 @@ entries! {
     fn cudaGraphNodeFindInClone(node: *mut CUgraphNode, original: CUgraphNode, copy: CUgraph) {
         ready()?;
         driver!(cuGraphNodeFindInClone(node.required()?, original.ptr(), copy.ptr()))
+    }
+
+    /// The nodes that depend on none.
+    fn cudaGraphGetRootNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
+        ready()?;
+        driver!(cuGraphGetRootNodes(graph.ptr(), nodes.ptr(), count.required()?))
+    }
+
+    /// Makes a value that kernels of a graph set, and that its conditional nodes read.
+    fn cudaGraphConditionalHandleCreate(handle: *mut u64, graph: CUgraph, default: c_uint, flags: c_uint) {
+        ready()?;
+        driver!(cuGraphConditionalHandleCreate(handle.required()?, graph.ptr(), std::ptr::null_mut(), default, flags))
+    }
+
+    /// Counts references to an object of the caller's, which is destroyed with the last.
+    fn cudaUserObjectCreate(object: *mut CUuserObject, of: *mut c_void, destroy: CUhostFn, count: c_uint, flags: c_uint) {
+        ready()?;
+        driver!(cuUserObjectCreate(object.required()?, of.ptr(), destroy, count, flags))
+    }
+
+    /// Adds references.
+    fn cudaUserObjectRetain(object: CUuserObject, count: c_uint) {
+        ready()?;
+        driver!(cuUserObjectRetain(object.ptr(), count))
+    }
+
+    /// Takes references away.
+    fn cudaUserObjectRelease(object: CUuserObject, count: c_uint) {
+        ready()?;
+        driver!(cuUserObjectRelease(object.ptr(), count))
+    }
+
+    /// Lets a graph have references, and all that is made of it.
+    fn cudaGraphRetainUserObject(graph: CUgraph, object: CUuserObject, count: c_uint, flags: c_uint) {
+        ready()?;
+        driver!(cuGraphRetainUserObject(graph.ptr(), object.ptr(), count, flags))
+    }
+
+    /// Takes references from a graph.
+    fn cudaGraphReleaseUserObject(graph: CUgraph, object: CUuserObject, count: c_uint) {
+        ready()?;
+        driver!(cuGraphReleaseUserObject(graph.ptr(), object.ptr(), count))
     }
 
     /// The nodes of a graph, or how many there are.
@@ -80,6 +125,18 @@ entries! {
         driver!(cuGraphInstantiateWithFlags(executable.required()?, graph.ptr(), flags))
     }
 
+    /// The same with what was refused, and where to upload.
+    fn cudaGraphInstantiateWithParams(executable: *mut CUgraphExec, graph: CUgraph, params: *mut InstantiateParams) {
+        ready()?;
+        driver!(cuGraphInstantiateWithParams(executable.required()?, graph.ptr(), params.required()?))
+    }
+
+    /// The flags that a graph was made ready with.
+    fn cudaGraphExecGetFlags(executable: CUgraphExec, flags: *mut u64) {
+        ready()?;
+        driver!(cuGraphExecGetFlags(executable.ptr(), flags.required()?))
+    }
+
     /// Gives it the parameters of another graph of the same shape.
     fn cudaGraphExecUpdate(executable: CUgraphExec, graph: CUgraph, result: *mut GraphUpdateResult) {
         ready()?;
@@ -122,7 +179,7 @@ entries! {
     }
 
     /// One number about the memory of graphs.
-    fn cudaDeviceGetGraphMemAttribute(device: std::ffi::c_int, number: c_uint, value: *mut std::ffi::c_void) {
+    fn cudaDeviceGetGraphMemAttribute(device: std::ffi::c_int, number: c_uint, value: *mut c_void) {
         driver!(cuDeviceGetGraphMemAttribute(device, number, value.required()?))
     }
 }

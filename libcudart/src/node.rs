@@ -3,8 +3,9 @@
 use std::ffi::{c_uint, c_void};
 
 use api::{
-    CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMSET_NODE_PARAMS_v1, CUcontext,
-    CUevent, CUgraph, CUgraphExec, CUgraphNode, MemAllocNodeParams,
+    CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
+    CUDA_MEMSET_NODE_PARAMS_v1, CUcontext, CUevent, CUgraph, CUgraphExec, CUgraphNode, EdgeData,
+    GraphNodeParams, MemAllocNodeParams,
 };
 
 use crate::binary::function;
@@ -54,7 +55,137 @@ fn fill(params: Place<MemsetNodeParams>) -> Result<CUDA_MEMSET_NODE_PARAMS_v1> {
     })
 }
 
+/// `CUDA_MEMCPY_NODE_PARAMS`
+#[repr(C)]
+struct CopyNodeParams {
+    flags: [c_uint; 2],
+    context: CUcontext,
+    copy: CUDA_MEMCPY3D,
+}
+
+/// Calls an entry with the driver's form of `cudaGraphNodeParams`, which differs for launches and
+/// copies. What the driver gives in it goes to the caller's.
+fn of_any_kind(
+    place: Place<GraphNodeParams>,
+    call: impl FnOnce(&mut GraphNodeParams) -> Result,
+) -> Result {
+    const KERNEL: c_uint = 0;
+    const COPY: c_uint = 1;
+    const { assert!(size_of::<CopyNodeParams>() <= size_of::<[u64; 29]>()) };
+    const { assert!(size_of::<CUDA_KERNEL_NODE_PARAMS_v2>() <= size_of::<[u64; 29]>()) };
+    let context = context()?;
+    let read = place.get()?;
+    let mut params = GraphNodeParams {
+        of_kind: [0; 29],
+        ..read
+    };
+    let union = params.of_kind.as_mut_ptr();
+    match read.kind {
+        KERNEL => {
+            // SAFETY: the parameters of the kind are the first words of the union.
+            let of_kind = unsafe { Place::new(read.of_kind.as_ptr().cast_mut().cast()) };
+            // SAFETY: they fit the driver's union, as is asserted above.
+            unsafe {
+                union
+                    .cast::<CUDA_KERNEL_NODE_PARAMS_v2>()
+                    .write(launch(of_kind)?)
+            };
+        }
+        COPY => {
+            // After four numbers, of which the first are flags.
+            let of_kind = read.of_kind[2..].as_ptr().cast::<Copy3dParams>().cast_mut();
+            // SAFETY: as above.
+            let copy = of_params(&unsafe { Place::new(of_kind) }.get()?)?;
+            let of_kind = CopyNodeParams {
+                flags: [0; 2],
+                context,
+                copy,
+            };
+            // SAFETY: as above.
+            unsafe { union.cast::<CopyNodeParams>().write(of_kind) };
+        }
+        _ => {
+            params.of_kind = read.of_kind;
+            call(&mut params)?;
+            return place.put(params);
+        }
+    }
+    call(&mut params)
+}
+
 entries! {
+    /// Adds a node of any kind.
+    fn cudaGraphAddNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, edges: *const EdgeData, count: usize, params: *mut GraphNodeParams) {
+        let node = node.required()?;
+        of_any_kind(params, |params| {
+            driver!(cuGraphAddNode_v2(node, graph.ptr(), after.ptr(), edges.ptr(), count, params))
+        })
+    }
+
+    /// Gives a node other parameters of its kind.
+    fn cudaGraphNodeSetParams(node: CUgraphNode, params: *mut GraphNodeParams) {
+        of_any_kind(params, |params| driver!(cuGraphNodeSetParams(node.ptr(), params)))
+    }
+
+    /// Gives a node of a graph that is ready other parameters.
+    fn cudaGraphExecNodeSetParams(executable: CUgraphExec, node: CUgraphNode, params: *mut GraphNodeParams) {
+        of_any_kind(params, |params| driver!(cuGraphExecNodeSetParams(executable.ptr(), node.ptr(), params)))
+    }
+
+    /// Takes a node out of its graph, with its edges.
+    fn cudaGraphDestroyNode(node: CUgraphNode) {
+        ready()?;
+        driver!(cuGraphDestroyNode(node.ptr()))
+    }
+
+    /// The nodes that a node depends on.
+    fn cudaGraphNodeGetDependencies(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut EdgeData, count: *mut usize) {
+        ready()?;
+        driver!(cuGraphNodeGetDependencies_v2(node.ptr(), nodes.ptr(), edges.ptr(), count.required()?))
+    }
+
+    /// The nodes that depend on a node.
+    fn cudaGraphNodeGetDependentNodes(node: CUgraphNode, nodes: *mut CUgraphNode, edges: *mut EdgeData, count: *mut usize) {
+        ready()?;
+        driver!(cuGraphNodeGetDependentNodes_v2(node.ptr(), nodes.ptr(), edges.ptr(), count.required()?))
+    }
+
+    /// The graph of a node that is one.
+    fn cudaGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: *mut CUgraph) {
+        ready()?;
+        driver!(cuGraphChildGraphNodeGetGraph(node.ptr(), graph.required()?))
+    }
+
+    /// The event that a node records.
+    fn cudaGraphEventRecordNodeGetEvent(node: CUgraphNode, event: *mut CUevent) {
+        ready()?;
+        driver!(cuGraphEventRecordNodeGetEvent(node.ptr(), event.required()?))
+    }
+
+    /// The event that a node waits for.
+    fn cudaGraphEventWaitNodeGetEvent(node: CUgraphNode, event: *mut CUevent) {
+        ready()?;
+        driver!(cuGraphEventWaitNodeGetEvent(node.ptr(), event.required()?))
+    }
+
+    /// What a host node calls.
+    fn cudaGraphHostNodeGetParams(node: CUgraphNode, params: *mut CUDA_HOST_NODE_PARAMS_v1) {
+        ready()?;
+        driver!(cuGraphHostNodeGetParams(node.ptr(), params.required()?))
+    }
+
+    /// What a node allocates.
+    fn cudaGraphMemAllocNodeGetParams(node: CUgraphNode, params: *mut MemAllocNodeParams) {
+        ready()?;
+        driver!(cuGraphMemAllocNodeGetParams(node.ptr(), params.required()?))
+    }
+
+    /// What a node frees.
+    fn cudaGraphMemFreeNodeGetParams(node: CUgraphNode, address: *mut api::CUdeviceptr) {
+        ready()?;
+        driver!(cuGraphMemFreeNodeGetParams(node.ptr(), address.required()?))
+    }
+
     /// Adds a launch.
     fn cudaGraphAddKernelNode(node: *mut CUgraphNode, graph: CUgraph, after: *const CUgraphNode, count: usize, params: *const KernelNodeParams) {
         ready()?;

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use api::{AttributeBits, CUevent, CUgraph, CUstream, StreamCallback};
+use api::{AttributeBits, CUevent, CUgraph, CUgraphNode, CUstream, EdgeData, StreamCallback};
 
 use crate::context::ready;
 use crate::entry::{Stream, driver, entries};
@@ -114,6 +114,12 @@ entries! {
     fn cudaStreamIsCapturing / cudaStreamIsCapturing_ptsz(stream: Stream, status: *mut c_uint) {
         ready()?;
         driver!(cuStreamIsCapturing(stream, status.required()?))
+    }
+
+    /// What a stream captures, and what its next work depends on.
+    fn cudaStreamGetCaptureInfo / cudaStreamGetCaptureInfo_ptsz(stream: Stream, status: *mut c_uint, id: *mut u64, graph: *mut CUgraph, nodes: *mut *const CUgraphNode, edges: *mut *const EdgeData, count: *mut usize) {
+        ready()?;
+        driver!(cuStreamGetCaptureInfo_v3(stream, status.required()?, id.ptr(), graph.ptr(), nodes.ptr(), edges.ptr(), count.ptr()))
     }
 
     /// What this thread may do while others capture.

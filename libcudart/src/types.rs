@@ -51,6 +51,22 @@ pub struct Copy3dParams {
     pub kind: c_uint,
 }
 
+/// `cudaMemcpy3DPeerParms`
+#[allow(missing_docs)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CopyPeerParams {
+    pub from_array: CUarray,
+    pub from_position: Extent,
+    pub from: PitchedPointer,
+    pub from_device: c_int,
+    pub to_array: CUarray,
+    pub to_position: Extent,
+    pub to: PitchedPointer,
+    pub to_device: c_int,
+    pub extent: Extent,
+}
+
 /// `cudaChannelFormatDesc`
 #[allow(missing_docs)]
 #[repr(C)]
@@ -226,5 +242,6 @@ pub struct DeviceProperties {
 const _: () = assert!(size_of::<Resource>() == 144 && size_of::<Channels>() == 20);
 const _: () = assert!(size_of::<Texture>() == 72 && size_of::<FunctionAttributes>() == 144);
 const _: () = assert!(size_of::<PointerAttributes>() == 88 && size_of::<LaunchConfig>() == 56);
+const _: () = assert!(size_of::<CopyPeerParams>() == 168);
 const _: () = assert!(size_of::<Copy3dParams>() == 160 && size_of::<KernelNodeParams>() == 56);
 const _: () = assert!(size_of::<DeviceProperties>() == 1008);

@@ -56,44 +56,38 @@ pub(crate) fn needs_others(source: &str) -> bool {
         symbol.linkage == Linkage::Extern
             && !defined.contains(symbol.name)
             && !SYSTEM.contains(&symbol.name)
+            && !IN_PTX.contains(&symbol.name)
     })
 }
 
-/// The functions of CUDA's device runtime.
-const SYSTEM: &[&str] = &[
-    "vprintf",
-    "malloc",
-    "free",
-    "__assertfail",
+/// The functions of CUDA's device runtime that the device has itself.
+const SYSTEM: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// Those that are written in PTX.
+const DEVICE_RUNTIME: &str = include_str!("device_runtime.ptx");
+const IN_PTX: &[&str] = &[
     "cudaGraphSetConditional",
+    "cudaCGGetIntrinsicHandle",
+    "cudaCGSynchronize",
 ];
 
-/// What a conditional node reads is at the address that is its handle.
-const DEVICE_RUNTIME: &str = "
-.version 6.0
-.target sm_50
-.address_size 64
-.weak .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value)
-{
-    .reg .b64 %rd;
-    .reg .b32 %r;
-    ld.param.u64 %rd, [handle];
-    ld.param.u32 %r, [value];
-    st.global.u32 [%rd], %r;
-    ret;
+/// Whether these are the bytes of `libcudadevrt.a`: an archive of the device runtime alone.
+pub(crate) fn is_device_runtime(bytes: &[u8]) -> bool {
+    const MAGIC: &[u8] = b"!<arch>\n";
+    const MEMBER: &[u8] = b"cuda_device_runtime.o";
+    let start = &bytes[..bytes.len().min(64 << 10)];
+    start.starts_with(MAGIC) && start.windows(MEMBER.len()).any(|window| window == MEMBER)
 }
-";
 
-/// The module with the functions of CUDA's device runtime that are written in PTX, if it calls
-/// them: what `libcudadevrt.a` is for a GPU. The error is a message of the linker.
+/// The module with the functions of the device runtime that are written in PTX, if it calls some.
+/// The error is a message of the linker.
 pub(crate) fn with_device_runtime(source: &str) -> Result<Option<String>, String> {
-    const NAME: &str = "cudaGraphSetConditional";
-    if !source.contains(NAME) {
+    if !IN_PTX.iter().any(|name| source.contains(name)) {
         return Ok(None);
     }
     let module = ptx::read(source).module;
     let mut symbols = module.items.iter().filter_map(symbol);
-    match symbols.any(|symbol| symbol.name == NAME && !symbol.defined) {
+    match symbols.any(|symbol| IN_PTX.contains(&symbol.name) && !symbol.defined) {
         true => merge(&[source, DEVICE_RUNTIME]).map(Some),
         false => Ok(None),
     }
@@ -249,6 +243,20 @@ mod tests {
         }
         assert!(ptx::read(&text).diagnostics.is_empty(), "{text}");
         assert!(needs_others(&one) && !needs_others(two));
+    }
+
+    #[test]
+    fn the_device_runtime_is_there_without_its_archive() {
+        let call =
+            format!("{HEAD}.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);");
+        assert!(!needs_others(&call));
+        let text = with_device_runtime(&call).unwrap().unwrap();
+        assert!(ptx::read(&text).diagnostics.is_empty(), "{text}");
+        assert_eq!(with_device_runtime(HEAD), Ok(None));
+        assert!(is_device_runtime(
+            b"!<arch>\n/ 0 0\ncuda_device_runtime.o/ 0"
+        ));
+        assert!(!is_device_runtime(b"!<arch>\nother.o/") && !is_device_runtime(b""));
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn copies(
         .1
         .refuse_captured("a batch of copies is not captured")
         .map_err(of_all)?;
-    let mut all = Vec::with_capacity(count);
+    let mut all = Vec::new();
     for index in 0..count {
         let endpoints = || {
             let bytes = bytes.get_at(index)?;
@@ -75,7 +75,9 @@ fn copies(
         all.push(endpoints().map_err(|failure: Failure| (Some(index), failure))?);
     }
     let pageable = all.iter().any(|(to, from, _)| to.pageable || from.pageable);
-    let whole = all.iter().map(|(.., bytes)| bytes).sum();
+    let whole = all
+        .iter()
+        .fold(0_usize, |sum, (.., bytes)| sum.saturating_add(*bytes));
     perform(
         &stream,
         CopyMode::Asynchronous,

@@ -58,6 +58,7 @@ fn write_edges(
     let edges = graph.edges();
     if !from.is_null() && !to.is_null() {
         let capacity = count.get()?;
+        let (from, to) = (from.array(capacity)?, to.array(capacity)?);
         for (index, (before, after)) in edges.iter().take(capacity).enumerate() {
             from.put_at(index, pointer(*before))?;
             to.put_at(index, pointer(*after))?;
@@ -109,7 +110,9 @@ pub(super) fn write_nodes(
     count: UserPointer<usize>,
 ) -> Result {
     if !list.is_null() {
-        for index in 0..count.get()? {
+        let capacity = count.get()?;
+        let list = list.array(capacity)?;
+        for index in 0..capacity {
             let node = all.get(index).copied().unwrap_or_default();
             list.put_at(index, pointer(node))?;
             if !data.is_null() {
@@ -166,12 +169,14 @@ entries! {
         data: *mut EdgeData,
         count: *mut usize,
     ) {
+        let graph = graph::find(graph.addr())?;
         if !data.is_null() {
-            for index in 0..count.get()? {
+            let capacity = count.get()?;
+            let data = data.array(capacity)?;
+            for index in 0..capacity {
                 data.put_at(index, EdgeData::default())?;
             }
         }
-        let graph = graph::find(graph.addr())?;
         write_edges(&graph, from, to, count)
     }
 

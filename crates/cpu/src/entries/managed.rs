@@ -61,7 +61,8 @@ fn range_attribute(
         2 => data.put(common(pages, &|page| page.preferred, NOWHERE)),
         3 => {
             let by_all = pages.iter().fold(!0, |all, page| all & page.accessed_by);
-            let mut by = (HOST..MAX_DEVICES).filter(|place| by_all >> (place + 1) & 1 == 1);
+            let places = (0..MAX_DEVICES).chain([HOST]);
+            let mut by = places.filter(|place| by_all >> (place + 1) & 1 == 1);
             (0..capacity).try_for_each(|index| data.put_at(index, by.next().unwrap_or(NOWHERE)))
         }
         4 => data.put(common(pages, &|page| page.prefetched, NOWHERE)),

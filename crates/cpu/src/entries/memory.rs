@@ -7,7 +7,7 @@ use super::graph_memory::free_captured;
 use crate::memory::Purpose;
 use crate::state::device::{self, arena};
 use crate::state::status::{Result, Status};
-use crate::state::user_pointer::UserPointer;
+use crate::state::user_pointer::{UserPointer, may_be_memory};
 use crate::state::{context, graph_memory, memory, pool, stream};
 use api::{CUdeviceptr, CUstream};
 
@@ -168,7 +168,7 @@ entries! {
 
     fn cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint) {
         let context = context::working()?;
-        if host.is_null() || flags & !0xf != 0 {
+        if !may_be_memory(host.addr(), bytes) || flags & !0xf != 0 {
             return Err(Status::INVALID_VALUE.because("no memory to register, or unknown flags"));
         }
         let start = host.addr() as u64;
@@ -184,6 +184,10 @@ entries! {
     fn cuMemHostUnregister(host: *mut c_void) {
         let context = context::working()?;
         let start = host.addr() as u64;
+        let within = arena()?.registered(start);
+        if within.is_some_and(|(first, _)| first != start) {
+            return Err(Status::INVALID_VALUE.because("the registered memory begins before this address"));
+        }
         context.wait();
         memory::unregister(start)
     }

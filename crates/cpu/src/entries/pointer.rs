@@ -75,7 +75,8 @@ entries! {
     fn cuPointerSetAttribute(value: *const c_void, number: c_uint, address: CUdeviceptr) {
         context::working()?;
         let place = pointer::place(address)?
-            .filter(|place| place.purpose == Some(Purpose::Device) && place.allocation.is_some());
+            .filter(|place| matches!(place.purpose, Some(Purpose::Device | Purpose::Managed)))
+            .filter(|place| place.allocation.is_some());
         match (number, place) {
             (SYNCHRONOUS, Some(place)) => {
                 let always = value.cast::<c_uint>().get()? != 0;
@@ -83,7 +84,7 @@ entries! {
                 Ok(())
             }
             (SYNCHRONOUS, None) => Err(Status::INVALID_DEVICE
-                .because(format!("{address:#x} is not in memory of cuMemAlloc"))),
+                .because(format!("{address:#x} is not in memory of cuMemAlloc or cuMemAllocManaged"))),
             _ => Err(Status::INVALID_VALUE
                 .because(format!("no pointer attribute with the number {number} can be set"))),
         }

@@ -480,3 +480,93 @@ fn pools_of_managed_memory_are_the_hosts_too() {
         INVALID_VALUE
     );
 }
+
+const GRID: &std::ffi::CStr = c".version 8.0\n.target sm_80\n.address_size 64\n\
+    .extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);\n\
+    .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 f);\n\
+    .visible .entry sums(.param .u64 out) {\n\
+    .reg .b64 %rd<6>; .reg .b32 %r<6>;\n\
+    ld.param.u64 %rd1, [out];\n\
+    { .param .b32 scope; .param .b64 handle; st.param.b32 [scope], 1;\n\
+    call (handle), cudaCGGetIntrinsicHandle, (scope); ld.param.b64 %rd2, [handle]; }\n\
+    mov.u32 %r1, %ctaid.x; add.u32 %r2, %r1, 1; atom.global.add.u32 %r3, [%rd1], %r2;\n\
+    { .param .b64 handle; .param .b32 flags; .param .b32 done; st.param.b64 [handle], %rd2;\n\
+    st.param.b32 [flags], 0; call (done), cudaCGSynchronize, (handle, flags);\n\
+    ld.param.b32 %r4, [done]; }\n\
+    ld.volatile.global.u32 %r5, [%rd1]; add.u32 %r5, %r5, %r4;\n\
+    { .param .b64 handle; .param .b32 flags; .param .b32 done; st.param.b64 [handle], %rd2;\n\
+    st.param.b32 [flags], 0; call (done), cudaCGSynchronize, (handle, flags); }\n\
+    mul.wide.u32 %rd3, %r2, 4; add.u64 %rd3, %rd3, %rd1; st.global.u32 [%rd3], %r5; ret; }\n";
+
+#[test]
+fn blocks_of_a_grid_wait_for_each_other_without_the_archive_of_the_device_runtime() {
+    let _current = Current::new();
+    let (mut module, mut sums, mut out) = (null_mut(), null_mut(), 0);
+    ok!(cuModuleLoadData(&mut module, GRID.as_ptr().cast()));
+    ok!(cuModuleGetFunction(&mut sums, module, c"sums".as_ptr()));
+    ok!(cuMemAlloc_v2(&mut out, 4 * 8));
+    ok!(cuMemsetD32_v2(out, 0, 8));
+    let mut arguments = [(&raw mut out).cast::<c_void>()];
+    let (grid, block) = ([7, 1, 1], [33, 2, 1]);
+    ok!(cuLaunchCooperativeKernel(
+        sums,
+        grid[0],
+        grid[1],
+        grid[2],
+        block[0],
+        block[1],
+        block[2],
+        0,
+        null_mut(),
+        arguments.as_mut_ptr()
+    ));
+    ok!(cuCtxSynchronize());
+    let all = 66 * (1..=7).sum::<u32>();
+    for place in 0..8 {
+        assert_eq!(read(out + 4 * place), all, "{place}");
+    }
+}
+
+/// Each call adds its number to the place that it is given, and its calls get another place.
+const TWICE: &std::ffi::CStr = c".version 8.0\n.target sm_80\n.address_size 64\n\
+    .func adds(.param .b64 to, .param .b64 n) {\n\
+    .reg .b64 %rd<6>; .reg .pred %p;\n\
+    ld.param.u64 %rd1, [to]; ld.param.u64 %rd2, [n];\n\
+    setp.eq.u64 %p, %rd2, 0; @%p bra end;\n\
+    add.u64 %rd3, %rd1, 8; sub.u64 %rd4, %rd2, 1;\n\
+    { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd3; st.param.b64 [b], %rd4; call adds, (a, b); }\n\
+    { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd3; st.param.b64 [b], %rd4; call adds, (a, b); }\n\
+    ld.u64 %rd5, [%rd1]; add.u64 %rd5, %rd5, %rd2; st.u64 [%rd1], %rd5;\n\
+    end: ret; }\n\
+    .visible .entry k(.param .u64 out) {\n\
+    .reg .b64 %rd; ld.param.u64 %rd, [out];\n\
+    { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd; st.param.b64 [b], 3; call adds, (a, b); }\n\
+    ret; }\n";
+
+#[test]
+fn what_is_needed_after_two_calls_of_the_function_itself_is_kept() {
+    let _current = Current::new();
+    let (mut module, mut k, mut out) = (null_mut(), null_mut(), 0);
+    ok!(cuModuleLoadData(&mut module, TWICE.as_ptr().cast()));
+    ok!(cuModuleGetFunction(&mut k, module, c"k".as_ptr()));
+    ok!(cuMemAlloc_v2(&mut out, 32));
+    ok!(cuMemsetD32_v2(out, 0, 8));
+    let mut arguments = [(&raw mut out).cast::<c_void>()];
+    let (one, arguments) = (1, arguments.as_mut_ptr());
+    ok!(cuLaunchKernel(
+        k,
+        one,
+        one,
+        one,
+        one,
+        one,
+        one,
+        0,
+        null_mut(),
+        arguments,
+        null_mut()
+    ));
+    ok!(cuCtxSynchronize());
+    // 1 call with 3, 2 with 2, 4 with 1.
+    assert_eq!([0, 8, 16].map(|at| read(out + at)), [3, 4, 4]);
+}

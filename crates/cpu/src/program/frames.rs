@@ -213,7 +213,17 @@ fn save(program: &mut Program<'_>, stack: &Stack<'_, '_>, pointer: Reg, frames: 
     if !stack.functions.iter().any(|function| function.is_recursive) {
         return;
     }
+    // Within a function, what comes after a call follows it: the callee, which may be the function
+    // itself, writes its own copies of the registers.
+    let mut calls = Vec::new();
+    for site in &stack.sites {
+        let end = &mut program.blocks[site.enter.index()].terminator;
+        calls.push(std::mem::replace(end, Terminator::Jump(site.back)));
+    }
     let liveness = Liveness::new(program);
+    for (site, call) in stack.sites.iter().zip(calls) {
+        program.blocks[site.enter.index()].terminator = call;
+    }
     for site in &stack.sites {
         let Some(caller) = site.caller else { continue };
         let function = &stack.functions[caller];

@@ -7,7 +7,7 @@ use super::device::arena;
 use super::node::{NodeKind, Work};
 use super::status::{Result, Status};
 use super::stream::Stream;
-use super::user_pointer::UserPointer;
+use super::user_pointer::{UserPointer, may_be_memory};
 
 /// Up to this many bytes, an asynchronous copy that has nothing to wait for costs less
 /// than waking the stream's thread.
@@ -49,8 +49,9 @@ impl Endpoint {
         if in_arena || arena.registered(address).is_some() {
             return Endpoint::device(address, bytes);
         }
-        if address < 4096 && bytes > 0 {
-            return Err(Status::INVALID_VALUE.because(format!("{address:#x} is no address")));
+        if bytes > 0 && !may_be_memory(address as usize, bytes) {
+            let detail = format!("{bytes} bytes at {address:#x} are no memory of a process");
+            return Err(Status::INVALID_VALUE.because(detail));
         }
         Ok(Endpoint {
             address,

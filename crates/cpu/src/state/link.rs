@@ -43,6 +43,9 @@ impl Session {
     }
 
     pub(crate) fn add(&mut self, kind: c_uint, bytes: &[u8]) -> Result {
+        if kind <= NVVM && merge::is_device_runtime(bytes) {
+            return Ok(()); // its functions are the device's
+        }
         if matches!(kind, LIBRARY | NVVM) {
             return self.refuse(
                 Status::NOT_SUPPORTED,

@@ -51,6 +51,9 @@ impl Options {
         values: UserPointer<*mut c_void>,
     ) -> Result<Options> {
         let mut options = Options::default();
+        if count > NUMBERS {
+            return Err(Status::INVALID_VALUE.because("there are not that many JIT options"));
+        }
         for index in 0..count as usize {
             let (number, value) = (numbers.get_at(index)?, values.follow(index)?);
             options.values = Some(values);

@@ -7,7 +7,24 @@ use super::status::{Result, Status};
 
 /// A pointer from a caller: null, a handle, or valid for the reads and writes that
 /// the documentation of its entry names.
+///
+/// What is no address of a process is never read through: a handle or a size where a pointer
+/// belongs is an error as null is.
 pub(crate) struct UserPointer<T>(*mut T);
+
+/// Systems map nothing below it.
+const FIRST: usize = 64 << 10;
+
+/// Beyond all memory of a process.
+#[cfg(target_arch = "x86_64")]
+const END: usize = 1 << 47;
+#[cfg(not(target_arch = "x86_64"))]
+const END: usize = 1 << 52;
+
+/// Whether `bytes` bytes at an address can be memory of the process.
+pub(crate) fn may_be_memory(address: usize, bytes: usize) -> bool {
+    address >= FIRST && bytes <= END && address <= END - bytes
+}
 
 impl<T> Clone for UserPointer<T> {
     fn clone(&self) -> Self {
@@ -51,9 +68,15 @@ impl<T> UserPointer<T> {
         self.0
     }
 
+    /// Whether `count` elements may be there.
+    fn may_have(self, count: usize) -> bool {
+        let bytes = count.checked_mul(size_of::<T>());
+        bytes.is_some_and(|bytes| may_be_memory(self.0.addr(), bytes))
+    }
+
     /// Writes a result; a null pointer is an error.
     pub(crate) fn put(self, value: T) -> Result {
-        if self.0.is_null() {
+        if !self.may_have(1) {
             return Err(Status::INVALID_VALUE.because("the pointer for the result is null"));
         }
         self.put_optional(value);
@@ -62,18 +85,25 @@ impl<T> UserPointer<T> {
 
     /// Writes a result unless the pointer is null.
     pub(crate) fn put_optional(self, value: T) {
-        if !self.0.is_null() {
+        if self.may_have(1) {
             // SAFETY: not null, so good for the write by the contract of `new`;
             // C callers may misalign what is narrower in their own layout.
             unsafe { self.0.write_unaligned(value) };
         }
     }
 
+    /// An array for `count` results; an error where no memory is that large.
+    pub(crate) fn array(self, count: usize) -> Result<UserPointer<T>> {
+        match self.may_have(count) {
+            true => Ok(self),
+            false => Err(Status::INVALID_VALUE
+                .because("the array for the results is null or beyond any memory")),
+        }
+    }
+
     /// Writes element `index` of an array of results.
     pub(crate) fn put_at(self, index: usize, value: T) -> Result {
-        if self.0.is_null() {
-            return Err(Status::INVALID_VALUE.because("the array for the results is null"));
-        }
+        self.array(index.saturating_add(1))?;
         UserPointer(self.0.wrapping_add(index)).put(value)
     }
 
@@ -90,7 +120,7 @@ impl<T> UserPointer<T> {
     where
         T: Copy,
     {
-        if self.0.is_null() {
+        if !self.may_have(index.saturating_add(1)) {
             return Err(Status::INVALID_VALUE.because("a pointer that must be given is null"));
         }
         // SAFETY: not null, so good for the read by the contract of `new`, and
@@ -106,10 +136,9 @@ impl<T> UserPointer<T> {
         if count == 0 {
             return Ok(&[]);
         }
-        if self.0.is_null() || !self.0.is_aligned() {
-            return Err(
-                Status::INVALID_VALUE.because("an array that must be given is null or misaligned")
-            );
+        if !self.may_have(count) || !self.0.is_aligned() {
+            return Err(Status::INVALID_VALUE
+                .because("an array that must be given is null, misaligned or beyond any memory"));
         }
         // SAFETY: not null and aligned; the contract covers its length.
         Ok(unsafe { std::slice::from_raw_parts(self.0, count) })
@@ -126,7 +155,7 @@ impl<T> UserPointer<*mut T> {
 impl UserPointer<c_char> {
     /// A string of the caller's, for as long as the call lasts.
     pub(crate) fn text<'a>(self) -> Result<&'a CStr> {
-        if self.0.is_null() {
+        if !self.may_have(1) {
             return Err(Status::INVALID_VALUE.because("a name that must be given is null"));
         }
         // SAFETY: not null, so a C string by the contract of `new`.
@@ -143,7 +172,7 @@ impl UserPointer<c_char> {
 
     /// Writes `text` cut to `capacity` bytes, its NUL included.
     pub(crate) fn put_text(self, text: &str, capacity: usize) -> Result {
-        if self.0.is_null() || capacity == 0 {
+        if !self.may_have(1) || capacity == 0 {
             return Err(Status::INVALID_VALUE.because("the buffer for the text is null or empty"));
         }
         let length = text.len().min(capacity - 1);
