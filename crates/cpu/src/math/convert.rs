@@ -160,7 +160,8 @@ fn saturating(a: f32, format: Format, most: u32) -> u32 {
     }
     let negative = u32::from(a.is_sign_negative());
     let magnitude = narrow(number_f32(a.abs()), format, Rounding::Nearest as u32);
-    negative * (format.nan() as u32 + 1) | magnitude.min(most)
+    let sign = negative * (format.nan() as u32 + 1);
+    sign | magnitude.min(most)
 }
 
 pub(crate) extern "C" fn f32_to_e2m3(a: f32) -> u32 {

@@ -267,9 +267,9 @@ fn of_floats(
                 registers.set_words(number, &words);
                 continue;
             }
-            for n in 0..2 {
+            for (n, number) in (2 * number..2 * number + 2).enumerate() {
                 let words = std::array::from_fn(|lane| single(pairs[lane][n]));
-                registers.set_words(2 * number + n, &words);
+                registers.set_words(number, &words);
             }
         }
     }
@@ -294,8 +294,8 @@ fn of_integers(
                 _ => add(left, right, &mut sums, |a, b, sum: i32| sum + a * b),
             }
             let pairs = sums.as_flattened().as_chunks::<2>().0;
-            for n in 0..2 {
-                let number = 2 * (2 * block + upper) + n;
+            let first = 2 * (2 * block + upper);
+            for (n, number) in (first..first + 2).enumerate() {
                 let before = match adds {
                     true => registers.words(number),
                     false => [0; 32],
