@@ -106,7 +106,7 @@ pub fn folds(tree: &Tree<'_>) -> Vec<FoldingRange> {
     spans.extend(comments.map(|comment| (comment.span, Some("comment"))));
     let folds = spans.into_iter().filter_map(|(span, kind)| {
         let range = tree.text.range(span);
-        (range.start.line < range.end.line).then(|| FoldingRange {
+        (range.start.line < range.end.line).then_some(FoldingRange {
             start_line: range.start.line,
             end_line: range.end.line,
             kind,
