@@ -83,10 +83,10 @@ impl Tensor {
         let place = |number: usize| {
             let mut rest = number as u32;
             let mut at = Some(0);
-            for n in 0..self.rank() {
+            for (n, &first) in coordinates.iter().enumerate() {
                 let index = rest % self.count(n) * self.step(n);
                 rest /= self.count(n);
-                let coordinate = i64::from(coordinates[n]) + i64::from(index);
+                let coordinate = i64::from(first) + i64::from(index);
                 let inside = (0..self.dims[n] as i64).contains(&coordinate);
                 let stride = if n == 0 { size as u64 } else { self.stride(n) };
                 at = at
@@ -229,8 +229,8 @@ fn check_load(tensor: &Tensor, coordinates: &[i32]) {
             }
         }
         // Nothing behind the box changes.
-        for at in tensor.box_bytes()..memory.len() {
-            assert_eq!(memory[at], (at * 37 / 11) as u8, "{body}");
+        for (at, byte) in memory.iter().enumerate().skip(tensor.box_bytes()) {
+            assert_eq!(*byte, (at * 37 / 11) as u8, "{body}");
         }
     }
 }
