@@ -111,6 +111,31 @@ const SMALL_FLOATS: &[Row] = &[
     ("cvt.rn.bf16x2.ue8m0x2 %rd, %h0;", &[0x807F], 0x4000_3F80),
 ];
 
+/// No block is taken from the grid.
+const LAUNCH_CONTROL: &[Row] = &[
+    (
+        "{ .reg .b128 %q; mov.b128 %q, {%a0, %a1}; \
+         clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %pd, %q; }",
+        &[1, 2],
+        0,
+    ),
+    (
+        "{ .shared .align 16 .b8 m[4096]; .reg .b32 p; mov.u32 p, %tid.x; shl.b32 p, p, 5; \
+         mov.u32 %r4, m; add.u32 p, p, %r4; mbarrier.init.shared.b64 [p], 1; \
+         mbarrier.arrive.expect_tx.shared.b64 %x0, [p], 16; st.shared.b64 [p+24], %a0; \
+         clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [p+16], [p]; \
+         mbarrier.test_wait.parity.shared.b64 %p0, [p], 0; ld.shared.b64 %d, [p+24]; \
+         selp.u64 %x1, 5, 6, %p0; add.u64 %d, %d, %x1; }",
+        &[77],
+        5,
+    ),
+];
+
+#[test]
+fn launches_that_are_not_cancelled() {
+    on_the_cpu_device(LAUNCH_CONTROL);
+}
+
 #[test]
 fn pairs_of_floats() {
     on_the_cpu_device(PAIRS);

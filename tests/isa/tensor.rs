@@ -83,10 +83,10 @@ impl Tensor {
         let place = |number: usize| {
             let mut rest = number as u32;
             let mut at = Some(0);
-            for (n, coordinate) in coordinates.iter().enumerate() {
+            for (n, &first) in coordinates.iter().enumerate() {
                 let index = rest % self.count(n) * self.step(n);
                 rest /= self.count(n);
-                let coordinate = i64::from(*coordinate) + i64::from(index);
+                let coordinate = i64::from(first) + i64::from(index);
                 let inside = (0..self.dims[n] as i64).contains(&coordinate);
                 let stride = if n == 0 { size as u64 } else { self.stride(n) };
                 at = at

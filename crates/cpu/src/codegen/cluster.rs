@@ -210,6 +210,41 @@ impl Emitter<'_, '_> {
         self.count_bytes(i, 2, width)
     }
 
+    /// `clusterlaunchcontrol`: a request to cancel blocks that have not begun always fails, as
+    /// where all of them have begun. The response is 0.
+    pub fn launch_control(&mut self, i: &Instruction) -> EmitResult<()> {
+        const RESPONSE: u32 = 16;
+        if i.modifiers.has(M::QueryCancel) {
+            let to = self.arg(i, 0)?;
+            let parts = match &to {
+                Arg::List(list) => self.list(*list),
+                single => std::slice::from_ref(single),
+            };
+            let is_flag = i.modifiers.has(M::IsCanceled);
+            let ty = if is_flag { types::I8 } else { types::I32 };
+            for &part in parts {
+                let zero = self.int(ty, 0);
+                self.write(i, part, zero)?;
+            }
+            return Ok(());
+        }
+        if i.modifiers.has(M::MulticastClusterAll) {
+            return self.unsupported(i, "a response to several blocks");
+        }
+        let (base, address) = self.address_value(i, 0)?;
+        let address = match self.barrier_space(i, base) {
+            AddressSpace::Generic => address,
+            _ => self.cluster_address(address),
+        };
+        self.check(address, Space::Generic, RESPONSE, RESPONSE | Access::WRITE);
+        let zero = self.int(types::I64, 0);
+        for at in [0, 8] {
+            let flags = MemFlagsData::trusted();
+            self.b.ins().store(flags, zero, address, at);
+        }
+        self.count_bytes(i, 1, RESPONSE)
+    }
+
     /// Counts bytes that have come at the barrier of operand `n`.
     pub fn count_bytes(&mut self, i: &Instruction, n: usize, bytes: u32) -> EmitResult<()> {
         let (base, barrier) = self.address_value(i, n)?;

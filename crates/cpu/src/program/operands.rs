@@ -283,8 +283,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         let Instruction {
             opcode, span, line, ..
         } = *instruction;
-        if opcode == Opcode::Cp {
-            // The type of a bulk copy is that of its accesses.
+        if matches!(opcode, Opcode::Cp | Opcode::Clusterlaunchcontrol) {
+            // It reads no value of the type, or does not mind what the value is.
             return Ok(*instruction);
         }
         if !matches!(opcode, Opcode::Mov | Opcode::Ld | Opcode::Ldu | Opcode::St) {
