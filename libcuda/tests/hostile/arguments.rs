@@ -215,10 +215,37 @@ impl Source {
             self.pieces[piece][at] = match how {
                 0 => 0,
                 1 => self.one_of(&SMALL),
+                _ if kind == TypeId::of::<CUDA_MEMCPY3D_PEER>() => self.word_of_peer_copy(at),
                 _ => self.word(with_handles),
             };
         }
         piece
+    }
+
+    /// A word of `CUDA_MEMCPY3D_PEER`. With live contexts the copy is made: it stays within a
+    /// piece of memory.
+    fn word_of_peer_copy(&mut self, at: usize) -> u64 {
+        let host = [
+            std::mem::offset_of!(CUDA_MEMCPY3D_PEER, srcHost),
+            std::mem::offset_of!(CUDA_MEMCPY3D_PEER, dstHost),
+        ];
+        let handles = [
+            std::mem::offset_of!(CUDA_MEMCPY3D_PEER, srcArray),
+            std::mem::offset_of!(CUDA_MEMCPY3D_PEER, srcContext),
+            std::mem::offset_of!(CUDA_MEMCPY3D_PEER, dstArray),
+            std::mem::offset_of!(CUDA_MEMCPY3D_PEER, dstContext),
+        ];
+        match at * size_of::<u64>() {
+            at if host.contains(&at) => {
+                let piece = self.below(PIECES);
+                self.pieces[piece].as_ptr().expose_provenance() as u64
+            }
+            at if handles.contains(&at) => {
+                let handle = self.below(self.world.handles.len());
+                self.world.handles[handle].1 as u64
+            }
+            _ => self.one_of(&SMALL),
+        }
     }
 
     fn pointer<T: 'static>(&mut self) -> *mut T {

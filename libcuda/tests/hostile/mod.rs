@@ -186,22 +186,16 @@ fn run_all(tasks: &[String]) {
     );
 }
 
-/// Entries that do not hold yet: sizes in the copies of peers, and launches without an end.
-const NOT_YET: [&str; 3] = ["cuMemcpy3DPeer", "cuMemcpy3DPeerAsync", "cuLaunchKernelEx"];
-
 #[test]
 fn no_argument_of_an_entry_ends_the_process() {
     let entries = entries();
     let names = entries.iter().map(|entry| entry.name.to_owned());
-    let tasks: Vec<String> = names
-        .filter(|name| !NOT_YET.contains(&name.as_str()))
-        .collect();
+    let tasks: Vec<String> = names.collect();
     assert!(tasks.len() > 350);
     run_all(&tasks);
 }
 
 #[test]
-#[ignore = "sequences are run by hand until all entries hold"]
 fn no_sequence_of_calls_ends_the_process() {
     let count = std::env::var(SEQUENCES).map_or(24, |count| count.parse().unwrap());
     let tasks: Vec<String> = (0..count).map(|seed: u64| seed.to_string()).collect();

@@ -5,33 +5,12 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed, native};
 use super::packed::Small;
+use super::rounding::rounding_of;
 use crate::abi::offset;
 use crate::math::rounding::Rounding;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
-
-/// The rounding of a conversion: to an integer or to a floating-point format.
-pub(super) fn rounding_of(i: &Instruction) -> Option<Rounding> {
-    let found = i.modifiers.first_of(&[
-        M::Rn,
-        M::Rz,
-        M::Rm,
-        M::Rp,
-        M::Rna,
-        M::Rni,
-        M::Rzi,
-        M::Rmi,
-        M::Rpi,
-    ])?;
-    Some(match found {
-        M::Rz | M::Rzi => Rounding::Zero,
-        M::Rm | M::Rmi => Rounding::Down,
-        M::Rp | M::Rpi => Rounding::Up,
-        M::Rna => Rounding::Away,
-        _ => Rounding::Nearest,
-    })
-}
 
 pub(super) fn is_integer(ty: P) -> bool {
     use P::*;

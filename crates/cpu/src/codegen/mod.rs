@@ -24,6 +24,7 @@ mod memory;
 mod packed;
 mod registers;
 mod resume;
+mod rounding;
 mod slots;
 mod slow_path;
 mod special;

@@ -2,8 +2,8 @@
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 
-use super::convert::rounding_of;
 use super::emitter::{EmitResult, Emitter, is_signed};
+use super::rounding::rounding_of;
 use crate::math::rounding::Rounding;
 use crate::program::Instruction;
 use crate::runtime::Helper;

@@ -46,6 +46,9 @@ impl LaunchAttribute {
     }
 }
 
+/// More than there are attributes.
+const MAX_ATTRIBUTES: u32 = 64;
+
 /// The attributes of a launch.
 pub(super) fn attributes(config: &CUlaunchConfig) -> impl Iterator<Item = Result<LaunchAttribute>> {
     // SAFETY: a field of the caller's structure, for which its contract holds as well.
@@ -105,6 +108,9 @@ entries! {
         extra: *mut *mut c_void,
     ) {
         let config = config.get()?;
+        if config.numAttrs > MAX_ATTRIBUTES {
+            return Err(Status::INVALID_VALUE.because("a launch has no so many attributes"));
+        }
         let mut cluster = [1; 3];
         for attribute in attributes(&config) {
             let attribute = attribute?;

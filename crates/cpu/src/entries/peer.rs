@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
 use super::entry::entries;
-use super::region::perform_3d;
+use super::region::{contexts_3d, perform_3d};
 use crate::state::copy::{CopyMode, Endpoint, copy};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
@@ -29,8 +29,8 @@ fn check_contexts(to: usize, from: usize) -> Result {
 }
 
 fn check_3d(params: UserPointer<CUDA_MEMCPY3D_PEER>) -> Result {
-    let params = params.get()?;
-    check_contexts(params.dstContext.addr(), params.srcContext.addr())
+    let [from, to] = contexts_3d(params)?;
+    check_contexts(to, from)
 }
 
 entries! {

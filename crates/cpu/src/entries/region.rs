@@ -10,7 +10,7 @@ use crate::state::region::{self, EndpointDesc, Extent};
 use crate::state::status::Result;
 use crate::state::stream::{self, Stream};
 use crate::state::user_pointer::UserPointer;
-use api::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUstream};
+use api::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUstream};
 
 /// `CUDA_MEMCPY2D` with the memory types as integers: an unknown `CUmemorytype` is an
 /// error, not undefined behaviour.
@@ -64,6 +64,7 @@ struct RawEndpoint3d<P> {
 
 const _: () = assert!(size_of::<Copy2d>() == size_of::<CUDA_MEMCPY2D>());
 const _: () = assert!(size_of::<Copy3d>() == size_of::<CUDA_MEMCPY3D>());
+const _: () = assert!(size_of::<Copy3d>() == size_of::<CUDA_MEMCPY3D_PEER>());
 
 impl<P> From<(RawEndpoint2d<P>, u64)> for EndpointDesc {
     fn from((end, host): (RawEndpoint2d<P>, u64)) -> EndpointDesc {
@@ -133,6 +134,14 @@ pub(super) fn copy_3d(
         (to, target).into(),
         [width, height, depth],
     ))
+}
+
+/// The contexts in a `CUDA_MEMCPY3D_PEER`, where that of `cuMemcpy3D` has reserved fields: of
+/// the source, and of the destination. The structure itself is never read as a whole, as a
+/// memory type may be any number.
+pub(super) fn contexts_3d(params: UserPointer<CUDA_MEMCPY3D_PEER>) -> Result<[usize; 2]> {
+    let Copy3d { from, to, .. } = params.cast::<Copy3d>().get()?;
+    Ok([from.reserved.addr(), to.reserved.addr()])
 }
 
 fn perform_2d(
