@@ -107,7 +107,7 @@ fn what_one_machine_compiles_another_loads_byte_for_byte() {
     let b = fleet.machine("b", fleet.config());
     for n in 0..8 {
         assert!(!load(&b, n), "{n} is compiled again");
-        assert!(b.flush());
+        assert!((0..10).any(|_| b.flush()));
         let [of_a, of_b] = ["a", "b"].map(|machine| local_blob(&fleet, machine, &key(n)));
         assert_eq!(fs::read(of_a).unwrap(), fs::read(of_b).unwrap());
     }

@@ -57,6 +57,7 @@ fn a_hit_of_the_store_is_a_local_one_from_then_on() {
         }
         let counters = cache.counters();
         assert_eq!((counters.hits, counters.remote.hits), (3, 1), "{store:?}");
+        finish(cache);
         assert!(blob_path(&reader.path(), &key(1)).is_file());
     }
 }

@@ -102,10 +102,11 @@ pub fn load_all(folder: &Path, keys: u64, first: u64) {
         let n = (first + step) % keys;
         load(&cache, n, || log(folder, n));
     }
+    finish(cache);
 }
 
-/// Ends the use of a cache once the store has what it was given: a drop alone waits for half
-/// a second, which busy machines take longer than.
+/// Ends the use of a cache once the store has what it was given, and the folder what came: a
+/// drop alone waits for half a second, which busy machines take longer than.
 fn finish(cache: Cache) {
     (0..10).find(|_| cache.flush());
 }

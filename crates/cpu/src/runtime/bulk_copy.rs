@@ -336,8 +336,9 @@ impl BoxCopy {
             || rank >= RANK
             || !(0..=rank).all(in_limits)
             || !row.is_multiple_of(PIECE)
-            // As on an H100.
+            // These two as on an H100.
             || self.coordinates[0] * size as i64 % PIECE as i64 != 0
+            || self.is_set(shifts.stores) && self.coordinates[..=rank].iter().any(|&at| at < 0)
             || tensor.interleave != 0
             || tensor.swizzle > 3
         {
