@@ -296,21 +296,35 @@ impl Cache {
         Some(blob)
     }
 
-    /// Whether there is a file for `key`: nothing is read, counted or waited for.
+    /// Whether there is a file for `key`, or its blob is on its way to the folder: nothing is
+    /// read, counted or waited for.
     pub fn contains(&self, key: &Key) -> bool {
-        self.local().all_tiers().any(|store| store.contains(key))
+        self.local().all_tiers().any(|store| store.contains(key)) || self.is_on_its_way(key)
+    }
+
+    #[cfg(feature = "remote")]
+    fn is_on_its_way(&self, key: &Key) -> bool {
+        self.shared.arrivals.find(key).is_some()
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn is_on_its_way(&self, _: &Key) -> bool {
+        false
     }
 
     /// Quarantines the blob of `key`, which is whole but does not load.
     pub fn discard(&self, key: &Key, why: &str) {
-        // A lookup takes the blob of the first tier that has it.
-        if let Some(store) = self.local().all_tiers().find(|store| store.contains(key)) {
-            self.local().quarantine(store, key, None, why);
-        }
         #[cfg(feature = "remote")]
         if let Some(remote) = self.remote() {
             remote.ignore(key);
             self.shared.arrivals.forget(key);
+            // It may be half in the folder by now.
+            self.shared.arrivals.wait(remote::FLUSH_WAIT);
+        }
+        let local = self.local();
+        // A lookup takes the blob of the first tier that has it.
+        if let Some(store) = local.all_tiers().find(|store| store.contains(key)) {
+            local.quarantine(store, key, None, why);
         }
     }
 
