@@ -27,6 +27,11 @@ pub(crate) use clocks::Arrived;
 const VARIABLE: &str = "PTXKIT_CPU_CHECK";
 
 /// What is checked beside bounds, alignment and lifetimes, which always are.
+///
+/// ```
+/// // Unless PTXKIT_CPU_CHECK asks for some.
+/// assert!(!ptxkit_cpu::Checks::default().any());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checks {
