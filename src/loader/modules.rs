@@ -1,6 +1,6 @@
 //! The modules that are loaded now, so that each is loaded once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{CacheUse, Loaded, Report};
@@ -13,7 +13,9 @@ pub(super) struct Modules<T>(Mutex<Table<T>>);
 
 #[derive(Debug)]
 struct Table<T> {
-    slots: HashMap<Key, Arc<Slot<T>>>,
+    /// Ordered: a hash map asks the system for random keys first, which shows in the
+    /// first hit of a process.
+    slots: BTreeMap<Key, Arc<Slot<T>>>,
     /// At this many slots, those of unloaded modules are removed.
     sweep_at: usize,
 }
@@ -39,7 +41,7 @@ pub(super) struct SharedModule {
 impl<T> Default for Modules<T> {
     fn default() -> Modules<T> {
         Modules(Mutex::new(Table {
-            slots: HashMap::new(),
+            slots: BTreeMap::new(),
             sweep_at: 0,
         }))
     }

@@ -1,6 +1,6 @@
 //! The folders on this machine: one that is written to, and read-only ones below it.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -29,7 +29,7 @@ pub(super) struct Local {
     writable: OnceLock<Option<Store>>,
     lower: OnceLock<Vec<Store>>,
     /// The kinds of error that a warning was given for.
-    warned: Mutex<HashSet<io::ErrorKind>>,
+    warned: Mutex<BTreeSet<io::ErrorKind>>,
 }
 
 impl Local {

@@ -1,7 +1,7 @@
 //! Single flight: one compile per key among the threads of a process. Also
 //! remembers which keys failed to compile.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -21,8 +21,8 @@ pub(super) struct SingleFlight(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    flights: HashMap<Key, Arc<Flight>>,
-    failures: HashMap<Key, CompileFailure>,
+    flights: BTreeMap<Key, Arc<Flight>>,
+    failures: BTreeMap<Key, CompileFailure>,
 }
 
 /// One compile in progress.

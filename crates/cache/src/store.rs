@@ -55,7 +55,8 @@ pub(super) struct Store {
     root: PathBuf,
     owner: Owner,
     /// The shards whose owner and mode were checked: each is checked once.
-    shards: Vec<AtomicBool>,
+    /// A bit each.
+    shards: [AtomicU64; 4],
     verified: Verified,
     swept: AtomicBool,
     /// Whether the last wait for the lock on the state file timed out.
@@ -89,7 +90,7 @@ impl Store {
         Ok(Store {
             root: root.to_owned(),
             owner,
-            shards: (0..256).map(|_| AtomicBool::new(false)).collect(),
+            shards: Default::default(),
             verified: Verified::default(),
             swept: AtomicBool::new(false),
             stuck: AtomicBool::new(false),
@@ -129,10 +130,11 @@ impl Store {
     /// Checks the shard of `key`, once.
     fn check_shard(&self, key: &Key) -> io::Result<()> {
         let first = key.as_bytes()[0];
-        let checked = &self.shards[usize::from(first)];
-        if !checked.load(Ordering::Relaxed) {
+        let checked = &self.shards[usize::from(first / 64)];
+        let bit = 1 << (first % 64);
+        if checked.load(Ordering::Relaxed) & bit == 0 {
             folder::check(&self.root.join(format!("{first:02x}")), self.owner)?;
-            checked.store(true, Ordering::Relaxed);
+            checked.fetch_or(bit, Ordering::Relaxed);
         }
         Ok(())
     }

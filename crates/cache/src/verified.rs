@@ -6,7 +6,7 @@
 //! here and appended to the folder's log many at a time: a service writes them
 //! every few minutes, a short process once at its end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -21,9 +21,11 @@ pub(super) struct Verified(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    blobs: HashMap<Key, File>,
+    /// Ordered: a hash map asks the system for random keys first, which shows in the
+    /// first hit of a process.
+    blobs: BTreeMap<Key, File>,
     /// Bad ones that cannot be quarantined.
-    ignored: HashSet<Key>,
+    ignored: BTreeSet<Key>,
     written: Instant,
 }
 
@@ -65,8 +67,8 @@ impl Identity {
 impl Default for Verified {
     fn default() -> Verified {
         Verified(Mutex::new(State {
-            blobs: HashMap::new(),
-            ignored: HashSet::new(),
+            blobs: BTreeMap::new(),
+            ignored: BTreeSet::new(),
             written: Instant::now(),
         }))
     }
