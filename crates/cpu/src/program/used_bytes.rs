@@ -16,7 +16,11 @@ impl Builder<'_, '_> {
         };
         let mask = |text: &str| {
             let mask = text.trim_matches('"').strip_prefix("used_bytes_mask")?;
-            u64::from_str_radix(mask.trim().strip_prefix("0x")?, 16).ok()
+            // The PTX manual writes it in hexadecimal, NVRTC in decimal.
+            match mask.trim().strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok(),
+                None => mask.trim().parse().ok(),
+            }
         };
         let found = strings.iter().find_map(|string| mask(string.text));
         self.used_bytes = found.or(self.used_bytes);

@@ -252,6 +252,25 @@ fn out_of_bounds_names_all_that_helps() {
 }
 
 #[test]
+fn a_load_reads_the_bytes_that_are_used() {
+    let body = |pragma: &str| {
+        format!(
+            "st.global.u32 [%out], 7;\nst.global.u32 [%out+8], 9;\n{pragma}\n\
+             ld.global.v4.u32 {{%r1, %r2, %r3, %r4}}, [%out];\n\
+             st.global.u32 [%out+4], %r3;"
+        )
+    };
+    // The vector has 16 bytes, the buffer 12.
+    for mask in ["0xf0f", "3855"] {
+        let pragma = format!(".pragma \"used_bytes_mask {mask}\";");
+        let words = run(3, 1, 1, &body(&pragma));
+        assert_eq!(words.expect("the end of the vector is not used"), [7, 9, 9]);
+    }
+    let fault = run(3, 1, 1, &body("")).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::OutOfBounds);
+}
+
+#[test]
 fn accesses_that_are_wrong_are_faults() {
     let cases = [
         (
