@@ -16,8 +16,8 @@ use api::{CUdeviceptr, CUipcMemHandle, CUmemPoolPtrExportData};
 impl<T: Pod> DeviceBuffer<T> {
     /// The 64-byte handle by which another process opens the buffer ([`IpcBuffer::open`],
     /// `cuIpcGetMemHandle`). It names the driver's allocation, which may hold other buffers
-    /// too: share it only with processes you trust. The CPU device does not support it
-    /// (`CUDA_ERROR_NOT_SUPPORTED`).
+    /// too: share it only with processes you trust. The CPU device waits for the work of the
+    /// context first, and shares memory on Linux alone.
     pub fn ipc_handle(&self) -> Result<[u8; 64], Error> {
         let mut handle = CUipcMemHandle { reserved: [0; 64] };
         let api = self.context().bind()?;

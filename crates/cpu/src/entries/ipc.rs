@@ -1,5 +1,4 @@
-//! Memory, pools and events between processes: the CPU device has none. Its memory is
-//! the process's own, in which an allocation begins in the middle of a page.
+//! Memory between processes. Pools and events are not shared.
 
 use std::ffi::{c_uint, c_void};
 
@@ -8,14 +7,19 @@ use crate::state::context;
 
 use crate::state::device::arena;
 use crate::state::event;
+use crate::state::ipc;
 use crate::state::pool;
 use crate::state::status::{Result, Status};
 use api::{
     CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle, CUmemPoolPtrExportData, CUmemoryPool,
 };
 
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`: peers have access once it is enabled for them.
+const LAZY_PEER_ACCESS: c_uint = 1;
+
 fn none<T>() -> Result<T> {
-    Err(Status::NOT_SUPPORTED.because("the CPU device shares nothing between processes"))
+    Err(Status::NOT_SUPPORTED
+        .because("the CPU device shares no pools and no events between processes"))
 }
 
 entries! {
@@ -29,17 +33,20 @@ entries! {
         none()
     }
 
-    fn cuIpcGetMemHandle(_result: *mut CUipcMemHandle, address: CUdeviceptr) {
+    fn cuIpcGetMemHandle(result: *mut CUipcMemHandle, address: CUdeviceptr) {
         context::working()?;
-        match arena()?.range_of(address) {
-            Some(_) => none(),
-            None => Err(Status::INVALID_VALUE.because("no allocation holds this address")),
+        if result.is_null() {
+            return Err(Status::INVALID_VALUE.into());
         }
+        result.put(ipc::export(address)?)
     }
 
-    fn cuIpcOpenMemHandle_v2(_address: *mut CUdeviceptr, _handle: CUipcMemHandle, _flags: c_uint) {
+    fn cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) {
         context::working()?;
-        none()
+        if address.is_null() || flags & !LAZY_PEER_ACCESS != 0 {
+            return Err(Status::INVALID_VALUE.because("unknown flags of cuIpcOpenMemHandle"));
+        }
+        address.put(ipc::open(&handle)?)
     }
 
     fn cuMemPoolExportToShareableHandle(
@@ -78,8 +85,7 @@ entries! {
         none()
     }
 
-    fn cuIpcCloseMemHandle(_address: CUdeviceptr) {
-        context::working()?;
-        Err(Status::INVALID_VALUE.because("the address is of no other process's memory"))
+    fn cuIpcCloseMemHandle(address: CUdeviceptr) {
+        ipc::close(address)
     }
 }

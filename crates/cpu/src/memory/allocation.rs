@@ -22,6 +22,8 @@ pub enum Purpose {
     Array,
     /// `cuMemAddressReserve`
     Reserved,
+    /// `cuIpcOpenMemHandle`
+    Imported,
 }
 
 impl Purpose {
@@ -36,6 +38,7 @@ impl Purpose {
             Purpose::Heap => "in-kernel allocation",
             Purpose::Array => "array",
             Purpose::Reserved => "reservation",
+            Purpose::Imported => "allocation of another process",
         }
     }
 }

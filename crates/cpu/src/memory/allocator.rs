@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::allocation::{Allocation, Purpose};
+use super::mapping::Physical;
 use super::owner::{Owner, PeerAccess};
 
 /// The shadow memory has a number for each granule of this many bytes.
@@ -28,6 +29,8 @@ pub(super) struct Allocator {
     pub(super) registered: BTreeMap<u64, u64>,
     /// Accessible parts of reservations: length by first address.
     pub(super) open: BTreeMap<u64, u64>,
+    /// The files of allocations whose pages other processes may map.
+    pub(super) shared: BTreeMap<u64, Physical>,
     pub(super) peer_access: PeerAccess,
 }
 

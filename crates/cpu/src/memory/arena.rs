@@ -8,6 +8,7 @@ use super::allocation::{Allocation, Purpose};
 use super::allocator::{Allocator, GRANULE, GRANULE_SHIFT, LiveAllocation};
 use super::error::MemoryError;
 use super::owner::PeerAccess;
+use super::sharing::page_size;
 use super::size::{SIZE_VARIABLE, host_memory};
 
 /// From this size on, an allocation uses huge pages, and returns its pages to the system
@@ -134,8 +135,14 @@ impl DeviceMemory {
             return Err(bad);
         };
 
-        let mut allocator = self.allocator();
         let align = align.max(GRANULE);
+        // What is aligned to pages has them alone.
+        let reserved = match align >= page_size() {
+            true => reserved.checked_next_multiple_of(page_size()).ok_or(bad)?,
+            false => reserved,
+        };
+
+        let mut allocator = self.allocator();
         let found = match purpose {
             Purpose::Shared | Purpose::Local if align == GRANULE => {
                 allocator.allocate_at_end(reserved)
@@ -176,7 +183,15 @@ impl DeviceMemory {
             });
         };
         self.clear(address, live.size);
-        if live.size >= LARGE {
+        let shared = allocator.shared.remove(&address);
+        if shared.is_some() || live.purpose == Purpose::Imported {
+            // Another process still has the pages. Where they cannot be replaced, nobody
+            // gets the addresses again.
+            let pages = live.size.next_multiple_of(page_size());
+            if self.map(address, pages, None).is_err() {
+                return Ok(());
+            }
+        } else if live.size >= LARGE {
             self.release(&self.arena, address - self.base, live.size);
         }
         allocator.free(address, live.reserved);

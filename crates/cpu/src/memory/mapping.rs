@@ -113,6 +113,10 @@ impl Physical {
         Ok(Physical { file, bytes })
     }
 
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes

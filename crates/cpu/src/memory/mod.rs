@@ -17,6 +17,7 @@ mod mapping;
 mod owner;
 mod peer_access;
 mod shadow;
+mod sharing;
 mod size;
 
 pub(crate) use allocation::Purpose;
@@ -24,3 +25,4 @@ pub(crate) use allocator::{GRANULE, GRANULE_SHIFT};
 pub(crate) use arena::DeviceMemory;
 pub(crate) use error::MemoryError;
 pub(crate) use mapping::Physical;
+pub(crate) use sharing::page_size;

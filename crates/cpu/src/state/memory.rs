@@ -10,9 +10,10 @@ use super::device::arena;
 use super::handle;
 use super::status::{Result, Status};
 use super::{managed, pool};
-use crate::memory::Purpose;
+use crate::memory::{Purpose, page_size};
 
-/// Allocations begin at multiples of this.
+/// Allocations begin at multiples of this, those of a device at a page, so that they can be
+/// shared with other processes.
 const ALIGNMENT: u64 = 256;
 
 /// What is stored about an allocation, or about a range of registered memory.
@@ -120,11 +121,13 @@ fn allocate_from(
     if bytes == 0 {
         return Err(Status::INVALID_VALUE.because("an allocation of 0 bytes"));
     }
-    let start = arena()?.allocate(bytes as u64, ALIGNMENT, purpose);
+    let is_of_device = matches!(purpose, Purpose::Device | Purpose::Imported);
+    let alignment = if is_of_device { page_size() } else { ALIGNMENT };
+    let start = arena()?.allocate(bytes as u64, alignment, purpose);
     // Also for a size that no memory could have.
     let start = start.map_err(|error| Status::OUT_OF_MEMORY.because(error.to_string()))?;
     let buffer = insert(start, context, flags, false, pool);
-    if purpose == Purpose::Device {
+    if is_of_device {
         arena()?.restrict(start, context.device() as usize); // a device's number is not negative
     }
     Ok((start, buffer))

@@ -24,6 +24,7 @@ pub(crate) mod graph_memory;
 pub(crate) mod handle;
 pub(crate) mod host_function;
 pub(crate) mod image;
+pub(crate) mod ipc;
 pub(crate) mod launch;
 pub(crate) mod library;
 pub(crate) mod link;

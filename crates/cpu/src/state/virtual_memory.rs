@@ -93,7 +93,7 @@ pub(crate) fn is_whole(number: u64) -> bool {
     number.is_multiple_of(GRANULARITY)
 }
 
-fn system(error: &std::io::Error) -> Failure {
+pub(crate) fn system(error: &std::io::Error) -> Failure {
     match error.kind() {
         std::io::ErrorKind::Unsupported => Status::NOT_SUPPORTED,
         _ => Status::OUT_OF_MEMORY,

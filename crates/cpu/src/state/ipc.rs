@@ -1,0 +1,197 @@
+//! Memory of other processes: handles that name a file of the exporting process, and the
+//! allocations that map such files.
+
+use std::collections::BTreeMap;
+use std::ffi::c_char;
+use std::fs::{File, OpenOptions};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::context;
+use super::device::arena;
+use super::memory;
+use super::status::{Result, Status};
+use super::virtual_memory::system;
+use crate::memory::{Physical, Purpose, page_size};
+use api::CUipcMemHandle;
+
+/// The first bytes of a handle.
+const TITLE: u64 = u64::from_le_bytes(*b"ptxkipc1");
+
+/// What a handle says, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Exported {
+    process: u64,
+    descriptor: u64,
+    /// Of the file, so that no other under the same descriptor is taken for it.
+    inode: u64,
+    bytes: u64,
+}
+
+/// An allocation that maps another process's memory.
+struct Opened {
+    address: u64,
+    /// The number of the allocation, which another at its address lacks.
+    buffer: u64,
+    references: usize,
+}
+
+static OPENED: Mutex<BTreeMap<Exported, Opened>> = Mutex::new(BTreeMap::new());
+
+fn all_opened() -> MutexGuard<'static, BTreeMap<Exported, Opened>> {
+    OPENED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Exported {
+    fn to_handle(self) -> CUipcMemHandle {
+        let words = [TITLE, self.process, self.descriptor, self.inode, self.bytes];
+        let mut reserved = [0; 64];
+        for (byte, value) in reserved
+            .iter_mut()
+            .zip(words.iter().flat_map(|word| word.to_le_bytes()))
+        {
+            *byte = value as c_char;
+        }
+        CUipcMemHandle { reserved }
+    }
+
+    fn from_handle(handle: &CUipcMemHandle) -> Result<Exported> {
+        let word = |at: usize| {
+            let bytes = std::array::from_fn(|byte| handle.reserved[8 * at + byte] as u8);
+            u64::from_le_bytes(bytes)
+        };
+        if word(0) != TITLE || word(5) != 0 {
+            return Err(Status::INVALID_VALUE.because("no CPU device made this handle"));
+        }
+        Ok(Exported {
+            process: word(1),
+            descriptor: word(2),
+            inode: word(3),
+            bytes: word(4),
+        })
+    }
+
+    /// The file of the exporting process.
+    #[cfg(target_os = "linux")]
+    fn file(&self) -> Result<File> {
+        use std::os::unix::fs::MetadataExt;
+
+        let path = format!("/proc/{}/fd/{}", self.process, self.descriptor);
+        let gone = |why: String| {
+            Status::INVALID_VALUE.because(format!(
+                "the memory of process {} cannot be opened: {why}",
+                self.process
+            ))
+        };
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(|error| gone(error.to_string()))?;
+        let metadata = file.metadata().map_err(|error| gone(error.to_string()))?;
+        let pages = self.bytes.next_multiple_of(page_size());
+        if metadata.ino() != self.inode || metadata.len() != pages || !metadata.is_file() {
+            return Err(gone("it was freed".into()));
+        }
+        Ok(file)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn file(&self) -> Result<File> {
+        Err(Status::NOT_SUPPORTED.because("processes share memory on Linux alone"))
+    }
+}
+
+/// The handle of the allocation that holds an address.
+#[cfg(unix)]
+pub(crate) fn export(address: u64) -> Result<CUipcMemHandle> {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+
+    let context = context::working()?;
+    let found = arena()?.range_of(address);
+    let found =
+        found.ok_or_else(|| Status::INVALID_VALUE.because("no allocation holds this address"))?;
+    let is_plain = memory::info(found.start).is_some_and(|info| info.pool == 0);
+    if found.purpose != Purpose::Device || !is_plain {
+        return Err(
+            Status::INVALID_VALUE.because("only memory of cuMemAlloc is shared between processes")
+        );
+    }
+    context.wait();
+    let describe = |file: &File| -> std::io::Result<Exported> {
+        Ok(Exported {
+            process: u64::from(std::process::id()),
+            descriptor: file.as_raw_fd() as u64, // it is not negative
+            inode: file.metadata()?.ino(),
+            bytes: found.size,
+        })
+    };
+    // SAFETY: the context's work is done. That of other contexts, which peers have, is the
+    // caller's to order, as with a free.
+    let shared = unsafe { arena()?.share(found.start, describe) };
+    let exported = shared.flatten().map_err(|error| system(&error))?;
+    context.finish_wait()?;
+    Ok(exported.to_handle())
+}
+
+#[cfg(not(unix))]
+pub(crate) fn export(_: u64) -> Result<CUipcMemHandle> {
+    Err(Status::NOT_SUPPORTED.because("processes share memory on Linux alone"))
+}
+
+/// Maps the memory of a handle; returns its address. A handle that is open already has the
+/// same address, and is closed as often.
+pub(crate) fn open(handle: &CUipcMemHandle) -> Result<u64> {
+    let context = context::working()?;
+    let exported = Exported::from_handle(handle)?;
+    if exported.process == u64::from(std::process::id()) {
+        return Err(Status::INVALID_CONTEXT.because("a process does not open its own memory"));
+    }
+    let mut opened = all_opened();
+    if let Some(found) = opened.get_mut(&exported)
+        && memory::info(found.address).is_some_and(|info| info.buffer == found.buffer)
+    {
+        found.references += 1;
+        return Ok(found.address);
+    }
+    let file = exported.file()?;
+    let physical = Physical::of_file(file).map_err(|error| system(&error))?;
+    let bytes = usize::try_from(exported.bytes).map_err(|_| Status::INVALID_VALUE)?;
+    let address = memory::allocate(&context, bytes, Purpose::Imported, 0)?;
+    if let Err(error) = arena()?.map(address, physical.bytes(), Some(&physical)) {
+        let _ = memory::remove(address, &[Purpose::Imported]); // it is there
+        let _ = arena()?.free(address);
+        return Err(system(&error));
+    }
+    let buffer = memory::info(address).map_or(0, |info| info.buffer);
+    opened.insert(
+        exported,
+        Opened {
+            address,
+            buffer,
+            references: 1,
+        },
+    );
+    Ok(address)
+}
+
+/// Unmaps memory that [`open`] mapped, once it is closed as often as it was opened.
+pub(crate) fn close(address: u64) -> Result {
+    let context = context::working()?;
+    let mut opened = all_opened();
+    let live = |found: &Opened| {
+        found.address == address
+            && memory::info(address).is_some_and(|info| info.buffer == found.buffer)
+    };
+    let found = opened.iter_mut().find(|(_, found)| live(found));
+    let Some((&exported, found)) = found else {
+        return Err(Status::INVALID_VALUE.because("the address is of no other process's memory"));
+    };
+    found.references -= 1;
+    if found.references > 0 {
+        return Ok(());
+    }
+    opened.remove(&exported);
+    drop(opened);
+    memory::remove(address, &[Purpose::Imported])?;
+    context.wait();
+    arena()?.free(address)?;
+    context.finish_wait()
+}
