@@ -4,7 +4,9 @@
 use std::borrow::Cow;
 use std::ffi::c_void;
 
-use ::image::{EntryKind, Image, ImageError, JitPolicy, Suffix, Target, open, select};
+use ::image::{
+    EntryKind, FileKind, Image, ImageError, JitPolicy, Suffix, Target, contents, open, select,
+};
 
 use super::device::compute_capability;
 use super::status::{Failure, Result, Status};
@@ -76,9 +78,31 @@ pub(crate) fn bytes<'a>(fatbin: UserPointer<c_void>) -> Result<&'a [u8]> {
     fatbin.bytes((own + images) as usize)
 }
 
+/// Whether it is an archive, or an object file or program of the host.
+pub(crate) fn is_of_host(bytes: &[u8]) -> bool {
+    contents(bytes)
+        .is_ok_and(|found| matches!(found.file_kind, FileKind::Archive | FileKind::Program))
+}
+
+/// The PTX of each fatbin in a file of the host: what a driver would compile for the device. Of
+/// code that was compiled separately, that is linked.
+pub(crate) fn ptx_of_host(bytes: &[u8]) -> Result<Vec<String>> {
+    let mut pieces = contents(bytes).map_err(|error| damaged(&error))?.pieces;
+    if pieces.iter().any(|piece| piece.relocatable) {
+        pieces.retain(|piece| piece.relocatable);
+    }
+    pieces
+        .into_iter()
+        .map(|piece| ptx_of(piece.image))
+        .collect()
+}
+
 /// The PTX of a fatbin that a driver would compile for the device.
 pub(crate) fn ptx(bytes: &[u8]) -> Result<String> {
-    let image = open(bytes).map_err(|error| damaged(&error))?;
+    ptx_of(open(bytes).map_err(|error| damaged(&error))?)
+}
+
+fn ptx_of(image: Image<'_>) -> Result<String> {
     let (major, minor) = compute_capability();
     let device = Target::new((major * 10 + minor).unsigned_abs(), Suffix::None);
     // Its cubins are for GPUs.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::context;
+use super::fatbin;
 use super::handle::Handles;
 use super::image;
 use super::options::Options;
@@ -15,9 +16,7 @@ use ptx::text_of;
 
 static SESSIONS: Handles<Mutex<Session>> = Handles::new();
 
-/// `CU_JIT_INPUT_LIBRARY` and `_NVVM`, which are not supported. The other kinds are
-/// recognised by their bytes.
-const LIBRARY: c_uint = 4;
+/// `CU_JIT_INPUT_NVVM`, which is not supported. The other kinds are recognised by their bytes.
 const NVVM: c_uint = 5;
 
 pub(crate) struct Session {
@@ -46,22 +45,34 @@ impl Session {
         if kind <= NVVM && merge::is_device_runtime(bytes) {
             return Ok(()); // its functions are the device's
         }
-        if matches!(kind, LIBRARY | NVVM) {
+        if kind == NVVM {
             return self.refuse(
                 Status::NOT_SUPPORTED,
-                "the CPU device links PTX and its own binaries, not libraries or NVVM IR",
+                "the CPU device links PTX and its own binaries, not NVVM IR",
             );
         }
         if kind > NVVM {
             return Err(Status::INVALID_VALUE.because(format!("no linker input is of kind {kind}")));
         }
         let start = Instant::now();
-        let input = self.input(bytes);
+        let inputs = self.inputs_of(bytes);
         self.spent += start.elapsed();
         self.options.finish(self.spent)?;
-        self.inputs.push(input?);
+        self.inputs.extend(inputs?);
         self.binary = None;
         Ok(())
+    }
+
+    /// The input, or those in an object file or an archive.
+    fn inputs_of(&mut self, bytes: &[u8]) -> Result<Vec<Input>> {
+        if !fatbin::is_of_host(bytes) {
+            return Ok(vec![self.input(bytes)?]);
+        }
+        let texts = fatbin::ptx_of_host(bytes)?;
+        texts
+            .iter()
+            .map(|text| self.input(text.as_bytes()))
+            .collect()
     }
 
     fn input(&mut self, bytes: &[u8]) -> Result<Input> {
