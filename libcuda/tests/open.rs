@@ -55,6 +55,37 @@ fn entries_are_there_by_symbol_and_by_get_proc_address() {
     std::mem::forget(library);
 }
 
+/// The codes of `cuInit` and of another entry in a forked process.
+#[cfg(unix)]
+#[test]
+fn a_forked_process_has_no_driver() {
+    type Init = unsafe extern "C" fn(c_uint) -> c_int;
+    type GetCount = unsafe extern "C" fn(*mut c_int) -> c_int;
+    unsafe extern "C" {
+        fn fork() -> c_int;
+        fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
+        fn _exit(code: c_int) -> !;
+    }
+    let library = library();
+    let (mut status, mut count) = (0, 0);
+    // SAFETY: the declarations are POSIX's and those of CUDA's headers. The child calls two
+    // entries, which neither wait for a thread nor return to the test.
+    unsafe {
+        let init: Symbol<Init> = library.get(b"cuInit").unwrap();
+        let get_count: Symbol<GetCount> = library.get(b"cuDeviceGetCount").unwrap();
+        assert_eq!(init(0), 0);
+        let child = fork();
+        if child == 0 {
+            let codes = (get_count(&mut count), init(0));
+            _exit(c_int::from(codes != (3, 3)));
+        }
+        assert_eq!(waitpid(child, &mut status, 0), child);
+        assert_eq!(get_count(&mut count), 0, "the parent goes on");
+    }
+    assert_eq!(status, 0);
+    std::mem::forget(library);
+}
+
 #[test]
 fn a_private_table_is_asked_for_in_vain() {
     type GetExportTable = unsafe extern "C" fn(*mut *const c_void, *const [u8; 16]) -> c_int;

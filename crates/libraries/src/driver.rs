@@ -31,11 +31,18 @@ pub fn is_of_cpu_device(arch: &str) -> bool {
             .ok()
     };
     let named = arch.strip_prefix("sm_").and_then(number);
-    named.is_some_and(|named| major() == Some(named / 10))
+    named.is_some_and(|named| {
+        (0..MAX_DEVICES)
+            .map_while(major)
+            .any(|major| major == named / 10)
+    })
 }
 
-/// The major version of the CPU device's compute capability.
-fn major() -> Option<c_int> {
+/// The most devices that the CPU device is told to be.
+const MAX_DEVICES: c_int = 8;
+
+/// The major version of the compute capability of one of the CPU devices.
+fn major(device: c_int) -> Option<c_int> {
     type GetAttribute = unsafe extern "C" fn(*mut c_int, c_uint, c_int) -> c_int;
     const COMPUTE_CAPABILITY_MAJOR: c_uint = 75;
     let driver = driver().ok()?;
@@ -45,6 +52,6 @@ fn major() -> Option<c_int> {
     unsafe {
         driver.get::<*mut c_void>("ptxkitGetLastFault").ok()?;
         let get = driver.get::<GetAttribute>("cuDeviceGetAttribute").ok()?;
-        (get(&mut major, COMPUTE_CAPABILITY_MAJOR, 0) == 0).then_some(major)
+        (get(&mut major, COMPUTE_CAPABILITY_MAJOR, device) == 0).then_some(major)
     }
 }

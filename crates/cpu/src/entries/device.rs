@@ -45,7 +45,7 @@ entries! {
 
     fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice) {
         device::check(device)?;
-        let (told_major, told_minor) = device::compute_capability();
+        let (told_major, told_minor) = device::compute_capability(device);
         major.put(told_major)?;
         minor.put(told_minor)
     }

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_uint};
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 
 use crate::state::host_function;
 use crate::state::status::{Failure, Result, Status};
@@ -41,20 +41,59 @@ pub(super) use entries;
 
 static INITIALISED: AtomicBool = AtomicBool::new(false);
 
+/// Whether the process is a fork of one that had called `cuInit`. Threads are not forked, so
+/// no work would run in it.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
 thread_local! {
     /// The text of the last failure on this thread.
     static DETAIL: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-pub(super) fn initialise() {
+/// Fails in a forked process, as NVIDIA's driver does.
+pub(super) fn initialise() -> Result {
+    static HANDLER: Once = Once::new();
+    HANDLER.call_once(after_forks);
+    not_forked()?;
     INITIALISED.store(true, Ordering::Release);
+    Ok(())
 }
+
+#[cold]
+fn not_forked() -> Result {
+    match FORKED.load(Ordering::Relaxed) {
+        false => Ok(()),
+        true => Err(Status::NOT_INITIALIZED.because(
+            "the process was forked after cuInit: start it anew, in Python with multiprocessing's `spawn`",
+        )),
+    }
+}
+
+#[cfg(unix)]
+fn after_forks() {
+    type Handler = Option<unsafe extern "C" fn()>;
+    unsafe extern "C" {
+        fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
+    }
+    unsafe extern "C" fn in_child() {
+        if INITIALISED.swap(false, Ordering::Relaxed) {
+            FORKED.store(true, Ordering::Relaxed);
+        }
+    }
+    // SAFETY: the declaration is POSIX's; the handler only writes atomics. Without room for it
+    // a forked process is not recognised.
+    let _ = unsafe { pthread_atfork(None, None, Some(in_child)) };
+}
+
+#[cfg(not(unix))]
+fn after_forks() {}
 
 /// Whether an entry may run: after `cuInit`, and not in a host function, which
 /// could wait for its own stream.
 #[inline]
 pub(super) fn started() -> Result {
     if !INITIALISED.load(Ordering::Acquire) {
+        not_forked()?;
         return Err(Status::NOT_INITIALIZED.into());
     }
     if host_function::is_running() {

@@ -17,8 +17,7 @@ entries! {
         }
         device::check_settings()?;
         check_report()?;
-        initialise();
-        Ok(())
+        initialise()
     }
 
     early cuDriverGetVersion(version: *mut c_int) {

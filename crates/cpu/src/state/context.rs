@@ -230,6 +230,11 @@ pub(crate) fn current() -> Result<Arc<Context>> {
     Ok(context)
 }
 
+/// The device of the current context, or the first.
+pub(crate) fn current_device() -> CUdevice {
+    current().map_or(0, |context| context.device())
+}
+
 /// The same; fails with the context's fault.
 pub(crate) fn working() -> Result<Arc<Context>> {
     let context = current()?;

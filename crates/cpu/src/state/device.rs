@@ -15,22 +15,32 @@ use api::CUdevice;
 /// alone.
 const NEWEST: (c_int, c_int) = (9, 0);
 
-/// The architecture that programs are told, such as `sm_80`.
+/// The architecture that programs are told, such as `sm_80`, or one for each device:
+/// `sm_80,sm_90`. The last is that of all further devices.
 const TARGET: &str = "PTXKIT_CPU_TARGET";
 
 /// The architectures up to [`NEWEST`].
 const TARGETS: [c_int; 14] = [50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90];
 
-/// The compute capability that programs are told, which tells them what PTX to make.
-pub(crate) fn compute_capability() -> (c_int, c_int) {
-    static CAPABILITY: LazyLock<(c_int, c_int)> = LazyLock::new(|| {
-        let target = std::env::var(TARGET).ok();
-        target.and_then(|text| capability(&text)).unwrap_or(NEWEST)
+/// The compute capability of a device that programs are told, which tells them what PTX to
+/// make.
+pub(crate) fn compute_capability(device: CUdevice) -> (c_int, c_int) {
+    static ALL: LazyLock<Vec<(c_int, c_int)>> = LazyLock::new(|| {
+        let targets = std::env::var(TARGET).ok();
+        targets
+            .and_then(|text| capabilities(&text))
+            .unwrap_or_default()
     });
-    *CAPABILITY
+    let own = ALL.get(physical(device) as usize);
+    own.or(ALL.last()).copied().unwrap_or(NEWEST)
 }
 
-/// The compute capability of an architecture by its name.
+/// The compute capabilities of architectures by their names.
+fn capabilities(targets: &str) -> Option<Vec<(c_int, c_int)>> {
+    let names = targets.split(',');
+    names.map(|name| capability(name.trim())).collect()
+}
+
 fn capability(target: &str) -> Option<(c_int, c_int)> {
     let number = target.strip_prefix("sm_")?.parse().ok()?;
     TARGETS
@@ -149,7 +159,7 @@ pub(crate) fn check_settings() -> Result {
         read.map_err(|error| Status::INVALID_VALUE.because(error.to_string()))?;
     }
     match std::env::var_os(TARGET) {
-        Some(target) if !target.is_empty() && target.to_str().and_then(capability).is_none() => {
+        Some(target) if !target.is_empty() && target.to_str().and_then(capabilities).is_none() => {
             let target = target.display();
             Err(Status::INVALID_VALUE.because(format!(
                 "{TARGET}={target} is no architecture from sm_50 to sm_90: change or unset it"
@@ -238,8 +248,8 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         40 => 1,  // ASYNC_ENGINE_COUNT
         41 => 1,  // UNIFIED_ADDRESSING
         51 => 32, // TEXTURE_PITCH_ALIGNMENT
-        75 => compute_capability().0.cast_unsigned(),
-        76 => compute_capability().1.cast_unsigned(),
+        75 => compute_capability(device).0.cast_unsigned(),
+        76 => compute_capability(device).1.cast_unsigned(),
         81 => MAX_SHARED_OPTIN + 1024, // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
         83 => 1,                       // MANAGED_MEMORY
         86 => 1,                       // HOST_NATIVE_ATOMIC_SUPPORTED
@@ -327,6 +337,8 @@ mod tests {
         for wrong in ["sm_81", "sm_100", "80", "compute_80", "sm_", "sm_90a"] {
             assert_eq!(capability(wrong), None, "{wrong}");
         }
+        assert_eq!(capabilities("sm_80, sm_90"), Some(vec![(8, 0), (9, 0)]));
+        assert_eq!(capabilities("sm_80,"), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use ::image::{
     EntryKind, FileKind, Image, ImageError, JitPolicy, Suffix, Target, contents, open, select,
 };
 
+use super::context;
 use super::device::compute_capability;
 use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
@@ -103,7 +104,7 @@ pub(crate) fn ptx(bytes: &[u8]) -> Result<String> {
 }
 
 fn ptx_of(image: Image<'_>) -> Result<String> {
-    let (major, minor) = compute_capability();
+    let (major, minor) = compute_capability(context::current_device());
     let device = Target::new((major * 10 + minor).unsigned_abs(), Suffix::None);
     // Its cubins are for GPUs.
     let policy = JitPolicy {

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint};
 
+use super::context;
 use super::device::{
     BLOCKS_PER_MULTIPROCESSOR, MAX_SHARED_OPTIN, THREADS_PER_MULTIPROCESSOR, compute_capability,
 };
@@ -21,7 +22,7 @@ const REGISTERS: c_int = 32;
 /// `CU_FUNC_ATTRIBUTE_…` number `number`.
 pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c_int> {
     let image = function.image();
-    let (major, minor) = compute_capability();
+    let (major, minor) = compute_capability(context::current_device());
     Some(match number {
         0 => function.max_threads().cast_signed(), // MAX_THREADS_PER_BLOCK
         1 => image.shared_bytes.cast_signed(),     // SHARED_SIZE_BYTES

@@ -67,7 +67,7 @@ pub(crate) struct Mapped {
 
 /// The mapping that holds an address.
 pub(crate) fn mapped(address: u64) -> Option<Mapped> {
-    let device = context::current().map_or(0, |context| context.device());
+    let device = context::current_device();
     let mapped = all_mapped();
     let (&start, mapping) = at(&mapped, address)?;
     Some(Mapped {
