@@ -6,7 +6,7 @@ use super::entry::entries;
 use super::graph_node;
 use crate::state::handle::pointer;
 use crate::state::node::{NodeKind, Params};
-use crate::state::status::Status;
+use crate::state::status::{Result, Status};
 use crate::state::{event, graph, graph_exec, stream};
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
@@ -14,13 +14,31 @@ use api::{
     GraphNodeParams, GraphUpdateResult, InstantiateParams,
 };
 
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_…`
+const AUTO_FREE_ON_LAUNCH: u64 = 1;
+const UPLOAD: u64 = 2;
+const DEVICE_LAUNCH: u64 = 4;
+const USE_NODE_PRIORITY: u64 = 8;
+
+fn check_flags(flags: u64) -> Result {
+    const KNOWN: u64 = AUTO_FREE_ON_LAUNCH | UPLOAD | DEVICE_LAUNCH | USE_NODE_PRIORITY;
+    const APART: u64 = AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH;
+    match flags {
+        _ if flags & !KNOWN != 0 => {
+            Err(Status::INVALID_VALUE.because("unknown flags of cuGraphInstantiate"))
+        }
+        _ if flags & APART == APART => Err(Status::INVALID_VALUE
+            .because("a graph that kernels launch does not free its memory on a launch")),
+        _ => Ok(()),
+    }
+}
+
 entries! {
     fn cuGraphInstantiateWithFlags(result: *mut CUgraphExec, graph: CUgraph, flags: u64) {
-        // AUTO_FREE_ON_LAUNCH, UPLOAD, DEVICE_LAUNCH, USE_NODE_PRIORITY
-        const KNOWN: u64 = 0xf;
         let graph = graph::find(graph.addr())?;
-        if flags & !KNOWN != 0 || result.is_null() {
-            return Err(Status::INVALID_VALUE.because("unknown flags of cuGraphInstantiate"));
+        check_flags(flags)?;
+        if result.is_null() {
+            return Err(Status::INVALID_VALUE.into());
         }
         result.put(pointer(graph_exec::instantiate(&graph, flags)?))
     }
@@ -30,15 +48,14 @@ entries! {
         graph: CUgraph,
         params: *mut InstantiateParams,
     ) {
-        const KNOWN: u64 = 0xf;
-        const UPLOAD: u64 = 2;
         const ERROR: c_uint = 1;
         let read = params.get()?;
         let told = |result| InstantiateParams { error_node: std::ptr::null_mut(), result, ..read };
         params.put(told(ERROR))?;
         let graph = graph::find(graph.addr())?;
-        if read.flags & !KNOWN != 0 || result.is_null() {
-            return Err(Status::INVALID_VALUE.because("unknown flags of cuGraphInstantiate"));
+        check_flags(read.flags)?;
+        if result.is_null() {
+            return Err(Status::INVALID_VALUE.into());
         }
         if read.flags & UPLOAD != 0 {
             stream::find(read.upload_stream.addr())?;
