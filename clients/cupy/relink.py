@@ -7,10 +7,9 @@ CuPy's wheels have NVIDIA's static runtime in five of their modules. This builds
 CuPy's own sources of that version, linked with `libcudart.so.13`, and puts them in the place of
 those that PYTHON has installed. Their device code is PTX for `compute_80`.
 
-SOURCES is CuPy's source distribution, unpacked; LIBRARIES has `libcudart.so.13`,
-`libcuda.so.1` and `libnvrtc.so.13`. PYTHON has CuPy, NumPy, Cython and NVIDIA's packages with
-nvcc and the headers of the runtime, of NVRTC and of cuRAND. The compiler's errors end it with
-status 1.
+SOURCES is CuPy's source distribution, unpacked; LIBRARIES has `libcudart.so.13` and
+`libnvrtc.so.13`. PYTHON has CuPy, NumPy, Cython and NVIDIA's packages with nvcc and the headers
+of the runtime, of NVRTC and of cuRAND. Needs g++.
 """
 
 import json
@@ -22,7 +21,7 @@ import sys
 # The modules with the runtime, the device code of each, and what it is linked with besides.
 MODULES = {
     "cupy_backends/cuda/api/runtime": (None, []),
-    "cupy/cuda/jitify": (None, ["-l:libcuda.so.1", "-l:libnvrtc.so.13"]),
+    "cupy/cuda/jitify": (None, ["-l:libnvrtc.so.13"]),
     "cupy/random/_generator_api": ("cupy/random/cupy_distributions.cu", []),
     "cupy/cuda/thrust": ("cupy/cuda/cupy_thrust.cu", []),
     "cupy/cuda/cub": ("cupy/cuda/cupy_cub.cu", []),
@@ -30,7 +29,7 @@ MODULES = {
 # As `cupy_builder` of CuPy's sources has them.
 DIRECTIVES = ["embedsignature=True", "c_api_binop_methods=True", "binding=False", "warn.deprecated.IF=False",
               "freethreading_compatible=True"]  # fmt: skip
-CONSTANTS = ["CUPY_USE_CUDA_PYTHON=False", "CUPY_CUFFT_STATIC=False", "CUPY_HIP_VERSION=0", "CUPY_CUDA_VERSION=13000"]
+CONSTANTS = ["CUPY_USE_CUDA_PYTHON=False", "CUPY_HIP_VERSION=0", "CUPY_CUDA_VERSION=13000"]
 MACROS = ["_FORCE_INLINES=1", 'CYTHON_EXTERN_C=extern "C"', "NPY_TARGET_VERSION=NPY_2_0_API_VERSION",
           "JITIFY_PRINT_LOG=0"]  # fmt: skip
 CCCL = "cupy/_core/include/cupy/_cccl"
