@@ -186,7 +186,8 @@ const OF_RUNTIME: [u8; 16] = [
 
 /// A private table of the driver by its number: this one has none. NVRTC asks for some, goes on
 /// without them, and calls this entry without looking whether it is there. NVIDIA's runtime
-/// does not go on: it establishes that the driver is NVIDIA's.
+/// does not go on: with one of the tables it establishes that the driver is NVIDIA's, and this
+/// one does not claim to be (`docs/clients.md`).
 ///
 /// # Safety
 /// `table` is null or a place for a pointer, `number` is null or a UUID.
@@ -206,8 +207,9 @@ pub unsafe extern "C" fn cuGetExportTable(
         // Without a standard error there is nobody to tell.
         let _ = writeln!(
             std::io::stderr(),
-            "CUDA_ERROR_NOT_SUPPORTED: NVIDIA's libcudart runs on NVIDIA's driver alone: put \
-             ptxkit's in its place, which programs linked with -cudart shared load"
+            "CUDA_ERROR_NOT_SUPPORTED: NVIDIA's libcudart runs on NVIDIA's driver alone: link \
+             the program with ptxkit's libcudart_static.a, by nvcc -L and its folder, or with \
+             -cudart shared and let it load ptxkit's libcudart.so.13"
         );
     }
     NOT_SUPPORTED

@@ -100,6 +100,42 @@ fn a_private_table_is_asked_for_in_vain() {
     std::mem::forget(library);
 }
 
+/// What the process of [`who_asks_for_the_runtimes_table_is_told_what_to_do`] does.
+#[test]
+#[ignore = "it is run with a report"]
+fn the_runtimes_table_is_asked_for() {
+    type GetExportTable = unsafe extern "C" fn(*mut *const c_void, *const u128) -> c_int;
+    const NUMBER: u128 = 0x6bd5_fb6c_5bf4_e74a_8987_d939_12fd_9df9;
+    let library = library();
+    let mut table: *const c_void = std::ptr::dangling();
+    // SAFETY: the symbol has this signature, a UUID is 16 bytes, and the result goes to a
+    // pointer.
+    let code = unsafe {
+        let get: Symbol<GetExportTable> = library.get(b"cuGetExportTable").unwrap();
+        get(&mut table, &NUMBER.to_be())
+    };
+    assert_eq!((code, table), (801, std::ptr::null()));
+    std::mem::forget(library);
+}
+
+#[test]
+fn who_asks_for_the_runtimes_table_is_told_what_to_do() {
+    let asked = |report: &str| {
+        let ran = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "--nocapture"])
+            .arg("the_runtimes_table_is_asked_for")
+            .env("PTXKIT_CPU_REPORT", report)
+            .output()
+            .unwrap();
+        assert!(ran.status.success());
+        String::from_utf8(ran.stderr).unwrap()
+    };
+    let told = asked("stderr");
+    assert!(told.contains("libcudart_static.a"), "{told}");
+    assert!(told.contains("-cudart shared"), "{told}");
+    assert!(!asked("").contains("libcudart"));
+}
+
 #[test]
 fn ptxkit_itself_does_not_take_the_library_for_a_gpu() {
     // Cargo's search path holds the library, as a user's may.

@@ -184,6 +184,12 @@ impl<T> Place<T> {
         Ok(())
     }
 
+    /// Writes one of several results, of which the function's documentation has more than
+    /// `index`; a null pointer is an error.
+    pub(crate) fn put_at(self, index: usize, value: T) -> Result {
+        Place(self.required()?.wrapping_add(index)).put(value)
+    }
+
     /// Writes a result unless the pointer is null.
     pub(crate) fn put_optional(self, value: T) {
         if !self.0.is_null() {

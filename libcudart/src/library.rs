@@ -83,6 +83,20 @@ entries! {
         driver!(cuLibraryGetKernelCount(count.required()?, library.ptr()))
     }
 
+    /// The first `count` kernels of a library, which can be launched as host functions can.
+    fn cudaLibraryEnumerateKernels(kernels: *mut CUkernel, count: c_uint, library: CUlibrary) {
+        ready()?;
+        let mut has = 0;
+        driver!(cuLibraryGetKernelCount(&mut has, library.ptr()))?;
+        let mut found = vec![std::ptr::null_mut(); count.min(has) as usize];
+        driver!(cuLibraryEnumerateKernels(found.as_mut_ptr(), found.len() as c_uint, library.ptr()))?;
+        for (index, kernel) in found.into_iter().enumerate() {
+            kernels.put_at(index, kernel)?;
+            know(kernel);
+        }
+        Ok(())
+    }
+
     /// Sets one attribute of a kernel on a device.
     fn cudaKernelSetAttributeForDevice(kernel: CUkernel, number: c_uint, value: c_int, device: c_int) {
         ready()?;

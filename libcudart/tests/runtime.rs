@@ -183,6 +183,55 @@ fn a_registered_kernel_is_launched_as_nvcc_launches_it() {
 }
 
 #[test]
+fn kernels_of_a_library_are_listed_and_launched() {
+    driver();
+    let (mut library, mut count) = (null_mut(), 0);
+    let mut kernels = [null_mut(); 3];
+    // SAFETY: PTX that ends with a zero byte, places for the results, of `kernels` for three,
+    // and a kernel that writes one word.
+    unsafe {
+        let code = KERNELS.as_ptr().cast::<c_void>();
+        assert_eq!(
+            cudaLibraryLoadData(
+                &mut library,
+                code,
+                null_mut(),
+                null_mut(),
+                0,
+                null_mut(),
+                null_mut(),
+                0
+            ),
+            0
+        );
+        assert_eq!(cudaLibraryGetKernelCount(&mut count, library), 0);
+        assert_eq!(count, 1);
+        assert_eq!(
+            cudaLibraryEnumerateKernels(kernels.as_mut_ptr(), 3, library),
+            0
+        );
+        assert_eq!(kernels.map(|kernel| kernel.is_null()), [false, true, true]);
+        let (mut data, mut by, mut result) = (null_mut::<c_void>(), 2_u32, 0_u32);
+        assert_eq!(cudaMalloc(&mut data, 4), 0);
+        let mut args = [(&raw mut data).cast(), (&raw mut by).cast::<c_void>()];
+        let kernel = kernels[0].cast_const().cast();
+        assert_eq!(
+            cudaLaunchKernel(kernel, ONE, ONE, args.as_mut_ptr(), 0, Stream(null_mut())),
+            0
+        );
+        assert_eq!(cudaMemcpy((&raw mut result).cast(), data, 4, 2), 0);
+        assert_eq!(result, 42);
+        assert_eq!(cudaLibraryEnumerateKernels(null_mut(), 1, library), 1);
+        assert_eq!(cudaLibraryEnumerateKernels(null_mut(), 0, library), 0);
+        assert_eq!(cudaLibraryUnload(library), 0);
+        assert_ne!(
+            cudaLibraryEnumerateKernels(kernels.as_mut_ptr(), 3, library),
+            0
+        );
+    }
+}
+
+#[test]
 fn a_fatbin_of_cubins_fails_at_its_launch() {
     static HOST: u8 = 1;
     let binary = register(2, 80);
