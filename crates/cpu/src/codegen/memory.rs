@@ -7,7 +7,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
-use super::emitter::{EmitResult, Emitter, is_signed, native};
+use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
 use crate::abi::{Access, offset};
 use crate::memory::GRANULE_SHIFT;
 use crate::program::{Arg, Base, Instruction, Storage};
@@ -60,6 +60,15 @@ impl Emitter<'_, '_> {
         };
         let width = ty.bytes() * parts.len() as u32;
         let at = self.checked_address(i, 1, width, false)?;
+        let flags = match self.address(i, 1)? {
+            // A launch does not change its parameters.
+            (Base::Storage(storage @ Storage::Param(_)), offset)
+                if self.in_bounds_offset(storage, offset, width).is_some() =>
+            {
+                READONLY
+            }
+            _ => TRUSTED,
+        };
         if self.is_ordered(i) {
             // Keeps an ordered load from being merged with another.
             self.fence();
@@ -71,7 +80,7 @@ impl Emitter<'_, '_> {
             }
             let ty = self.load_type(to, ptx).unwrap_or(ty);
             let offset = at.offset + n as i32 * ty.bytes() as i32;
-            let value = self.b.ins().load(ty, TRUSTED, at.address, offset);
+            let value = self.b.ins().load(ty, flags, at.address, offset);
             self.write_extended(i, to, value, signed)?;
         }
         Ok(())
@@ -175,6 +184,9 @@ impl Emitter<'_, '_> {
         width: u32,
         store: bool,
     ) -> EmitResult<CheckedAddress> {
+        if let Some(at) = self.in_bounds(i) {
+            return Ok(at);
+        }
         let (base, offset) = self.address(i, n)?;
         if i.modifiers.has(M::SharedCluster)
             && let Base::Reg(reg) = base
@@ -202,6 +214,12 @@ impl Emitter<'_, '_> {
                 Space::Param => Access::PARAM,
             };
         self.checked_address_at(base, offset, space, width, access)
+    }
+
+    /// The address of an access that the guard of a loop has checked.
+    pub fn in_bounds(&self, i: &Instruction) -> Option<CheckedAddress> {
+        let mut known = self.in_bounds.iter();
+        known.find_map(|known| known.at(i, self.iteration))
     }
 
     /// The same for a base address in a state space. `access` describes the access in a

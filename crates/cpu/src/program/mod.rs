@@ -34,4 +34,4 @@ pub(crate) use ir::{
 };
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
-pub(crate) use uniformity::{GROUP, NoWrap, Uniformity, UniformityInfo};
+pub(crate) use uniformity::{Bound, GROUP, NoWrap, Uniformity, UniformityInfo};
