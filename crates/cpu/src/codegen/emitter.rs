@@ -98,6 +98,8 @@ pub(super) struct Emitter<'e, 'a> {
     /// The accesses of a loop that need no check, in its copy for this iteration.
     pub in_bounds: Vec<InBounds>,
     pub iteration: u32,
+    /// Whether the scalar function has run a lane group, in a vector function with sync points.
+    pub diverged: Option<Variable>,
 }
 
 pub(super) type EmitResult<T> = Result<T, LoweringError>;

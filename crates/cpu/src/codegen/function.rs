@@ -21,7 +21,7 @@ use super::thread_state::{jump_to_state, set_state, thread_state};
 use super::unroll::{self, UnrolledLoop};
 use super::vectorize::{self, Vectorization};
 use super::{lane_group, slow_path};
-use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
+use crate::abi::{EXITED, FaultKind, IN_GROUPS, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
     Arg, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
@@ -221,6 +221,7 @@ fn prologue<'e, 'a>(
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,
+        diverged: None,
     }
 }
 
@@ -238,6 +239,12 @@ fn emit_kernel(
     e.first_tid(plan.tid, first);
     // The vector function runs threads in the same state.
     let first_state = (e.width > 1 && !plan.sync_points.is_empty()).then(|| thread_state(e));
+    if first_state.is_some() {
+        let diverged = e.b.declare_var(types::I32);
+        let no = e.int(types::I32, 0);
+        e.b.def_var(diverged, no);
+        e.diverged = Some(diverged);
+    }
     let head = e.b.create_block();
     let body = e.b.create_block();
     let done = e.b.create_block();
@@ -257,10 +264,14 @@ fn emit_kernel(
         blocks: &blocks,
         copies: &[],
     };
-    for i in 0..program.blocks.len() as u32 {
+    let mut loop_at = vec![None; program.blocks.len()];
+    for unrolled in unrolled {
+        loop_at[unrolled.blocks[0].index()] = Some(unrolled);
+    }
+    for (i, unrolled) in (0..).zip(loop_at) {
         let block = BlockId(i);
         e.b.switch_to_block(targets.of(block));
-        if let Some(unrolled) = unrolled.iter().find(|unrolled| unrolled.blocks[0] == block) {
+        if let Some(unrolled) = unrolled {
             emit_unrolled(e, plan, unrolled, &blocks, &mut errors);
         }
         emit_block(e, plan, block, &targets, &mut errors);
@@ -272,12 +283,22 @@ fn emit_kernel(
     let thread = e.b.use_var(e.thread.index);
     let next = e.add_offset(thread, e.width.into());
     e.b.def_var(e.thread.index, next);
+    if let (Some(state), false) = (first_state, plan.resumes_with_tid) {
+        let starts = e.b.create_block();
+        e.b.ins().brif(state, head, &[], starts, &[]);
+        e.b.switch_to_block(starts);
+    }
     e.advance_tid(plan.tid);
     e.b.ins().jump(head, &[]);
 
     e.b.switch_to_block(done);
-    let zero = e.int(types::I32, 0);
-    e.b.ins().return_(&[zero]);
+    let mut result = e.int(types::I32, 0);
+    if let Some(diverged) = e.diverged {
+        let diverged = e.b.use_var(diverged);
+        let in_groups = e.int(types::I32, IN_GROUPS.into());
+        result = e.b.ins().select(diverged, result, in_groups);
+    }
+    e.b.ins().return_(&[result]);
     let fail = e.fail;
     e.b.switch_to_block(fail);
     let one = e.int(types::I32, 1);

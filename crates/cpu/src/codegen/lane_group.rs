@@ -18,7 +18,6 @@ use super::slots::{Slots, save};
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};
-use crate::memory::GRANULE_SHIFT;
 use crate::program::{
     Arg, Base, BasicBlock, BlockId, Bound, GROUP, Instruction, NoWrap, Program, Reg, RegClass,
     Step, Storage, Terminator, UniformityInfo,
@@ -254,7 +253,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             Access::SHARED
         }
         _ => {
-            let (valid, low) = granule(e, address, amount);
+            let (valid, low) = e.granule(address, shift);
             let end = e.add_offset(low, count.cast_signed());
             let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, valid);
             e.b.ins().brif(good, ok, &[], cold, &[]);
@@ -278,29 +277,6 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
         e.b.ins().jump(fail, &[]);
     }
     e.b.switch_to_block(ok);
-}
-
-/// The number of valid values in the granule of `address`, and the index of the value
-/// at `address`, which is out of range if it is misaligned.
-fn granule(e: &mut Emitter<'_, '_>, address: Value, shift: Value) -> (Value, Value) {
-    let base = e.context_word(offset::ARENA_BASE);
-    let inside = e.b.ins().isub(address, base);
-    let granule_shift = e.scalar_int(types::I32, GRANULE_SHIFT.into());
-    let number = e.b.ins().ushr(inside, granule_shift);
-    let last = e.context_word(offset::LAST_GRANULE);
-    let number = e.b.ins().umin(number, last);
-    let one = e.scalar_int(types::I32, 1);
-    let at = e.b.ins().ishl(number, one);
-    let shadow = e.context_word(offset::SHADOW);
-    let at = e.b.ins().iadd(shadow, at);
-    let valid =
-        e.b.ins()
-            .uload16(types::I32, MemFlagsData::trusted(), at, 0);
-    let valid = e.b.ins().ushr(valid, shift);
-    let low = e.b.ins().ireduce(types::I8, address);
-    let low = e.b.ins().rotr(low, shift);
-    let low = e.b.ins().uextend(types::I32, low);
-    (valid, low)
 }
 
 /// A branch on a divergent predicate.
@@ -399,6 +375,10 @@ fn continue_scalar(e: &mut Emitter<'_, '_>) {
     let scalar =
         e.b.ins()
             .load(types::I64, READONLY, context, offset::SCALAR);
+    if let Some(diverged) = e.diverged {
+        let yes = e.int(types::I32, 1);
+        e.b.def_var(diverged, yes);
+    }
     let first = e.thread_index();
     let last = e.add_offset(first, e.width.into());
     let call =

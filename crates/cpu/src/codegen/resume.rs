@@ -6,7 +6,7 @@
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
-    Arg, BlockId, Instruction, Liveness, LoweringError, NoWrap, Program, Reg, RegisterSet,
+    Arg, BlockId, Instruction, Liveness, LoweringError, NoWrap, Program, Reg, RegisterSet, Step,
     Terminator, Uniformity, UniformityInfo, block_frequencies,
 };
 use ptx::names::SpecialRegister;
@@ -48,6 +48,10 @@ pub(super) struct ResumePlan {
     pub entry_live_in: Vec<Reg>,
     /// Components of `%tid` that the kernel reads.
     pub tid: [bool; 3],
+    /// It reads them in some block that a thread may reach after a sync point.
+    pub resumes_with_tid: bool,
+    /// By register: whether its slot stays as it is when a thread has resumed.
+    pub fixed: Vec<bool>,
 }
 
 impl ResumePlan {
@@ -58,6 +62,7 @@ impl ResumePlan {
     ) -> Result<ResumePlan, LoweringError> {
         use SpecialRegister::{TidX, TidY, TidZ};
         let liveness = Liveness::new(program);
+        let after_sync = after_sync(program);
         let mut plan = ResumePlan {
             resume_points: Vec::new(),
             slots: vec![None; program.registers.len()],
@@ -70,6 +75,8 @@ impl ResumePlan {
             matrices: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
             tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
+            resumes_with_tid: reads_special(program, &after_sync),
+            fixed: fixed(program, &after_sync),
         };
         for (i, block) in program.blocks.iter().enumerate() {
             if let Terminator::Sync { instruction, next } = &block.terminator {
@@ -357,4 +364,71 @@ fn sync_points<'p>(program: &'p Program<'_>) -> impl Iterator<Item = &'p Instruc
             Terminator::Sync { instruction, .. } => Some(instruction),
             _ => None,
         })
+}
+
+/// By block: whether a thread reaches it after a sync point.
+fn after_sync(program: &Program<'_>) -> Vec<bool> {
+    let mut left: Vec<BlockId> = Vec::new();
+    let mut reached = vec![false; program.blocks.len()];
+    for block in &program.blocks {
+        if let Terminator::Sync { next, .. } = &block.terminator {
+            left.push(*next);
+        }
+    }
+    while let Some(at) = left.pop() {
+        if !std::mem::replace(&mut reached[at.index()], true) {
+            left.extend(program.blocks[at.index()].terminator.successors());
+        }
+    }
+    reached
+}
+
+/// Whether one of these blocks reads `%tid`, or another special register that may follow from it.
+fn reads_special(program: &Program<'_>, blocks: &[bool]) -> bool {
+    let reads = |arg: &Arg| match *arg {
+        Arg::Special(_) => true,
+        Arg::List(list) => {
+            let parts = program.list(list);
+            parts.iter().any(|part| matches!(part, Arg::Special(_)))
+        }
+        _ => false,
+    };
+    let blocks = program.blocks.iter().zip(blocks);
+    let mut blocks = blocks.filter(|(_, wanted)| **wanted);
+    blocks.any(|(block, _)| {
+        let terminator = match &block.terminator {
+            Terminator::Sync { instruction, .. } => {
+                program.list(instruction.args).iter().any(reads)
+            }
+            Terminator::Table { index, .. } => reads(index),
+            _ => false,
+        };
+        terminator
+            || block.steps.iter().any(|step| match step {
+                Step::Instruction(i) => program.list(i.args).iter().any(reads),
+                Step::SystemCall { args, .. } => program.list(*args).iter().any(reads),
+            })
+    })
+}
+
+/// By register: whether no thread writes it after a sync point.
+fn fixed(program: &Program<'_>, after_sync: &[bool]) -> Vec<bool> {
+    let mut fixed = vec![true; program.registers.len()];
+    for (block, _) in program
+        .blocks
+        .iter()
+        .zip(after_sync)
+        .filter(|(_, after)| **after)
+    {
+        for step in &block.steps {
+            program.step_effects(step, &mut |_| {}, &mut |reg| fixed[reg.index()] = false);
+        }
+    }
+    // Their results are loaded after them.
+    for instruction in sync_points(program) {
+        program.effects(instruction, &mut |_| {}, &mut |reg| {
+            fixed[reg.index()] = false
+        });
+    }
+    fixed
 }

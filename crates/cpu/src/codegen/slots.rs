@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
-use super::emitter::{Emitter, type_of};
+use super::emitter::{Emitter, READONLY, type_of};
 use super::lane_set::{LaneSet, vector_type, vectors};
 use super::resume::{ResumePlan, ResumePoint};
 use crate::abi::{SLOT_BYTES, WARP_SIZE, offset};
@@ -137,7 +137,6 @@ fn slot_type(class: RegClass) -> Type {
 
 /// Restores the registers that a resume point reloads.
 pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, point: &ResumePoint) {
-    let flags = MemFlagsData::trusted();
     if point.reload.is_empty() {
         return;
     }
@@ -148,6 +147,11 @@ pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, point: &ResumeP
         };
         let class = e.program.registers[reg.index()];
         let (at, offset) = slots.at(slot, class);
+        // The optimizer moves the load to where the value is used.
+        let flags = match e.width > 1 && plan.fixed[reg.index()] {
+            true => READONLY,
+            false => MemFlagsData::trusted(),
+        };
         if e.locations[reg.index()].uniformity != Uniformity::Divergent {
             let value = e.b.ins().load(slot_type(class), flags, at, offset);
             let value = e.coerce(value, type_of(class));

@@ -7,6 +7,7 @@
 
 mod build;
 mod call_params;
+mod clamps;
 mod frames;
 mod frequency;
 mod functions;
@@ -26,6 +27,7 @@ mod uniformity;
 mod used_bytes;
 
 pub(crate) use build::build;
+pub(crate) use clamps::Bound;
 pub(crate) use frames::STACK_BYTES;
 pub(crate) use frequency::block_frequencies;
 pub(crate) use ir::{
@@ -34,4 +36,4 @@ pub(crate) use ir::{
 };
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
-pub(crate) use uniformity::{Bound, GROUP, NoWrap, Uniformity, UniformityInfo};
+pub(crate) use uniformity::{GROUP, NoWrap, Uniformity, UniformityInfo};
