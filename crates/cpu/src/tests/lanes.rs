@@ -162,6 +162,21 @@ fn values_saved_once_for_a_group() {
     }
 }
 
+/// Where a thread reads its index after a barrier, it is that of the thread.
+#[test]
+fn indices_after_barriers() {
+    for read in [
+        "mov.u32 %r3, %tid.x; mov.u32 %r4, %tid.y;",
+        "mov.u32 %r3, %laneid; mov.u32 %r4, %warpid;",
+    ] {
+        agree(&format!(
+            "{ADDRESSES} mov.u32 %r9, 3; mov.u32 %r8, 0; \
+             L: bar.sync 0; {read} mad.lo.u32 %r9, %r9, 5, %r3; mad.lo.u32 %r9, %r9, 7, %r4; add.u32 %r8, %r8, 1; \
+             setp.lt.u32 %p0, %r8, 3; @%p0 bra L; st.global.u32 [%x2], %r9;"
+        ));
+    }
+}
+
 /// Fills the tile, so that what follows reads it.
 const FILL: &str = "mov.u32 %r11, tile; mov.u32 %r12, %ntid.x; mov.u32 %r13, %tid.y; mad.lo.u32 %r12, %r13, %r12, %r2; \
      mad.lo.u32 %r10, %r12, 4, %r11; st.shared.u32 [%r10], %i; not.b32 %r9, %i; st.shared.u32 [%r10+1024], %r9; bar.sync 0;";
