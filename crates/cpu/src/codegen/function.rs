@@ -41,6 +41,9 @@ pub(crate) struct KernelCode {
     pub matrices: Vec<Operation>,
 }
 
+/// The instructions of the largest kernel that Cranelift's optimizer gets.
+const MAX_OPTIMIZED: usize = 512;
+
 /// Compiles one kernel.
 pub(crate) fn compile_kernel(
     program: &mut Program<'_>,
@@ -66,21 +69,23 @@ pub(crate) fn compile_kernel(
             vec![LoweringError::unsupported(Span::default(), reason)]
         })
     };
+    let steps: usize = program.blocks.iter().map(|block| block.steps.len()).sum();
+    let isa = match steps <= MAX_OPTIMIZED {
+        true => &host.isa,
+        false => &host.large,
+    };
     let (scalar, vector) = match &vectorized {
         // Tier-up compiles a hot module again.
         None if vectorization == Vectorization::WhenHot => {
             (compile(contexts, &host.quick, 1, None)?, None)
         }
-        None => (compile(contexts, &host.isa, 1, None)?, None),
+        None => (compile(contexts, isa, 1, None)?, None),
         Some((width, uniformity)) => {
             // Few threads run in the scalar function then.
             let scalar = compile(contexts, &host.quick, 1, None)?;
             (
                 scalar,
-                Some((
-                    compile(contexts, &host.isa, *width, Some(uniformity))?,
-                    *width,
-                )),
+                Some((compile(contexts, isa, *width, Some(uniformity))?, *width)),
             )
         }
     };

@@ -13,7 +13,10 @@ use crate::sanitizer::Checks;
 /// Cranelift's target for the host processor.
 pub(crate) struct HostIsa {
     pub isa: OwnedTargetIsa,
-    /// The same without the optimizer and with the single-pass register allocator: worse code in
+    /// The same without the optimizer, for large kernels: it moves all that does not depend on the
+    /// thread out of the loop over threads, so that the register allocator takes quadratic time.
+    pub large: OwnedTargetIsa,
+    /// That without the optimizer and with the single-pass register allocator: worse code in
     /// half the time.
     pub quick: OwnedTargetIsa,
     /// The first function of every blob.
@@ -37,6 +40,7 @@ fn detect_host() -> Result<HostIsa, String> {
     Ok(HostIsa {
         slow_path_thunk: slow_path::compile(&isa)?,
         isa,
+        large: self::isa("none", "backtracking")?,
         quick: self::isa("none", "single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
         has_rounding: !x86 || found.contains(&"has_sse41"),
