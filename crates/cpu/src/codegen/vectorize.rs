@@ -175,11 +175,13 @@ fn is_contiguous(
     let has_width = u64::from(class.bytes()) == bytes && matches!(bytes, 4 | 8);
     // These are extended to lanes of 32 bits. A half has its upper bits 0.
     let is_global = i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_none();
-    let is_extended = match (class, ty) {
-        (RegClass::I32, P::U8 | P::S8 | P::B8 | P::U16 | P::S16 | P::B16) => true,
-        (RegClass::I16, P::U8 | P::B8 | P::U16 | P::B16) => true,
-        _ => false,
-    };
+    let is_extended = matches!(
+        (class, ty),
+        (
+            RegClass::I32 | RegClass::I16,
+            P::U8 | P::B8 | P::U16 | P::B16
+        ) | (RegClass::I32, P::S8 | P::S16)
+    );
     let fits = has_width || is_extended && is_global && i.opcode != O::St;
     let ordered = i
         .modifiers
