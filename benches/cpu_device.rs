@@ -1,10 +1,11 @@
 //! The CPU device beside C: the samples' kernels against the same algorithms
-//! in `peers.c`, built by `cc -O3 -march=native`, both on two threads.
+//! in `peers.c`, built by `cc -O3 -march=native -fopenmp`, both on two threads.
 //!
 //! Then whole processes that load a kernel and launch it: where the cache has its optimized
 //! code, beside where it has nothing, and where it has the first code alone.
 //!
-//! `PTXKIT_PEERS` names a built library of `peers.c`, for a machine without `cc`.
+//! `PTXKIT_PEERS` names a built library of `peers.c`, for a machine without `cc`. An argument
+//! selects the kernels with it in their title, and leaves out the processes.
 
 mod paired;
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 
 use libloading::Library;
 use ptxkit::cache::{Cache, Environment, Policy};
-use ptxkit::driver::{Context, DeviceBuffer, Driver, LaunchConfig, Module, Stream};
+use ptxkit::driver::{Context, DeviceBuffer, Driver, Kernel, LaunchConfig, Module, Stream};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{Loader, Source};
 
@@ -35,41 +36,47 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let peers = unsafe { Library::new(build_peers(scratch.path())?)? };
     let context = Context::primary(&Driver::cpu()?.device(0)?)?;
 
-    // Small integers and quarters: both sides sum exactly, in any order.
-    let numbers = |count: usize, period: usize, step: f32| -> Vec<f32> {
-        (0..count).map(|i| (i % period) as f32 * step).collect()
+    // With this in their titles.
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let wanted = wanted.unwrap_or_default();
+    let bench = Bench {
+        context: &context,
+        peers: &peers,
+        wanted: &wanted,
     };
+    // Small integers and quarters: both sides sum exactly, in any order.
     let n = 512;
     let tiles = (n / 16) as u32;
-    compare(
-        &context,
-        &peers,
-        &Work {
-            title: "matmul_shared n = 512, C",
-            goal: 8.0,
-            name: "matmul_shared",
-            ptx: include_bytes!("../ptx-samples/matmul_shared.ptx"),
-            config: LaunchConfig::new([tiles, tiles, 1], [16, 16, 1]),
-            n,
-            a: numbers(n * n, 7, 1.0),
-            b: numbers(n * n, 5, 0.25),
-        },
-    )?;
+    bench.compare(&Work {
+        title: "matmul_shared n = 512, C",
+        goal: 1.5,
+        name: "matmul_shared",
+        ptx: include_bytes!("../ptx-samples/matmul_shared.ptx"),
+        config: LaunchConfig::new([tiles, tiles, 1], [16, 16, 1]),
+        n,
+        a: numbers(n * n, 7, 1.0),
+        b: numbers(n * n, 5, 0.25),
+    })?;
     let n = 1 << 24;
-    compare(
-        &context,
-        &peers,
-        &Work {
-            title: "vecadd of 2^24 floats, C",
-            goal: 2.0,
-            name: "vecadd",
-            ptx: include_bytes!("../ptx-samples/vecadd.ptx"),
-            config: LaunchConfig::for_elements(n as u32, 256),
-            n,
-            a: numbers(n, 1 << 20, 1.0),
-            b: numbers(n, 1000, 0.5),
-        },
-    )?;
+    bench.compare(&Work {
+        title: "vecadd of 2^24 floats, C",
+        goal: 1.1,
+        name: "vecadd",
+        ptx: include_bytes!("../ptx-samples/vecadd.ptx"),
+        config: LaunchConfig::for_elements(n as u32, 256),
+        n,
+        a: numbers(n, 1 << 20, 1.0),
+        b: numbers(n, 1000, 0.5),
+    })?;
+    bench.saxpy()?;
+    bench.reduction()?;
+    bench.scan()?;
+    bench.histogram()?;
+    bench.stencil()?;
+    bench.transpose()?;
+    if !wanted.is_empty() {
+        return Ok(());
+    }
     for launches in [1, 10, 100] {
         processes(scratch.path(), launches)?;
     }
@@ -166,41 +173,255 @@ struct Work {
     b: Vec<f32>,
 }
 
-fn compare(
-    context: &Context,
-    peers: &Library,
-    work: &Work,
-) -> Result<(), Box<dyn std::error::Error>> {
-    // SAFETY: peers.c declares every function so.
-    let peer = unsafe { peers.get::<Peer>(work.name)? };
-    let kernel = Module::load(context, work.ptx)?.kernel(work.name)?;
-    let a = DeviceBuffer::from_slice(context, &work.a)?;
-    let b = DeviceBuffer::from_slice(context, &work.b)?;
-    let c = DeviceBuffer::<f32>::zeroed(context, work.a.len())?;
-    let stream = Stream::new(context)?;
-    let n = u32::try_from(work.n)?;
-    let mut expected = vec![0.0_f32; work.a.len()];
-    paired::paired(
-        work.title,
-        31,
-        work.goal,
-        || {
-            // SAFETY: the kernels access n values of each buffer.
-            unsafe { kernel.launch(work.config, &stream, (&a, &b, &c, n)) }.expect("the launch");
-            stream.synchronize().expect("the kernel");
-        },
-        // SAFETY: three arrays of as many floats as the function takes for `n`.
-        || unsafe {
-            peer(
-                work.a.as_ptr(),
-                work.b.as_ptr(),
-                expected.as_mut_ptr(),
-                work.n,
-            );
-        },
-    );
-    assert_eq!(c.to_vec()?, expected, "both sides compute the same");
-    Ok(())
+fn numbers(count: usize, period: usize, step: f32) -> Vec<f32> {
+    (0..count).map(|i| (i % period) as f32 * step).collect()
+}
+
+/// Elements of the kernels below.
+const N: usize = 1 << 24;
+/// Columns and rows of the two-dimensional ones.
+const SIDE: usize = 1 << 12;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+struct Bench<'a> {
+    context: &'a Context,
+    peers: &'a Library,
+    /// Part of the titles of what is measured.
+    wanted: &'a str,
+}
+
+impl Bench<'_> {
+    fn skips(&self, title: &str) -> bool {
+        !title.contains(self.wanted)
+    }
+
+    fn kernel(&self, name: &str, ptx: &[u8]) -> Result<(Kernel, Stream), ptxkit::driver::Error> {
+        let kernel = Module::load(self.context, ptx)?.kernel(name)?;
+        Ok((kernel, Stream::new(self.context)?))
+    }
+
+    fn compare(&self, work: &Work) -> Outcome {
+        if self.skips(work.title) {
+            return Ok(());
+        }
+        // SAFETY: peers.c declares every function so.
+        let peer = unsafe { self.peers.get::<Peer>(work.name)? };
+        let (kernel, stream) = self.kernel(work.name, work.ptx)?;
+        let a = DeviceBuffer::from_slice(self.context, &work.a)?;
+        let b = DeviceBuffer::from_slice(self.context, &work.b)?;
+        let c = DeviceBuffer::<f32>::zeroed(self.context, work.a.len())?;
+        let n = u32::try_from(work.n)?;
+        let mut expected = vec![0.0_f32; work.a.len()];
+        paired::paired(
+            work.title,
+            31,
+            work.goal,
+            || {
+                // SAFETY: the kernels access n values of each buffer.
+                unsafe { kernel.launch(work.config, &stream, (&a, &b, &c, n)) }
+                    .expect("the launch");
+                stream.synchronize().expect("the kernel");
+            },
+            // SAFETY: three arrays of as many floats as the function takes for `n`.
+            || unsafe {
+                peer(
+                    work.a.as_ptr(),
+                    work.b.as_ptr(),
+                    expected.as_mut_ptr(),
+                    work.n,
+                );
+            },
+        );
+        assert_eq!(c.to_vec()?, expected, "both sides compute the same");
+        Ok(())
+    }
+
+    fn saxpy(&self) -> Outcome {
+        let title = "saxpy of 2^24 floats, C";
+        if self.skips(title) {
+            return Ok(());
+        }
+        type Peer = unsafe extern "C" fn(f32, *const f32, *mut f32, usize);
+        // SAFETY: peers.c declares it so.
+        let peer = unsafe { self.peers.get::<Peer>("saxpy")? };
+        let (kernel, stream) = self.kernel("saxpy", include_bytes!("../ptx-samples/saxpy.ptx"))?;
+        let (x, mut expected) = (numbers(N, 1 << 20, 1.0), numbers(N, 1000, 0.5));
+        let on_device = DeviceBuffer::from_slice(self.context, &x)?;
+        let y = DeviceBuffer::from_slice(self.context, &expected)?;
+        let config = LaunchConfig::for_elements(N as u32 / 16, 256);
+        let (mut launches, mut calls) = (0, 0);
+        paired::paired(
+            title,
+            31,
+            2.0,
+            || {
+                launches += 1;
+                // SAFETY: N floats in both buffers.
+                unsafe { kernel.launch(config, &stream, (0.5_f32, &on_device, &y, N as u32)) }
+                    .expect("the launch");
+                stream.synchronize().expect("the kernel");
+            },
+            // SAFETY: N floats in both arrays.
+            || unsafe {
+                calls += 1;
+                peer(0.5, x.as_ptr(), expected.as_mut_ptr(), N)
+            },
+        );
+        assert_eq!(launches, calls);
+        assert_eq!(y.to_vec()?, expected, "both sides compute the same");
+        Ok(())
+    }
+
+    fn reduction(&self) -> Outcome {
+        let title = "reduction of 2^24 floats, C";
+        if self.skips(title) {
+            return Ok(());
+        }
+        type Peer = unsafe extern "C" fn(*const f32, *mut f32, usize);
+        // SAFETY: peers.c declares it so.
+        let peer = unsafe { self.peers.get::<Peer>("reduction")? };
+        let (kernel, stream) =
+            self.kernel("reduction", include_bytes!("../ptx-samples/reduction.ptx"))?;
+        let values: Vec<f32> = (0..N).map(|i| f32::from(i % 16 == 0)).collect();
+        let on_device = DeviceBuffer::from_slice(self.context, &values)?;
+        let blocks = 64;
+        let partial = DeviceBuffer::<f32>::zeroed(self.context, blocks)?;
+        let total = DeviceBuffer::<f32>::zeroed(self.context, 1)?;
+        let mut expected = 0.0_f32;
+        paired::paired(
+            title,
+            31,
+            2.0,
+            || {
+                let config = LaunchConfig::new([blocks as u32, 1, 1], [256, 1, 1]);
+                let args = (&on_device, &partial, &total, N as u32);
+                // SAFETY: N values, one partial sum for each block.
+                unsafe { kernel.launch(config, &stream, args) }.expect("the launch");
+                stream.synchronize().expect("the kernel");
+            },
+            // SAFETY: N values.
+            || unsafe { peer(values.as_ptr(), &raw mut expected, N) },
+        );
+        assert_eq!(total.to_vec()?, [expected], "both sides compute the same");
+        Ok(())
+    }
+
+    fn scan(&self) -> Outcome {
+        let title = "scan of blocks, 2^24 words, C";
+        if self.skips(title) {
+            return Ok(());
+        }
+        type Peer = unsafe extern "C" fn(*const u32, *mut u32, usize);
+        // SAFETY: peers.c declares it so.
+        let peer = unsafe { self.peers.get::<Peer>("scan")? };
+        let (kernel, stream) = self.kernel("scan", include_bytes!("../ptx-samples/scan.ptx"))?;
+        let values: Vec<u32> = (0..N as u32).map(|i| i % 1000).collect();
+        let on_device = DeviceBuffer::from_slice(self.context, &values)?;
+        let out = DeviceBuffer::<u32>::zeroed(self.context, N)?;
+        let mut expected = vec![0; N];
+        paired::paired(
+            title,
+            31,
+            2.0,
+            || {
+                let config = LaunchConfig::new([(N / 256) as u32, 1, 1], [256, 1, 1]);
+                // SAFETY: one value of each buffer for each thread.
+                unsafe { kernel.launch(config, &stream, (&on_device, &out)) }.expect("the launch");
+                stream.synchronize().expect("the kernel");
+            },
+            // SAFETY: N values in both arrays.
+            || unsafe { peer(values.as_ptr(), expected.as_mut_ptr(), N) },
+        );
+        assert!(out.to_vec()? == expected, "both sides compute the same");
+        Ok(())
+    }
+
+    fn histogram(&self) -> Outcome {
+        let title = "histogram of 2^24 bytes, C";
+        if self.skips(title) {
+            return Ok(());
+        }
+        type Peer = unsafe extern "C" fn(*const u8, *mut u32, usize);
+        // SAFETY: peers.c declares it so.
+        let peer = unsafe { self.peers.get::<Peer>("histogram")? };
+        let (kernel, stream) =
+            self.kernel("histogram", include_bytes!("../ptx-samples/histogram.ptx"))?;
+        let data: Vec<u8> = (0..N as u32)
+            .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+            .collect();
+        let on_device = DeviceBuffer::from_slice(self.context, &data)?;
+        let counts = DeviceBuffer::<u32>::zeroed(self.context, 256)?;
+        let mut expected = vec![0; 256];
+        paired::paired(
+            title,
+            31,
+            2.0,
+            || {
+                let config = LaunchConfig::new([64, 1, 1], [256, 1, 1]);
+                // SAFETY: N bytes, 256 counts.
+                unsafe { kernel.launch(config, &stream, (&on_device, &counts, N as u32)) }
+                    .expect("the launch");
+                stream.synchronize().expect("the kernel");
+            },
+            // SAFETY: N bytes, 256 counts.
+            || unsafe { peer(data.as_ptr(), expected.as_mut_ptr(), N) },
+        );
+        assert_eq!(counts.to_vec()?, expected, "both sides compute the same");
+        Ok(())
+    }
+
+    fn stencil(&self) -> Outcome {
+        self.image(
+            "stencil of 4096 x 4096, C",
+            "stencil",
+            include_bytes!("../ptx-samples/stencil.ptx"),
+        )
+    }
+
+    fn transpose(&self) -> Outcome {
+        self.image(
+            "transpose of 4096 x 4096, C",
+            "transpose",
+            include_bytes!("../ptx-samples/transpose.ptx"),
+        )
+    }
+
+    /// A kernel over `from`, `to`, their columns and rows, with blocks for 32 columns.
+    fn image(&self, title: &str, name: &str, ptx: &[u8]) -> Outcome {
+        if self.skips(title) {
+            return Ok(());
+        }
+        type Peer = unsafe extern "C" fn(*const f32, *mut f32, usize, usize);
+        // SAFETY: peers.c declares both so.
+        let peer = unsafe { self.peers.get::<Peer>(name)? };
+        let (kernel, stream) = self.kernel(name, ptx)?;
+        let from = numbers(SIDE * SIDE, 1009, 4.0);
+        let on_device = DeviceBuffer::from_slice(self.context, &from)?;
+        let to = DeviceBuffer::<f32>::zeroed(self.context, from.len())?;
+        let mut expected = vec![0.0_f32; from.len()];
+        let side = SIDE as u32;
+        let rows = match name {
+            "transpose" => side / 32,
+            _ => side / 8,
+        };
+        paired::paired(
+            title,
+            31,
+            2.0,
+            || {
+                let config = LaunchConfig::new([side / 32, rows, 1], [32, 8, 1]);
+                // SAFETY: the buffers have this many columns and rows.
+                unsafe { kernel.launch(config, &stream, (&on_device, &to, side, side)) }
+                    .expect("the launch");
+                stream.synchronize().expect("the kernel");
+            },
+            // SAFETY: the arrays have this many columns and rows.
+            || unsafe { peer(from.as_ptr(), expected.as_mut_ptr(), SIDE, SIDE) },
+        );
+        assert!(to.to_vec()? == expected, "both sides compute the same");
+        Ok(())
+    }
 }
 
 fn build_peers(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
@@ -210,7 +431,15 @@ fn build_peers(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let (source, library) = (folder.join("peers.c"), folder.join("libpeers.so"));
     std::fs::write(&source, include_str!("peers.c"))?;
     let status = Command::new("cc")
-        .args(["-O3", "-march=native", "-shared", "-fPIC", "-pthread", "-o"])
+        .args([
+            "-O3",
+            "-march=native",
+            "-fopenmp",
+            "-shared",
+            "-fPIC",
+            "-pthread",
+            "-o",
+        ])
         .args([&library, &source])
         .status()?;
     if !status.success() {

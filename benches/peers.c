@@ -1,9 +1,11 @@
 // The peers of the CPU device: the samples' algorithms as a C programmer
 // writes them, two threads, no intrinsics. Built by the bench with
-// cc -O3 -march=native.
+// cc -O3 -march=native -fopenmp.
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 enum { THREADS = 2, TILE = 16 };
 
@@ -68,4 +70,66 @@ static void *matmul_part(void *argument) {
 
 void matmul_shared(const float *a, const float *b, float *c, size_t n) {
     run(matmul_part, (struct range){a, b, c, n, 0, 0}, n / TILE);
+}
+
+void saxpy(float a, const float *x, float *y, size_t n) {
+#pragma omp parallel for num_threads(THREADS)
+    for (size_t i = 0; i < n; i++) y[i] = a * x[i] + y[i];
+}
+
+void reduction(const float *values, float *total, size_t n) {
+    float sum = 0;
+#pragma omp parallel for simd reduction(+ : sum) num_threads(THREADS)
+    for (size_t i = 0; i < n; i++) sum += values[i];
+    *total = sum;
+}
+
+enum { BLOCK = 256 };
+
+// The inclusive sums of each block.
+void scan(const uint32_t *values, uint32_t *out, size_t n) {
+#pragma omp parallel for num_threads(THREADS)
+    for (size_t block = 0; block < n / BLOCK; block++) {
+        uint32_t sum = 0;
+        for (size_t i = block * BLOCK; i < (block + 1) * BLOCK; i++) out[i] = sum += values[i];
+    }
+}
+
+void histogram(const uint8_t *data, uint32_t *counts, size_t n) {
+#pragma omp parallel num_threads(THREADS)
+    {
+        uint32_t own[256];
+        memset(own, 0, sizeof own);
+#pragma omp for
+        for (size_t i = 0; i < n; i++) own[data[i]]++;
+#pragma omp critical
+        for (int i = 0; i < 256; i++) counts[i] += own[i];
+    }
+}
+
+void stencil(const float *from, float *to, size_t width, size_t height) {
+#pragma omp parallel for num_threads(THREADS)
+    for (size_t y = 0; y < height; y++) {
+        const float *row = from + y * width;
+        const float *above = y > 0 ? row - width : row;
+        const float *below = y + 1 < height ? row + width : row;
+        for (size_t x = 0; x < width; x++) {
+            float left = row[x > 0 ? x - 1 : 0], right = row[x + 1 < width ? x + 1 : x];
+            to[y * width + x] = (left + right + above[x] + below[x]) * 0.25f;
+        }
+    }
+}
+
+enum { SQUARE = 32 };
+
+void transpose(const float *from, float *to, size_t width, size_t height) {
+#pragma omp parallel for num_threads(THREADS)
+    for (size_t top = 0; top < height; top += SQUARE)
+        for (size_t left = 0; left < width; left += SQUARE) {
+            float tile[SQUARE][SQUARE + 1];
+            for (int y = 0; y < SQUARE; y++)
+                for (int x = 0; x < SQUARE; x++) tile[y][x] = from[(top + y) * width + left + x];
+            for (int y = 0; y < SQUARE; y++)
+                for (int x = 0; x < SQUARE; x++) to[(left + y) * height + top + x] = tile[x][y];
+        }
 }

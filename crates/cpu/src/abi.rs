@@ -7,11 +7,10 @@
 //!
 //! - `states[t]`: where thread `t` resumes: 0 is the entry, `i + 1` is resume point `i`,
 //!   [`EXITED`] is final. Stateless kernels do not access it.
-//! - `slots`: the registers that are live across sync points. Slot `r` starts at
-//!   `slots + r * slot_stride`, and has a value of 4 or 8 bytes for each thread. The values
-//!   of consecutive threads are contiguous, so that a vector load reads several.
-//!   `slot_stride` is 8 times the number of threads, rounded up to whole warps. Bytes that
-//!   were never written are undefined.
+//! - `slots`: the registers that are live across sync points. Each warp has all slots of its
+//!   kernel, one behind the other, of [`SLOT_BYTES`] each. A slot has a value of 4 or 8 bytes
+//!   for each lane. The values of consecutive lanes are contiguous, so that a vector load reads
+//!   several. Bytes that were never written are undefined.
 //! - `requests[t]`: the operands of the sync point at which thread `t` is suspended, and
 //!   the results that it reads when it resumes (see [`SyncKind`]).
 
@@ -24,15 +23,22 @@ use crate::memory::DeviceMemory;
 use crate::print::Output;
 use crate::sanitizer::{BlockSanitizer, LaunchSanitizer};
 
-/// A compiled kernel. It runs threads `first..last` of the block, and returns 0, or another
-/// value if `BlockContext::fault` holds a fault.
+/// A compiled kernel. It runs threads `first..last` of the block, and returns 0, [`IN_GROUPS`], or
+/// another value if `BlockContext::fault` holds a fault.
 pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32, last: u32) -> u32;
+
+/// What the vector function of a kernel with sync points returns if it has run all lane groups as
+/// a whole: the threads of each are in one state.
+pub const IN_GROUPS: u32 = 2;
 
 /// The state of a thread that has exited.
 pub const EXITED: u32 = u32::MAX;
 
 /// Threads of a warp, which have consecutive linear indices.
 pub const WARP_SIZE: u32 = 32;
+
+/// Bytes of a slot of a warp.
+pub const SLOT_BYTES: u32 = 8 * WARP_SIZE;
 
 /// A thread block, as compiled code accesses it. All addresses are host addresses.
 #[repr(C)]
@@ -68,7 +74,7 @@ pub struct BlockContext {
     pub states: *mut u32,
     /// See the description of the module.
     pub slots: *mut u8,
-    /// Bytes from one slot to the next.
+    /// Bytes from the slots of one warp to those of the next.
     pub slot_stride: u64,
     /// See the description of the module.
     pub requests: *mut Request,
@@ -411,7 +417,6 @@ pub mod offset {
         LOCAL_STRIDE = B, local_stride;
         STATES = B, states;
         SLOTS = B, slots;
-        SLOT_STRIDE = B, slot_stride;
         REQUESTS = B, requests;
         BLOCK_DIM = B, block_dim;
         GRID_DIM = B, grid_dim;

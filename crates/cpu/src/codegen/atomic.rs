@@ -71,11 +71,28 @@ impl Emitter<'_, '_> {
             M::Cas => Some(self.operand(i, value_at + 1, ty)?),
             _ => None,
         };
+        // The blocks of a cluster share a host thread.
+        let alone = i
+            .modifiers
+            .first_of(&[M::Shared, M::SharedCta, M::SharedCluster]);
+        let alone = alone.is_some();
         // Each element of a vector by itself.
         for (n, value) in values.into_iter().enumerate() {
             let offset = i64::from(at.offset) + n as i64 * i64::from(ty.bytes());
             let address = self.add_offset(at.address, offset);
-            let old = if let Some(rmw_op) = rmw_op {
+            let old = if alone {
+                let old = self.b.ins().load(ty, flags, address, 0);
+                let new = match (rmw_op, new) {
+                    (Some(rmw_op), _) => self.integer_result(rmw_op, old, value),
+                    (None, Some(new)) => {
+                        let same = self.icmp(IntCC::Equal, old, value);
+                        self.select(same, new, old)
+                    }
+                    (None, None) => self.rmw_result(i, operation, ptx, ty, old, value)?,
+                };
+                self.b.ins().store(flags, new, address, 0);
+                old
+            } else if let Some(rmw_op) = rmw_op {
                 self.b.ins().atomic_rmw(ty, flags, rmw_op, address, value)
             } else if let Some(new) = new {
                 self.b.ins().atomic_cas(flags, address, value, new)
@@ -91,6 +108,25 @@ impl Emitter<'_, '_> {
             return self.count_bytes(i, value_at + 1, width);
         }
         Ok(())
+    }
+
+    fn integer_result(&mut self, operation: AtomicRmwOp, old: Value, value: Value) -> Value {
+        match operation {
+            AtomicRmwOp::Add => self.b.ins().iadd(old, value),
+            AtomicRmwOp::Sub => self.b.ins().isub(old, value),
+            AtomicRmwOp::And => self.b.ins().band(old, value),
+            AtomicRmwOp::Nand => {
+                let both = self.b.ins().band(old, value);
+                self.b.ins().bnot(both)
+            }
+            AtomicRmwOp::Or => self.b.ins().bor(old, value),
+            AtomicRmwOp::Xor => self.b.ins().bxor(old, value),
+            AtomicRmwOp::Xchg => value,
+            AtomicRmwOp::Umin => self.b.ins().umin(old, value),
+            AtomicRmwOp::Umax => self.b.ins().umax(old, value),
+            AtomicRmwOp::Smin => self.b.ins().smin(old, value),
+            AtomicRmwOp::Smax => self.b.ins().smax(old, value),
+        }
     }
 
     /// Emits a compare-and-swap loop, and returns the old value.

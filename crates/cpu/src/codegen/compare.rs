@@ -122,7 +122,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Compares operands `at` and `at + 1` as values of `ty`.
-    fn compared(&mut self, i: &Instruction, at: usize, ty: P) -> EmitResult<Value> {
+    pub fn compared(&mut self, i: &Instruction, at: usize, ty: P) -> EmitResult<Value> {
         match ty {
             P::F32 | P::F64 => {
                 let ty = native(ty).unwrap_or(types::F32);

@@ -14,6 +14,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::lane_set::LaneSet;
+use super::unroll::InBounds;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
     Arg, ArgList, Base, Guard, Instruction, LoweringError, Program, Reg, RegClass, Storage,
@@ -94,6 +95,11 @@ pub(super) struct Emitter<'e, 'a> {
     pub texture_slot: Option<StackSlot>,
     /// The vectors to which scalars of the current step were splatted.
     pub splats: Vec<(Value, Value)>,
+    /// The accesses of a loop that need no check, in its copy for this iteration.
+    pub in_bounds: Vec<InBounds>,
+    pub iteration: u32,
+    /// Whether the scalar function has run a lane group, in a vector function with sync points.
+    pub diverged: Option<Variable>,
 }
 
 pub(super) type EmitResult<T> = Result<T, LoweringError>;

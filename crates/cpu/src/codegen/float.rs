@@ -263,6 +263,9 @@ impl Emitter<'_, '_> {
     ) -> Value {
         let ty = self.b.func.dfg.value_type(a);
         if rounding.is_none() && self.has_fma {
+            // The instruction overwrites its first operand; a splat is used again.
+            let is_splat = self.splats.iter().any(|&(_, vector)| vector == a);
+            let (a, b) = if is_splat { (b, a) } else { (a, b) };
             return self.b.ins().fma(a, b, c);
         }
         let helper = if ty == types::F32 {

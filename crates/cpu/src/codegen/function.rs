@@ -4,7 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, Signature, UserFuncName,
-    types,
+    Value, types,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
@@ -16,11 +16,12 @@ use super::host::HostIsa;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
-use super::slots::{reload, save};
-use super::thread_state::{jump_to_state, set_state};
+use super::slots::{reload, save, unpack};
+use super::thread_state::{jump_to_state, set_state, thread_state};
+use super::unroll::{self, UnrolledLoop};
 use super::vectorize::{self, Vectorization};
 use super::{lane_group, slow_path};
-use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
+use crate::abi::{EXITED, FaultKind, IN_GROUPS, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
     Arg, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
@@ -39,6 +40,9 @@ pub(crate) struct KernelCode {
     pub sync_points: Vec<SyncPoint>,
     pub matrices: Vec<Operation>,
 }
+
+/// The instructions of the largest kernel that Cranelift's optimizer gets.
+const MAX_OPTIMIZED: usize = 512;
 
 /// Compiles one kernel.
 pub(crate) fn compile_kernel(
@@ -65,21 +69,23 @@ pub(crate) fn compile_kernel(
             vec![LoweringError::unsupported(Span::default(), reason)]
         })
     };
+    let steps: usize = program.blocks.iter().map(|block| block.steps.len()).sum();
+    let isa = match steps <= MAX_OPTIMIZED {
+        true => &host.isa,
+        false => &host.large,
+    };
     let (scalar, vector) = match &vectorized {
         // Tier-up compiles a hot module again.
         None if vectorization == Vectorization::WhenHot => {
             (compile(contexts, &host.quick, 1, None)?, None)
         }
-        None => (compile(contexts, &host.isa, 1, None)?, None),
+        None => (compile(contexts, isa, 1, None)?, None),
         Some((width, uniformity)) => {
             // Few threads run in the scalar function then.
             let scalar = compile(contexts, &host.quick, 1, None)?;
             (
                 scalar,
-                Some((
-                    compile(contexts, &host.isa, *width, Some(uniformity))?,
-                    *width,
-                )),
+                Some((compile(contexts, isa, *width, Some(uniformity))?, *width)),
             )
         }
     };
@@ -120,7 +126,10 @@ fn emit(
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, width, uniformity);
-    let errors = emit_kernel(&mut emitter, plan);
+    let unrolled = uniformity.map_or_else(Vec::new, |uniformity| {
+        unroll::find(program, uniformity, host.has_fma)
+    });
+    let errors = emit_kernel(&mut emitter, plan, &unrolled);
     emitter.b.seal_all_blocks();
     emitter.b.finalize(isa.frontend_config());
     if errors.is_empty() {
@@ -215,10 +224,17 @@ fn prologue<'e, 'a>(
         lane_writes: Vec::new(),
         texture_slot: None,
         splats: Vec::new(),
+        in_bounds: Vec::new(),
+        iteration: 0,
+        diverged: None,
     }
 }
 
-fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError> {
+fn emit_kernel(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    unrolled: &[UnrolledLoop],
+) -> Vec<LoweringError> {
     let program = e.program;
     let Some(entry) = e.b.current_block() else {
         return Vec::new();
@@ -226,6 +242,14 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let (first, last) = (e.b.block_params(entry)[1], e.b.block_params(entry)[2]);
     e.b.def_var(e.thread.index, first);
     e.first_tid(plan.tid, first);
+    // The vector function runs threads in the same state.
+    let first_state = (e.width > 1 && !plan.sync_points.is_empty()).then(|| thread_state(e));
+    if first_state.is_some() {
+        let diverged = e.b.declare_var(types::I32);
+        let no = e.int(types::I32, 0);
+        e.b.def_var(diverged, no);
+        e.diverged = Some(diverged);
+    }
     let head = e.b.create_block();
     let body = e.b.create_block();
     let done = e.b.create_block();
@@ -239,36 +263,23 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let blocks: Vec<Block> = program.blocks.iter().map(|_| e.b.create_block()).collect();
     e.b.switch_to_block(body);
     let mut errors = Vec::new();
-    resume_threads(e, plan, &blocks, &mut errors);
+    resume_threads(e, plan, first_state, &blocks, &mut errors);
 
-    for (i, block) in program.blocks.iter().enumerate() {
-        e.b.switch_to_block(blocks[i]);
-        if e.width > 1 {
-            lane_group::check(e, plan, BlockId(i as u32));
+    let targets = Targets {
+        blocks: &blocks,
+        copies: &[],
+    };
+    let mut loop_at = vec![None; program.blocks.len()];
+    for unrolled in unrolled {
+        loop_at[unrolled.blocks[0].index()] = Some(unrolled);
+    }
+    for (i, unrolled) in (0..).zip(loop_at) {
+        let block = BlockId(i);
+        e.b.switch_to_block(targets.of(block));
+        if let Some(unrolled) = unrolled {
+            emit_unrolled(e, plan, unrolled, &blocks, &mut errors);
         }
-        for step in &block.steps {
-            let written = if e.width > 1 {
-                lane_group::step(e, step)
-            } else {
-                e.step(step)
-            };
-            if let Err(mut error) = written {
-                if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
-                    error.span = i.span;
-                }
-                errors.push(error);
-            }
-        }
-        e.lane_set = LaneSet::Scalar;
-        e.set_guard(None);
-        if let Err(error) = terminate(e, plan, BlockId(i as u32), &blocks) {
-            errors.push(error);
-            // The function is discarded, but the builder needs a terminator.
-            let fail = e.fail;
-            if !e.b.is_unreachable() {
-                e.b.ins().jump(fail, &[]);
-            }
-        }
+        emit_block(e, plan, block, &targets, &mut errors);
     }
 
     e.lane_set = LaneSet::Scalar;
@@ -277,12 +288,22 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let thread = e.b.use_var(e.thread.index);
     let next = e.add_offset(thread, e.width.into());
     e.b.def_var(e.thread.index, next);
+    if let (Some(state), false) = (first_state, plan.resumes_with_tid) {
+        let starts = e.b.create_block();
+        e.b.ins().brif(state, head, &[], starts, &[]);
+        e.b.switch_to_block(starts);
+    }
     e.advance_tid(plan.tid);
     e.b.ins().jump(head, &[]);
 
     e.b.switch_to_block(done);
-    let zero = e.int(types::I32, 0);
-    e.b.ins().return_(&[zero]);
+    let mut result = e.int(types::I32, 0);
+    if let Some(diverged) = e.diverged {
+        let diverged = e.b.use_var(diverged);
+        let in_groups = e.int(types::I32, IN_GROUPS.into());
+        result = e.b.ins().select(diverged, result, in_groups);
+    }
+    e.b.ins().return_(&[result]);
     let fail = e.fail;
     e.b.switch_to_block(fail);
     let one = e.int(types::I32, 1);
@@ -290,10 +311,104 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     errors
 }
 
+/// Cranelift's blocks for those of the kernel.
+pub(super) struct Targets<'t> {
+    blocks: &'t [Block],
+    /// Copies of some.
+    copies: &'t [(BlockId, Block)],
+}
+
+impl Targets<'_> {
+    pub fn of(&self, block: BlockId) -> Block {
+        let copy = self.copies.iter().find(|(original, _)| *original == block);
+        copy.map_or(self.blocks[block.index()], |(_, copy)| *copy)
+    }
+}
+
+/// Emits the steps and the terminator of a block.
+fn emit_block(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    number: BlockId,
+    targets: &Targets<'_>,
+    errors: &mut Vec<LoweringError>,
+) {
+    if e.width > 1 {
+        lane_group::check(e, plan, number);
+    }
+    for step in &e.program.blocks[number.index()].steps {
+        let written = if e.width > 1 {
+            lane_group::step(e, step)
+        } else {
+            e.step(step)
+        };
+        if let Err(mut error) = written {
+            if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
+                error.span = i.span;
+            }
+            errors.push(error);
+        }
+    }
+    e.lane_set = LaneSet::Scalar;
+    e.set_guard(None);
+    save(e, plan, &plan.saved[number.index()]);
+    if let Err(error) = terminate(e, plan, number, targets) {
+        errors.push(error);
+        // The function is discarded, but the builder needs a terminator.
+        let fail = e.fail;
+        if !e.b.is_unreachable() {
+            e.b.ins().jump(fail, &[]);
+        }
+    }
+}
+
+/// Emits the guard of a loop and the iterations without checks, and continues in the block in
+/// which the iteration with checks starts.
+fn emit_unrolled(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    unrolled: &UnrolledLoop,
+    blocks: &[Block],
+    errors: &mut Vec<LoweringError>,
+) {
+    let head = unrolled.blocks[0];
+    let mut copies: Vec<Vec<(BlockId, Block)>> = (0..unroll::ITERATIONS)
+        .map(|_| {
+            unrolled
+                .blocks
+                .iter()
+                .map(|&block| (block, e.b.create_block()))
+                .collect()
+        })
+        .collect();
+    let checked = e.b.create_block();
+    let in_bounds = unroll::guard(e, unrolled, copies[0][0].1, checked);
+    // From the end of each iteration to the next one, and from the last to the guard.
+    copies.push(vec![(head, blocks[head.index()])]);
+    for iteration in 0..unroll::ITERATIONS as usize {
+        let next_head = copies[iteration + 1][0].1;
+        for &(number, block) in &copies[iteration] {
+            let mut inside = copies[iteration].clone();
+            inside[0].1 = next_head;
+            let targets = Targets {
+                blocks,
+                copies: &inside,
+            };
+            e.b.switch_to_block(block);
+            e.in_bounds = in_bounds.clone();
+            e.iteration = iteration as u32;
+            emit_block(e, plan, number, &targets, errors);
+        }
+    }
+    e.in_bounds.clear();
+    e.b.switch_to_block(checked);
+}
+
 /// Dispatches the thread to its resume point.
 fn resume_threads(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
+    first_state: Option<Value>,
     blocks: &[Block],
     errors: &mut Vec<LoweringError>,
 ) {
@@ -311,13 +426,24 @@ fn resume_threads(
     let start = e.b.create_block();
     let mut targets = vec![start];
     targets.extend(resume_points.iter().map(|_| e.b.create_block()));
-    jump_to_state(e, &targets);
+    let state = match first_state {
+        Some(state) => state,
+        None => thread_state(e),
+    };
+    if e.width == 1 && plan.packed_slot.is_some() {
+        unpack_group(e, plan, state, start);
+    }
+    jump_to_state(e, state, &targets);
     e.b.switch_to_block(start);
+    if plan.packed_slot.is_some() {
+        let first = lane_group::first_of_group(e);
+        lane_group::store_packed_flag(e, plan, first, e.width > 1);
+    }
     start_thread(e, plan, blocks[0]);
     for (point, &block) in resume_points.iter().zip(&targets[1..]) {
         e.b.switch_to_block(block);
         if e.width > 1 {
-            lane_group::require_in_lockstep(e, plan);
+            lane_group::require_packed(e, plan);
         }
         reload(e, plan, point);
         if let Some(block) = point.sync
@@ -336,6 +462,26 @@ fn resume_threads(
         let next = blocks[point.next.index()];
         e.b.ins().jump(next, &[]);
     }
+}
+
+/// Unpacks the slots of the thread's group, if the vector function has suspended it.
+fn unpack_group(e: &mut Emitter<'_, '_>, plan: &ResumePlan, state: Value, start: Block) {
+    let resumes = e.b.create_block();
+    e.b.ins().brif(state, resumes, &[], start, &[]);
+    e.b.switch_to_block(resumes);
+    let first = lane_group::first_of_group(e);
+    let Some(packed) = lane_group::packed_flag(e, plan, first) else {
+        return;
+    };
+    let cold = e.b.create_block();
+    e.b.set_cold_block(cold);
+    let unpacked = e.b.create_block();
+    e.b.ins().brif(packed, cold, &[], unpacked, &[]);
+    e.b.switch_to_block(cold);
+    unpack(e, plan, first);
+    lane_group::store_packed_flag(e, plan, first, false);
+    e.b.ins().jump(unpacked, &[]);
+    e.b.switch_to_block(unpacked);
 }
 
 /// Jumps to the kernel's first block. Registers that may be read before they are
@@ -360,9 +506,9 @@ fn terminate(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     block: BlockId,
-    blocks: &[Block],
+    targets: &Targets<'_>,
 ) -> EmitResult<()> {
-    let to = |block: &BlockId| blocks[block.index()];
+    let to = |block: &BlockId| targets.of(*block);
     match &e.program.blocks[block.index()].terminator {
         Terminator::Jump(next) => {
             e.b.ins().jump(to(next), &[]);
@@ -378,14 +524,14 @@ fn terminate(
                 (then, otherwise)
             };
             if e.locations[predicate.reg.index()].uniformity != Uniformity::Uniform {
-                return lane_group::branch(e, plan, predicate.reg, (*yes, *no), blocks);
+                return lane_group::branch(e, plan, predicate.reg, (*yes, *no), (block, targets));
             }
             let value = e.register(predicate.reg);
             e.b.ins().brif(value, to(yes), &[], to(no), &[]);
         }
         Terminator::Table {
             index,
-            targets,
+            targets: cases,
             otherwise,
             line,
         } => {
@@ -396,7 +542,7 @@ fn terminate(
                 None => e.b.create_block(),
             };
             e.b.set_cold_block(out_of_range);
-            let calls: Vec<BlockCall> = targets
+            let calls: Vec<BlockCall> = cases
                 .iter()
                 .map(|t| BlockCall::new(to(t), std::iter::empty(), &mut e.b.func.dfg.value_lists))
                 .collect();
@@ -446,7 +592,6 @@ fn terminate(
             }
             e.lane_set = LaneSet::Scalar;
             save(e, plan, &plan.resume_points[at].dirty);
-            lane_group::store_in_lockstep_flags(e, plan);
             set_state(e, at as u32 + 1);
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);

@@ -13,7 +13,11 @@ use crate::sanitizer::Checks;
 /// Cranelift's target for the host processor.
 pub(crate) struct HostIsa {
     pub isa: OwnedTargetIsa,
-    /// The same with the single-pass register allocator: worse code in half the time.
+    /// The same without the optimizer, for large kernels: it moves all that does not depend on the
+    /// thread out of the loop over threads, so that the register allocator takes quadratic time.
+    pub large: OwnedTargetIsa,
+    /// That without the optimizer and with the single-pass register allocator: worse code in
+    /// half the time.
     pub quick: OwnedTargetIsa,
     /// The first function of every blob.
     pub slow_path_thunk: MachineCode,
@@ -32,26 +36,26 @@ pub(crate) fn host() -> Result<&'static HostIsa, String> {
 fn detect_host() -> Result<HostIsa, String> {
     let x86 = cfg!(target_arch = "x86_64");
     let found = processor::features();
-    let isa = self::isa("backtracking")?;
+    let isa = self::isa("speed", "backtracking")?;
     Ok(HostIsa {
         slow_path_thunk: slow_path::compile(&isa)?,
         isa,
-        quick: self::isa("single_pass")?,
+        large: self::isa("none", "backtracking")?,
+        quick: self::isa("none", "single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
         has_rounding: !x86 || found.contains(&"has_sse41"),
         is_sanitized: Checks::from_environment().any(),
     })
 }
 
-fn isa(register_allocation: &str) -> Result<OwnedTargetIsa, String> {
+fn isa(optimization: &str, register_allocation: &str) -> Result<OwnedTargetIsa, String> {
     let mut flags = settings::builder();
     let mut set = |name: &str, value: &str| {
         flags
             .set(name, value)
             .map_err(|e| format!("Cranelift rejects the setting {name}={value}: {e}"))
     };
-    // Measured: the optimiser takes a third more time and gains nothing here.
-    set("opt_level", "none")?;
+    set("opt_level", optimization)?;
     set("regalloc_algorithm", register_allocation)?;
     set("enable_probestack", "false")?;
     set("unwind_info", "false")?;

@@ -6,22 +6,23 @@
 //! the scalar function resumes them.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, MemFlagsData, Signature, Value, types};
+use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Value, types};
 
-use super::emitter::{EmitResult, Emitter, READONLY, native, type_of};
+use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
+use super::ends::at_ends;
+use super::function::Targets;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
-use super::memory::Space;
+use super::memory::{CheckedAddress, Space};
 use super::resume::ResumePlan;
-use super::slots::{SlotCursor, save};
+use super::slots::{Slots, save};
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};
-use crate::memory::GRANULE_SHIFT;
 use crate::program::{
-    Arg, Base, BasicBlock, BlockId, Instruction, NoWrap, Program, Reg, RegClass, Step, Storage,
-    Terminator, UniformityInfo,
+    Arg, Base, BasicBlock, BlockId, Bound, GROUP, Instruction, NoWrap, Program, Reg, RegClass,
+    Step, Storage, Terminator, UniformityInfo,
 };
-use ptx::names::{Modifier as M, Opcode as O};
+use ptx::names::{Modifier as M, Opcode as O, Type};
 
 /// Splits blocks where a value must not wrap, so that the check is at the start of a
 /// block, where the scalar function can resume. Returns the checks of each block.
@@ -60,7 +61,11 @@ pub(super) fn split_at_checks(
                 checks[number].push(check);
                 known.push(check);
             }
-            program.effects(&i, &mut |_| {}, &mut |reg| known.retain(|c| c.reg != reg));
+            program.effects(&i, &mut |_| {}, &mut |reg| {
+                let is_bound =
+                    |c: &NoWrap| c.clamp.is_some_and(|clamp| clamp.bound == Bound::Reg(reg));
+                known.retain(|c| c.reg != reg && !is_bound(c));
+            });
             at += 1;
         }
     }
@@ -131,7 +136,79 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
         return e.unsupported(i, "unsupported operand");
     };
     let class = e.program.registers[reg.index()];
-    let bytes = class.bytes();
+    let ty = e.ty(i, 0)?;
+    let bytes = ty.bytes() as u32;
+    let at = match e.in_bounds(i) {
+        Some(at) => at,
+        None => checked_range(e, i, (base, at), bytes, !load)?,
+    };
+    let flags = MemFlagsData::new().with_notrap();
+    e.splats.clear();
+    if bytes < 4 {
+        extended_load(e, reg, ty, at);
+        return Ok(());
+    }
+    for (n, lane) in vectors(e.width, class).enumerate() {
+        e.lane_set = lane;
+        let offset = at.offset + 16 * n as i32;
+        if load {
+            let ty = vector_type(class);
+            let value = e.b.ins().load(ty, flags, at.address, offset);
+            e.set_register(reg, value);
+        } else {
+            let ty = native(ty).unwrap_or(type_of(class));
+            let value = e.register(reg);
+            let value = if ty.bits() == type_of(class).bits() {
+                value
+            } else {
+                e.coerce(value, ty)
+            };
+            e.b.ins().store(flags, value, at.address, offset);
+        }
+    }
+    e.lane_set = LaneSet::Scalar;
+    Ok(())
+}
+
+/// Loads consecutive values of 8 or 16 bits, and extends them to lanes of 32.
+fn extended_load(e: &mut Emitter<'_, '_>, reg: Reg, ty: Type, at: CheckedAddress) {
+    let flags = LITTLE_ENDIAN.with_notrap();
+    let signed = is_signed(ty);
+    let mut eight = None;
+    for (n, lane) in vectors(e.width, RegClass::I32).enumerate() {
+        e.lane_set = lane;
+        let at_vector = at.offset + 4 * n as i32 * ty.bytes() as i32;
+        let ins = e.b.ins();
+        let value = match (ty.bytes(), eight.take(), signed) {
+            (1, None, _) => {
+                let value = match signed {
+                    true => ins.sload8x8(flags, at.address, at_vector),
+                    false => ins.uload8x8(flags, at.address, at_vector),
+                };
+                eight = Some(value);
+                match signed {
+                    true => e.b.ins().swiden_low(value),
+                    false => e.b.ins().uwiden_low(value),
+                }
+            }
+            (1, Some(value), true) => ins.swiden_high(value),
+            (1, Some(value), false) => ins.uwiden_high(value),
+            (_, _, true) => ins.sload16x4(flags, at.address, at_vector),
+            (_, _, false) => ins.uload16x4(flags, at.address, at_vector),
+        };
+        e.set_register(reg, value);
+    }
+    e.lane_set = LaneSet::Scalar;
+}
+
+/// Checks the accesses of the group, and returns the host address of the first.
+fn checked_range(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    (base, at): (Base, i64),
+    bytes: u32,
+    store: bool,
+) -> EmitResult<CheckedAddress> {
     let space = match i.modifiers.first_of(&[M::Shared, M::SharedCta]) {
         Some(_) => Space::Shared,
         None => Space::Generic,
@@ -147,7 +224,7 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
             return e.unsupported(i, "unsupported address");
         }
     };
-    check_range(e, address, space, bytes, !load);
+    check_range(e, address, space, bytes, store);
     let address = match space {
         Space::Shared => {
             let shared = e.context_word(offset::SHARED);
@@ -155,33 +232,7 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
         }
         _ => address,
     };
-    let flags = MemFlagsData::new().with_notrap();
-    e.splats.clear();
-    for (n, lane) in vectors(e.width, class).enumerate() {
-        e.lane_set = lane;
-        let at = 16 * n as i32;
-        if load {
-            let ty = vector_type(class);
-            let value = e.b.ins().load(ty, flags, address, at);
-            e.set_register(reg, value);
-        } else {
-            let ty = i
-                .modifiers
-                .types()
-                .next()
-                .and_then(native)
-                .unwrap_or(type_of(class));
-            let value = e.register(reg);
-            let value = if ty.bits() == type_of(class).bits() {
-                value
-            } else {
-                e.coerce(value, ty)
-            };
-            e.b.ins().store(flags, value, address, at);
-        }
-    }
-    e.lane_set = LaneSet::Scalar;
-    Ok(())
+    Ok(CheckedAddress { address, offset: 0 })
 }
 
 /// Faults unless the whole group may access its consecutive values from `address`
@@ -202,7 +253,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             Access::SHARED
         }
         _ => {
-            let (valid, low) = granule(e, address, amount);
+            let (valid, low) = e.granule(address, shift);
             let end = e.add_offset(low, count.cast_signed());
             let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, valid);
             e.b.ins().brif(good, ok, &[], cold, &[]);
@@ -228,38 +279,27 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
     e.b.switch_to_block(ok);
 }
 
-/// The number of valid values in the granule of `address`, and the index of the value
-/// at `address`, which is out of range if it is misaligned.
-fn granule(e: &mut Emitter<'_, '_>, address: Value, shift: Value) -> (Value, Value) {
-    let base = e.context_word(offset::ARENA_BASE);
-    let inside = e.b.ins().isub(address, base);
-    let granule_shift = e.scalar_int(types::I32, GRANULE_SHIFT.into());
-    let number = e.b.ins().ushr(inside, granule_shift);
-    let last = e.context_word(offset::LAST_GRANULE);
-    let number = e.b.ins().umin(number, last);
-    let one = e.scalar_int(types::I32, 1);
-    let at = e.b.ins().ishl(number, one);
-    let shadow = e.context_word(offset::SHADOW);
-    let at = e.b.ins().iadd(shadow, at);
-    let valid =
-        e.b.ins()
-            .uload16(types::I32, MemFlagsData::trusted(), at, 0);
-    let valid = e.b.ins().ushr(valid, shift);
-    let low = e.b.ins().ireduce(types::I8, address);
-    let low = e.b.ins().rotr(low, shift);
-    let low = e.b.ins().uextend(types::I32, low);
-    (valid, low)
-}
-
 /// A branch on a divergent predicate.
 pub(super) fn branch(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     predicate: Reg,
     (yes, no): (BlockId, BlockId),
-    blocks: &[Block],
+    (block, targets): (BlockId, &Targets<'_>),
 ) -> EmitResult<()> {
     e.splats.clear();
+    if let Some(ends) = at_ends(e, block, predicate) {
+        let parts = e.b.create_block();
+        e.b.set_cold_block(parts);
+        if let Some(same) = ends.same {
+            let together = e.b.create_block();
+            e.b.ins().brif(same, together, &[], parts, &[]);
+            e.b.switch_to_block(together);
+        }
+        e.b.ins()
+            .brif(ends.first, targets.of(yes), &[], targets.of(no), &[]);
+        e.b.switch_to_block(parts);
+    }
     let (mut all, mut any): (Option<Value>, Option<Value>) = (None, None);
     for lane in vectors(e.width, RegClass::Pred) {
         e.lane_set = lane;
@@ -275,10 +315,10 @@ pub(super) fn branch(
     let diverged = e.b.create_block();
     e.b.set_cold_block(diverged);
     let all = e.b.ins().vall_true(all);
-    e.b.ins().brif(all, blocks[yes.index()], &[], some, &[]);
+    e.b.ins().brif(all, targets.of(yes), &[], some, &[]);
     e.b.switch_to_block(some);
     let any = e.b.ins().vany_true(any);
-    e.b.ins().brif(any, diverged, &[], blocks[no.index()], &[]);
+    e.b.ins().brif(any, diverged, &[], targets.of(no), &[]);
 
     e.b.switch_to_block(diverged);
     let (Some(yes_state), Some(no_state)) = (plan.divergence_state(yes), plan.divergence_state(no))
@@ -311,8 +351,15 @@ pub(super) fn branch(
             .store(MemFlagsData::trusted(), state, at, 16 * n as i32);
     }
     e.lane_set = LaneSet::Scalar;
-    continue_scalar(e);
+    continue_unpacked(e, plan);
     Ok(())
+}
+
+/// Has the scalar function continue with what the group has saved.
+fn continue_unpacked(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let first = e.thread_index();
+    store_packed_flag(e, plan, first, true);
+    continue_scalar(e);
 }
 
 /// Calls the scalar function for the threads of the group, then continues with the
@@ -328,6 +375,10 @@ fn continue_scalar(e: &mut Emitter<'_, '_>) {
     let scalar =
         e.b.ins()
             .load(types::I64, READONLY, context, offset::SCALAR);
+    if let Some(diverged) = e.diverged {
+        let yes = e.int(types::I32, 1);
+        e.b.def_var(diverged, yes);
+    }
     let first = e.thread_index();
     let last = e.add_offset(first, e.width.into());
     let call =
@@ -352,7 +403,24 @@ pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) 
         let first = e.widen(first, types::I64, check.signed);
         let last = e.widen(last, types::I64, check.signed);
         let expected = e.add_offset(first, distance);
-        let good = e.icmp(IntCC::Equal, last, expected);
+        let mut good = e.icmp(IntCC::Equal, last, expected);
+        if let Some(clamp) = check.clamp {
+            let bound = match clamp.bound {
+                Bound::Reg(reg) => e.register(reg),
+                Bound::Int(number) => e.scalar_int(types::I32, number),
+            };
+            let bound = e.widen(bound, types::I64, check.signed);
+            let (low, high) = if check.stride < 0 {
+                (last, first)
+            } else {
+                (first, last)
+            };
+            let within = match clamp.at_least {
+                true => e.icmp(IntCC::SignedGreaterThanOrEqual, low, bound),
+                false => e.icmp(IntCC::SignedLessThanOrEqual, high, bound),
+            };
+            good = e.b.ins().band(good, within);
+        }
         let ok = e.b.create_block();
         let diverged = e.b.create_block();
         e.b.set_cold_block(diverged);
@@ -360,49 +428,55 @@ pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) 
         e.b.switch_to_block(diverged);
         save(e, plan, &plan.resume_points[state as usize - 1].reload);
         set_state(e, state);
-        continue_scalar(e);
+        continue_unpacked(e, plan);
         e.b.switch_to_block(ok);
     }
 }
 
-/// Stores whether the thread is suspended together with its group.
-pub(super) fn store_in_lockstep_flags(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
-    let Some(slot) = plan.in_lockstep_slot else {
+/// Stores whether the slots of the group's other lanes follow from those of its first.
+pub(super) fn store_packed_flag(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    first: Value,
+    packed: bool,
+) {
+    let Some(slot) = plan.packed_slot else {
         return;
     };
-    let at = SlotCursor::new(e).seek(e, slot, 4);
-    let in_lockstep = u64::from(e.width > 1);
-    e.splats.clear();
-    let mut value = None;
-    for (n, lane) in vectors(e.width, RegClass::I32).enumerate() {
-        e.lane_set = lane;
-        let value = *value.get_or_insert_with(|| e.int(types::I32, in_lockstep));
-        e.b.ins()
-            .store(MemFlagsData::trusted(), value, at, 16 * n as i32);
-    }
-    e.lane_set = LaneSet::Scalar;
+    let (at, offset) = Slots::of(e, plan, first).at(slot, RegClass::I32);
+    let packed = e.scalar_int(types::I32, packed.into());
+    e.b.ins().store(MemFlagsData::trusted(), packed, at, offset);
 }
 
-/// Resumes the group as a whole only if it was suspended as a whole. Otherwise
-/// uniform values may differ, and the scalar function resumes the threads.
-pub(super) fn require_in_lockstep(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
-    let Some(slot) = plan.in_lockstep_slot else {
+/// The flag of [`store_packed_flag`].
+pub(super) fn packed_flag(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    first: Value,
+) -> Option<Value> {
+    let (at, offset) = Slots::of(e, plan, first).at(plan.packed_slot?, RegClass::I32);
+    let flags = MemFlagsData::trusted();
+    Some(e.b.ins().load(types::I32, flags, at, offset))
+}
+
+/// The first thread of the group of the scalar function's thread.
+pub(super) fn first_of_group(e: &mut Emitter<'_, '_>) -> Value {
+    let thread = e.thread_index();
+    let mask = e.scalar_int(types::I32, u64::from(!(GROUP - 1)));
+    e.b.ins().band(thread, mask)
+}
+
+/// Resumes the group as a whole only if the scalar function has resumed none of it. Otherwise
+/// uniform values may differ, and the scalar function goes on.
+pub(super) fn require_packed(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    let first = e.thread_index();
+    let Some(packed) = packed_flag(e, plan, first) else {
         return;
     };
-    let at = SlotCursor::new(e).seek(e, slot, 4);
-    let mut all: Option<Value> = None;
-    for n in 0..e.width / 4 {
-        let flags =
-            e.b.ins()
-                .load(types::I32X4, MemFlagsData::trusted(), at, 16 * n as i32);
-        all = Some(all.map_or(flags, |all| e.b.ins().band(all, flags)));
-    }
-    let Some(all) = all else { return };
-    let all = e.b.ins().vall_true(all);
     let ok = e.b.create_block();
     let diverged = e.b.create_block();
     e.b.set_cold_block(diverged);
-    e.b.ins().brif(all, ok, &[], diverged, &[]);
+    e.b.ins().brif(packed, ok, &[], diverged, &[]);
     e.b.switch_to_block(diverged);
     continue_scalar(e);
     e.b.switch_to_block(ok);

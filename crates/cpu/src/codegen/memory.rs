@@ -7,7 +7,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
-use super::emitter::{EmitResult, Emitter, is_signed, native};
+use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
 use crate::abi::{Access, offset};
 use crate::memory::GRANULE_SHIFT;
 use crate::program::{Arg, Base, Instruction, Storage};
@@ -60,6 +60,15 @@ impl Emitter<'_, '_> {
         };
         let width = ty.bytes() * parts.len() as u32;
         let at = self.checked_address(i, 1, width, false)?;
+        let flags = match self.address(i, 1)? {
+            // A launch does not change its parameters.
+            (Base::Storage(storage @ Storage::Param(_)), offset)
+                if self.in_bounds_offset(storage, offset, width).is_some() =>
+            {
+                READONLY
+            }
+            _ => TRUSTED,
+        };
         if self.is_ordered(i) {
             // Keeps an ordered load from being merged with another.
             self.fence();
@@ -71,7 +80,7 @@ impl Emitter<'_, '_> {
             }
             let ty = self.load_type(to, ptx).unwrap_or(ty);
             let offset = at.offset + n as i32 * ty.bytes() as i32;
-            let value = self.b.ins().load(ty, TRUSTED, at.address, offset);
+            let value = self.b.ins().load(ty, flags, at.address, offset);
             self.write_extended(i, to, value, signed)?;
         }
         Ok(())
@@ -175,6 +184,9 @@ impl Emitter<'_, '_> {
         width: u32,
         store: bool,
     ) -> EmitResult<CheckedAddress> {
+        if let Some(at) = self.in_bounds(i) {
+            return Ok(at);
+        }
         let (base, offset) = self.address(i, n)?;
         if i.modifiers.has(M::SharedCluster)
             && let Base::Reg(reg) = base
@@ -202,6 +214,12 @@ impl Emitter<'_, '_> {
                 Space::Param => Access::PARAM,
             };
         self.checked_address_at(base, offset, space, width, access)
+    }
+
+    /// The address of an access that the guard of a loop has checked.
+    pub fn in_bounds(&self, i: &Instruction) -> Option<CheckedAddress> {
+        let mut known = self.in_bounds.iter();
+        known.find_map(|known| known.at(i, self.iteration))
     }
 
     /// The same for a base address in a state space. `access` describes the access in a
@@ -264,30 +282,8 @@ impl Emitter<'_, '_> {
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
-                let base = self.context_word(offset::ARENA_BASE);
-                let inside = self.b.ins().isub(address, base);
-                let granule_shift = self.int(types::I32, GRANULE_SHIFT.into());
-                let granule = self.b.ins().ushr(inside, granule_shift);
-                // No byte of the last granule may be accessed, so that addresses outside
-                // the arena are clamped to it.
-                let last = self.context_word(offset::LAST_GRANULE);
-                let granule = self.b.ins().umin(granule, last);
-                let one = self.int(types::I32, 1);
-                let at = self.b.ins().ishl(granule, one);
-                let shadow = self.context_word(offset::SHADOW);
-                let at = self.b.ins().iadd(shadow, at);
-                let valid = self.b.ins().uload16(types::I32, TRUSTED, at, 0);
-                let low = self.b.ins().ireduce(types::I8, address);
-                if shift == 0 {
-                    let low = self.b.ins().uextend(types::I32, low);
-                    self.icmp(IntCC::UnsignedLessThan, low, valid)
-                } else {
-                    let amount = by(self);
-                    let low = self.b.ins().rotr(low, amount);
-                    let low = self.b.ins().uextend(types::I32, low);
-                    let valid = self.b.ins().ushr(valid, amount);
-                    self.icmp(IntCC::UnsignedLessThan, low, valid)
-                }
+                let (valid, low) = self.granule(address, shift);
+                self.icmp(IntCC::UnsignedLessThan, low, valid)
             }
             _ => {
                 if space == Space::Shared && shift <= 4 {
@@ -317,6 +313,36 @@ impl Emitter<'_, '_> {
             }
         };
         self.fail_unless(good, address, space, access);
+    }
+
+    /// In units of `1 << shift` bytes: the size of the valid part of the granule of `address`, and
+    /// the place of `address` in it. The valid part is empty if it is misaligned.
+    pub fn granule(&mut self, address: Value, shift: u32) -> (Value, Value) {
+        let base = self.context_word(offset::ARENA_BASE);
+        let inside = self.b.ins().isub(address, base);
+        let by = self.scalar_int(types::I32, shift.into());
+        let number = match shift {
+            0 => inside,
+            _ => self.b.ins().rotr(inside, by),
+        };
+        let granule_shift = self.scalar_int(types::I32, (GRANULE_SHIFT - shift).into());
+        let granule = self.b.ins().ushr(number, granule_shift);
+        // No byte of the last granule may be accessed, so that addresses outside the arena, and
+        // those that the rotation has made large, are clamped to it.
+        let last = self.context_word(offset::LAST_GRANULE);
+        let granule = self.b.ins().umin(granule, last);
+        let one = self.scalar_int(types::I32, 1);
+        let at = self.b.ins().ishl(granule, one);
+        let shadow = self.context_word(offset::SHADOW);
+        let at = self.b.ins().iadd(shadow, at);
+        let valid = self.b.ins().uload16(types::I64, TRUSTED, at, 0);
+        let valid = match shift {
+            0 => valid,
+            _ => self.b.ins().ushr(valid, by),
+        };
+        let mask = self.scalar_int(types::I64, (1 << (GRANULE_SHIFT - shift)) - 1);
+        let low = self.b.ins().band(number, mask);
+        (valid, low)
     }
 
     /// Emits the slow path of a check, in which the runtime records the fault.

@@ -11,6 +11,7 @@ mod compare;
 mod convert;
 mod dispatch;
 mod emitter;
+mod ends;
 mod float;
 mod function;
 mod half;
@@ -32,6 +33,7 @@ mod sync;
 mod system;
 mod texture;
 mod thread_state;
+mod unroll;
 mod vectorize;
 mod video;
 

@@ -6,8 +6,8 @@
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
-    Arg, BlockId, Liveness, LoweringError, NoWrap, Program, Reg, RegisterSet, Terminator,
-    UniformityInfo,
+    Arg, BlockId, Instruction, Liveness, LoweringError, NoWrap, Program, Reg, RegisterSet, Step,
+    Terminator, Uniformity, UniformityInfo, block_frequencies,
 };
 use ptx::names::SpecialRegister;
 
@@ -32,8 +32,14 @@ pub(super) struct ResumePlan {
     /// The slot of each register that is live at a resume point.
     pub slots: Vec<Option<u32>>,
     pub slot_count: u32,
-    /// The slot with the flag that a thread was suspended together with its group.
-    pub in_lockstep_slot: Option<u32>,
+    /// The slot in which the first lane of a group has whether the slots of its other lanes
+    /// follow from its own.
+    pub packed_slot: Option<u32>,
+    /// By register: the stride from lane to lane, where the vector function saves the value of
+    /// the first lane alone.
+    pub strides: Vec<Option<i64>>,
+    /// By block: the registers that are saved at its end instead of at sync points.
+    pub saved: Vec<Vec<Reg>>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
     pub sync_points: Vec<SyncPoint>,
@@ -42,6 +48,10 @@ pub(super) struct ResumePlan {
     pub entry_live_in: Vec<Reg>,
     /// Components of `%tid` that the kernel reads.
     pub tid: [bool; 3],
+    /// It reads them in some block that a thread may reach after a sync point.
+    pub resumes_with_tid: bool,
+    /// By register: whether its slot stays as it is when a thread has resumed.
+    pub fixed: Vec<bool>,
 }
 
 impl ResumePlan {
@@ -52,16 +62,21 @@ impl ResumePlan {
     ) -> Result<ResumePlan, LoweringError> {
         use SpecialRegister::{TidX, TidY, TidZ};
         let liveness = Liveness::new(program);
+        let after_sync = after_sync(program);
         let mut plan = ResumePlan {
             resume_points: Vec::new(),
             slots: vec![None; program.registers.len()],
             slot_count: 0,
-            in_lockstep_slot: None,
+            packed_slot: None,
+            strides: vec![None; program.registers.len()],
+            saved: vec![Vec::new(); program.blocks.len()],
             checks,
             sync_points: Vec::new(),
             matrices: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
             tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
+            resumes_with_tid: reads_special(program, &after_sync),
+            fixed: fixed(program, &after_sync),
         };
         for (i, block) in program.blocks.iter().enumerate() {
             if let Terminator::Sync { instruction, next } = &block.terminator {
@@ -97,10 +112,6 @@ impl ResumePlan {
             }
         }
         if let Some(uniformity) = uniformity {
-            if !plan.resume_points.is_empty() {
-                plan.in_lockstep_slot = Some(0);
-                plan.slot_count = 1;
-            }
             let mut targets: Vec<BlockId> = Vec::new();
             for (i, block) in program.blocks.iter().enumerate() {
                 if uniformity.may_diverge(program, BlockId(i as u32)) {
@@ -122,6 +133,10 @@ impl ResumePlan {
                     sync: None,
                 });
             }
+            if !plan.resume_points.is_empty() {
+                plan.packed_slot = Some(0);
+                plan.slot_count = 1;
+            }
         }
         for &reg in plan.resume_points.iter().flat_map(|p| &p.live) {
             let slot = &mut plan.slots[reg.index()];
@@ -131,6 +146,10 @@ impl ResumePlan {
             }
         }
         plan.find_dirty(program);
+        if let Some(uniformity) = uniformity {
+            plan.find_strides(program, uniformity);
+            plan.save_where_defined(program);
+        }
         plan.find_matrices(program)?;
         let stored = |block| {
             plan.resume_points
@@ -211,6 +230,77 @@ impl ResumePlan {
         }
     }
 
+    /// Finds the registers of which the first lane's slot tells those of the group. Operations on
+    /// matrices read the slots of every lane.
+    fn find_strides(&mut self, program: &Program<'_>, uniformity: &UniformityInfo) {
+        for (index, stride) in self.strides.iter_mut().enumerate() {
+            if self.slots[index].is_some() {
+                *stride = match uniformity.of(Reg(index as u32)) {
+                    Uniformity::Uniform => Some(0),
+                    Uniformity::Affine(stride) => Some(stride),
+                    Uniformity::Divergent => None,
+                };
+            }
+        }
+        for instruction in sync_points(program).filter(|i| i.is_matrix()) {
+            for reg in super::matrix::sources(program, instruction) {
+                self.strides[reg.index()] = None;
+            }
+        }
+    }
+
+    /// Chooses the registers that are saved where they are defined, if that is executed less
+    /// often than the sync points that would save them, such as what does not change in a loop.
+    fn save_where_defined(&mut self, program: &Program<'_>) {
+        if self.sync_points.is_empty() {
+            return;
+        }
+        let frequencies = block_frequencies(program);
+        let registers = program.registers.len();
+        let (mut at_sync, mut at_definition) = (vec![0; registers], vec![0; registers]);
+        for point in &self.resume_points {
+            let Some(block) = point.sync else { continue };
+            for reg in &point.dirty {
+                at_sync[reg.index()] += frequencies[block.index()];
+            }
+        }
+        let defined: Vec<Vec<Reg>> = program
+            .blocks
+            .iter()
+            .map(|block| {
+                let mut defined = Vec::new();
+                for step in &block.steps {
+                    program.step_effects(step, &mut |_| {}, &mut |reg| defined.push(reg));
+                }
+                defined.sort_unstable();
+                defined.dedup();
+                defined
+            })
+            .collect();
+        for (defined, frequency) in defined.iter().zip(&frequencies) {
+            for reg in defined {
+                at_definition[reg.index()] += frequency;
+            }
+        }
+        // These are defined where no block ends.
+        let mut elsewhere = RegisterSet::new(registers);
+        self.entry_live_in
+            .iter()
+            .for_each(|&reg| elsewhere.insert(reg));
+        for instruction in sync_points(program) {
+            program.effects(instruction, &mut |_| {}, &mut |reg| elsewhere.insert(reg));
+        }
+        let chosen = |reg: &Reg| {
+            at_definition[reg.index()] < at_sync[reg.index()] && !elsewhere.contains(*reg)
+        };
+        for (saved, defined) in self.saved.iter_mut().zip(defined) {
+            *saved = defined.into_iter().filter(chosen).collect();
+        }
+        for point in &mut self.resume_points {
+            point.dirty.retain(|reg| !chosen(reg));
+        }
+    }
+
     /// Describes the operations on matrices by the slots of their registers, and finds those
     /// that follow another with nothing in between.
     fn find_matrices(&mut self, program: &Program<'_>) -> Result<(), LoweringError> {
@@ -264,4 +354,81 @@ impl ResumePlan {
             .position(|p| p.sync.is_none() && p.next == block)?;
         Some(at as u32 + 1)
     }
+}
+
+fn sync_points<'p>(program: &'p Program<'_>) -> impl Iterator<Item = &'p Instruction> {
+    program
+        .blocks
+        .iter()
+        .filter_map(|block| match &block.terminator {
+            Terminator::Sync { instruction, .. } => Some(instruction),
+            _ => None,
+        })
+}
+
+/// By block: whether a thread reaches it after a sync point.
+fn after_sync(program: &Program<'_>) -> Vec<bool> {
+    let mut left: Vec<BlockId> = Vec::new();
+    let mut reached = vec![false; program.blocks.len()];
+    for block in &program.blocks {
+        if let Terminator::Sync { next, .. } = &block.terminator {
+            left.push(*next);
+        }
+    }
+    while let Some(at) = left.pop() {
+        if !std::mem::replace(&mut reached[at.index()], true) {
+            left.extend(program.blocks[at.index()].terminator.successors());
+        }
+    }
+    reached
+}
+
+/// Whether one of these blocks reads `%tid`, or another special register that may follow from it.
+fn reads_special(program: &Program<'_>, blocks: &[bool]) -> bool {
+    let reads = |arg: &Arg| match *arg {
+        Arg::Special(_) => true,
+        Arg::List(list) => {
+            let parts = program.list(list);
+            parts.iter().any(|part| matches!(part, Arg::Special(_)))
+        }
+        _ => false,
+    };
+    let blocks = program.blocks.iter().zip(blocks);
+    let mut blocks = blocks.filter(|(_, wanted)| **wanted);
+    blocks.any(|(block, _)| {
+        let terminator = match &block.terminator {
+            Terminator::Sync { instruction, .. } => {
+                program.list(instruction.args).iter().any(reads)
+            }
+            Terminator::Table { index, .. } => reads(index),
+            _ => false,
+        };
+        terminator
+            || block.steps.iter().any(|step| match step {
+                Step::Instruction(i) => program.list(i.args).iter().any(reads),
+                Step::SystemCall { args, .. } => program.list(*args).iter().any(reads),
+            })
+    })
+}
+
+/// By register: whether no thread writes it after a sync point.
+fn fixed(program: &Program<'_>, after_sync: &[bool]) -> Vec<bool> {
+    let mut fixed = vec![true; program.registers.len()];
+    for (block, _) in program
+        .blocks
+        .iter()
+        .zip(after_sync)
+        .filter(|(_, after)| **after)
+    {
+        for step in &block.steps {
+            program.step_effects(step, &mut |_| {}, &mut |reg| fixed[reg.index()] = false);
+        }
+    }
+    // Their results are loaded after them.
+    for instruction in sync_points(program) {
+        program.effects(instruction, &mut |_| {}, &mut |reg| {
+            fixed[reg.index()] = false
+        });
+    }
+    fixed
 }

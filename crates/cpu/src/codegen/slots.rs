@@ -1,59 +1,54 @@
 //! Slots: the saved registers of suspended threads.
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{Emitter, READONLY, type_of};
 use super::lane_set::{LaneSet, vector_type, vectors};
 use super::resume::{ResumePlan, ResumePoint};
-use super::thread_state::thread_offset;
-use crate::abi::offset;
-use crate::program::{Reg, RegClass, Uniformity};
+use crate::abi::{SLOT_BYTES, WARP_SIZE, offset};
+use crate::program::{GROUP, Reg, RegClass, Uniformity};
 
-/// Bytes of a thread's value in a slot. The values of all threads are contiguous.
-fn slot_bytes(class: RegClass) -> u32 {
-    if class.bytes() == 8 { 8 } else { 4 }
+/// The host addresses of the values of the current thread, or of the lane group's first
+/// thread: in slot 0, with values of 4 and of 8 bytes. Those of other slots are at constant
+/// distances.
+#[derive(Clone, Copy)]
+pub(super) struct Slots {
+    first: [Value; 2],
 }
 
-/// Computes the addresses of slots, each from the previous one.
-pub(super) struct SlotCursor {
-    /// Address of the current slot.
-    base: Value,
-    slot: u32,
-    stride: Value,
-    /// Offset of the thread, or of the group's first thread, in a slot with values of 4
-    /// and of 8 bytes.
-    offsets: [Value; 2],
-}
-
-impl SlotCursor {
-    pub fn new(e: &mut Emitter<'_, '_>) -> SlotCursor {
-        let context = e.fixed.context;
-        let base = e.b.ins().load(types::I64, READONLY, context, offset::SLOTS);
-        let stride =
-            e.b.ins()
-                .load(types::I64, READONLY, context, offset::SLOT_STRIDE);
-        let offsets = [thread_offset(e, 4), thread_offset(e, 8)];
-        SlotCursor {
-            base,
-            slot: 0,
-            stride,
-            offsets,
-        }
+impl Slots {
+    /// The slots of the warp of a thread.
+    pub fn of(e: &mut Emitter<'_, '_>, plan: &ResumePlan, thread: Value) -> Slots {
+        let slots = e.context_word(offset::SLOTS);
+        let shift = e.scalar_int(types::I32, WARP_SIZE.trailing_zeros().into());
+        let warp = e.b.ins().ushr(thread, shift);
+        let warp = e.b.ins().uextend(types::I64, warp);
+        let bytes = i64::from(plan.slot_count) * i64::from(SLOT_BYTES);
+        let start = e.b.ins().imul_imm_s(warp, bytes);
+        let start = e.b.ins().iadd(slots, start);
+        let mask = e.scalar_int(types::I32, u64::from(WARP_SIZE - 1));
+        let lane = e.b.ins().band(thread, mask);
+        let lane = e.b.ins().uextend(types::I64, lane);
+        let first = [2, 3].map(|shift| {
+            let shift = e.scalar_int(types::I32, shift);
+            let at = e.b.ins().ishl(lane, shift);
+            e.b.ins().iadd(start, at)
+        });
+        Slots { first }
     }
 
-    /// The address of the value of the thread, or of the group's first thread.
-    pub fn seek(&mut self, e: &mut Emitter<'_, '_>, slot: u32, bytes: u32) -> Value {
-        let distance = i64::from(slot) - i64::from(self.slot);
-        if distance != 0 {
-            let step = match distance {
-                1 => self.stride,
-                _ => e.b.ins().imul_imm_s(self.stride, distance),
-            };
-            self.base = e.b.ins().iadd(self.base, step);
-            self.slot = slot;
-        }
-        let offset_in_slot = self.offsets[usize::from(bytes == 8)];
-        e.b.ins().iadd(self.base, offset_in_slot)
+    /// Those of the current thread.
+    pub fn new(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Slots {
+        let thread = e.thread_index();
+        Slots::of(e, plan, thread)
+    }
+
+    /// The address of the first value in a slot for values of this class: an address and an
+    /// offset.
+    pub fn at(self, slot: u32, class: RegClass) -> (Value, i32) {
+        let first = self.first[usize::from(class.bytes() == 8)];
+        (first, (slot * SLOT_BYTES).cast_signed())
     }
 }
 
@@ -64,14 +59,21 @@ pub(super) fn save(e: &mut Emitter<'_, '_>, plan: &ResumePlan, registers: &[Reg]
         return;
     }
     e.splats.clear();
-    let mut cursor = SlotCursor::new(e);
+    let slots = Slots::new(e, plan);
     for &reg in registers {
         let Some(slot) = plan.slots[reg.index()] else {
             continue;
         };
         let class = e.program.registers[reg.index()];
-        let at = cursor.seek(e, slot, slot_bytes(class));
+        let (at, offset) = slots.at(slot, class);
         let saved_type = slot_type(class);
+        if e.width > 1 && plan.strides[reg.index()].is_some() {
+            // Its other lanes follow from the first.
+            let value = e.register(reg);
+            let value = e.coerce(value, saved_type);
+            e.b.ins().store(flags, value, at, offset);
+            continue;
+        }
         for (n, lane) in vectors(e.width, class).enumerate() {
             e.lane_set = lane;
             let mut value = e.register(reg);
@@ -80,11 +82,50 @@ pub(super) fn save(e: &mut Emitter<'_, '_>, plan: &ResumePlan, registers: &[Reg]
                 value = e.b.ins().band(value, one);
             }
             let value = e.coerce(value, saved_type);
-            e.b.ins().store(flags, value, at, 16 * n as i32);
+            e.b.ins().store(flags, value, at, offset + 16 * n as i32);
         }
         e.lane_set = LaneSet::Scalar;
     }
     e.splats.clear();
+}
+
+/// Writes the slots of all lanes of a group that the vector function has suspended, where it
+/// wrote those of the first lane alone. The scalar function then has what it needs to resume
+/// any of them. `first` is the group's first thread.
+pub(super) fn unpack(e: &mut Emitter<'_, '_>, plan: &ResumePlan, first: Value) {
+    let flags = MemFlagsData::trusted();
+    let slots = Slots::of(e, plan, first);
+    let lane = e.b.declare_var(types::I64);
+    let one = e.scalar_int(types::I64, 1);
+    e.b.def_var(lane, one);
+    let body = e.b.create_block();
+    let done = e.b.create_block();
+    e.b.ins().jump(body, &[]);
+    e.b.switch_to_block(body);
+    let number = e.b.use_var(lane);
+    for (index, &stride) in plan.strides.iter().enumerate() {
+        let (Some(stride), Some(slot)) = (stride, plan.slots[index]) else {
+            continue;
+        };
+        let class = e.program.registers[index];
+        let (at, offset) = slots.at(slot, class);
+        let ty = slot_type(class);
+        let mut value = e.b.ins().load(ty, flags, at, offset);
+        if stride != 0 {
+            let distance = e.b.ins().imul_imm_s(number, stride);
+            let distance = e.coerce(distance, ty);
+            value = e.b.ins().iadd(value, distance);
+        }
+        let shift = e.scalar_int(types::I32, if ty.bytes() == 8 { 3 } else { 2 });
+        let distance = e.b.ins().ishl(number, shift);
+        let at = e.b.ins().iadd(at, distance);
+        e.b.ins().store(flags, value, at, offset);
+    }
+    let next = e.add_offset(number, 1);
+    e.b.def_var(lane, next);
+    let more = e.icmp_imm(IntCC::UnsignedLessThan, next, GROUP.into());
+    e.b.ins().brif(more, body, &[], done, &[]);
+    e.b.switch_to_block(done);
 }
 
 fn slot_type(class: RegClass) -> Type {
@@ -96,19 +137,23 @@ fn slot_type(class: RegClass) -> Type {
 
 /// Restores the registers that a resume point reloads.
 pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, point: &ResumePoint) {
-    let flags = MemFlagsData::trusted();
     if point.reload.is_empty() {
         return;
     }
-    let mut cursor = SlotCursor::new(e);
+    let slots = Slots::new(e, plan);
     for &reg in &point.reload {
         let Some(slot) = plan.slots[reg.index()] else {
             continue;
         };
         let class = e.program.registers[reg.index()];
-        let at = cursor.seek(e, slot, slot_bytes(class));
+        let (at, offset) = slots.at(slot, class);
+        // The optimizer moves the load to where the value is used.
+        let flags = match e.width > 1 && plan.fixed[reg.index()] {
+            true => READONLY,
+            false => MemFlagsData::trusted(),
+        };
         if e.locations[reg.index()].uniformity != Uniformity::Divergent {
-            let value = e.b.ins().load(slot_type(class), flags, at, 0);
+            let value = e.b.ins().load(slot_type(class), flags, at, offset);
             let value = e.coerce(value, type_of(class));
             let variable = e.locations[reg.index()].variables[0];
             e.b.def_var(variable, value);
@@ -116,7 +161,7 @@ pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, point: &ResumeP
         }
         for n in 0..e.locations[reg.index()].variables.len() {
             let piece = vector_type(class);
-            let mut value = e.b.ins().load(piece, flags, at, 16 * n as i32);
+            let mut value = e.b.ins().load(piece, flags, at, offset + 16 * n as i32);
             if class == RegClass::Pred {
                 // 0 and 1 become masks.
                 value = e.b.ins().ineg(value);

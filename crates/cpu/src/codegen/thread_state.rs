@@ -20,15 +20,19 @@ pub(super) fn thread_offset(e: &mut Emitter<'_, '_>, bytes: u32) -> Value {
     }
 }
 
-/// A jump table over the thread's state.
-pub(super) fn jump_to_state(e: &mut Emitter<'_, '_>, targets: &[Block]) {
+/// The thread's state.
+pub(super) fn thread_state(e: &mut Emitter<'_, '_>) -> Value {
     let context = e.fixed.context;
     let states =
         e.b.ins()
             .load(types::I64, READONLY, context, offset::STATES);
     let at = thread_offset(e, 4);
     let at = e.b.ins().iadd(states, at);
-    let state = e.b.ins().load(types::I32, MemFlagsData::trusted(), at, 0);
+    e.b.ins().load(types::I32, MemFlagsData::trusted(), at, 0)
+}
+
+/// A jump table over the thread's state.
+pub(super) fn jump_to_state(e: &mut Emitter<'_, '_>, state: Value, targets: &[Block]) {
     // The state of a thread that has exited is out of range.
     let exited = BlockCall::new(
         e.next_thread,

@@ -170,10 +170,19 @@ fn is_contiguous(
     };
     let Base::Reg(base) = base else { return false };
     let bytes = ty.bytes();
-    let fits = match value {
-        Arg::Reg(reg) => u64::from(program.registers[reg.index()].bytes()) == bytes,
-        _ => false,
-    };
+    let Arg::Reg(value) = value else { return false };
+    let class = program.registers[value.index()];
+    let has_width = u64::from(class.bytes()) == bytes && matches!(bytes, 4 | 8);
+    // These are extended to lanes of 32 bits. A half has its upper bits 0.
+    let is_global = i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_none();
+    let is_extended = matches!(
+        (class, ty),
+        (
+            RegClass::I32 | RegClass::I16,
+            P::U8 | P::B8 | P::U16 | P::B16
+        ) | (RegClass::I32, P::S8 | P::S16)
+    );
+    let fits = has_width || is_extended && is_global && i.opcode != O::St;
     let ordered = i
         .modifiers
         .first_of(&[
@@ -190,9 +199,7 @@ fn is_contiguous(
             M::Mmio,
         ])
         .is_some();
-    fits && !ordered
-        && matches!(bytes, 4 | 8)
-        && uniformity_of(base) == Uniformity::Affine(bytes.cast_signed())
+    fits && !ordered && uniformity_of(base) == Uniformity::Affine(bytes.cast_signed())
 }
 
 /// Whether there is a SIMD instruction, whose operands and result have one width.

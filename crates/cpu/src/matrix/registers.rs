@@ -1,7 +1,7 @@
 //! The registers of a warp, which are in slots.
 
 use super::operation::NO_SLOT;
-use crate::abi::{BlockContext, WARP_SIZE};
+use crate::abi::{BlockContext, SLOT_BYTES, WARP_SIZE};
 
 /// The values of a register of 32 bits, by lane.
 pub(super) type Words = [u32; WARP_SIZE as usize];
@@ -10,9 +10,8 @@ pub(super) type Doubles = [u64; WARP_SIZE as usize];
 
 /// The registers of an operation, by the number of their operand.
 pub(super) struct Registers<'a> {
+    /// Of the warp.
     slots: *mut u8,
-    stride: usize,
-    first: usize,
     operands: &'a [u32],
 }
 
@@ -26,13 +25,11 @@ impl<'a> Registers<'a> {
         operands: &'a [u32],
     ) -> Registers<'a> {
         // SAFETY: the caller's contract.
-        let context = unsafe { &*context };
-        Registers {
-            slots: context.slots,
-            stride: context.slot_stride as usize,
-            first: first as usize,
-            operands,
-        }
+        let slots = unsafe {
+            let warp = (first / WARP_SIZE) as usize;
+            (*context).slots.add(warp * (*context).slot_stride as usize)
+        };
+        Registers { slots, operands }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -42,14 +39,9 @@ impl<'a> Registers<'a> {
     /// The values of operand `n`, each of the size of `T`'s elements.
     fn place<T>(&self, n: usize) -> Option<*mut T> {
         let slot = *self.operands.get(n)?;
-        // SAFETY: the contract of `new`: the slot is in the array, and has 8 bytes for each
-        // thread of whole warps.
-        (slot != NO_SLOT).then(|| unsafe {
-            let start = self.slots.add(slot as usize * self.stride);
-            start
-                .add(self.first / WARP_SIZE as usize * size_of::<T>())
-                .cast()
-        })
+        // SAFETY: the contract of `new`: the slot is in the array, and has 8 bytes for each lane.
+        (slot != NO_SLOT)
+            .then(|| unsafe { self.slots.add(slot as usize * SLOT_BYTES as usize).cast() })
     }
 
     pub(super) fn words(&self, n: usize) -> Words {

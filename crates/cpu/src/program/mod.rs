@@ -7,6 +7,7 @@
 
 mod build;
 mod call_params;
+mod clamps;
 mod frames;
 mod frequency;
 mod functions;
@@ -26,6 +27,7 @@ mod uniformity;
 mod used_bytes;
 
 pub(crate) use build::build;
+pub(crate) use clamps::Bound;
 pub(crate) use frames::STACK_BYTES;
 pub(crate) use frequency::block_frequencies;
 pub(crate) use ir::{

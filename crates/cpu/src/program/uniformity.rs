@@ -7,10 +7,11 @@
 //! is uniform. The lattice, and what instructions make of it, is that of
 //! [`analysis::dependence`].
 
+use super::clamps::{Bound, Clamp, clamp, indices};
 use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
-use super::liveness::Liveness;
+use super::liveness::{Liveness, RegisterSet};
 use analysis::dependence::{Dependence, Linear, Shape, Sources, Wrapping, special, transfer};
 use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
@@ -62,12 +63,14 @@ const UNKNOWN: u32 = 0;
 const DIVERGENT: Dependence = Dependence::opaque(Sources::LANES);
 
 /// A 32-bit affine value that must not wrap around within the lane group: otherwise
-/// its extension to 64 bits is not affine.
+/// its extension to 64 bits is not affine. Nor may a clamp change it, if there is one: otherwise
+/// the result of that is not affine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoWrap {
     pub reg: Reg,
     pub stride: i64,
     pub signed: bool,
+    pub clamp: Option<Clamp>,
 }
 
 /// The result of the analysis, by register.
@@ -80,6 +83,7 @@ impl UniformityInfo {
     pub fn new(program: &Program<'_>) -> UniformityInfo {
         let mut facts = Facts {
             program,
+            indices: indices(program),
             // `None` is the optimistic start: a loop-carried register has the uniformity
             // of its initial value until the back edge says otherwise.
             known: vec![None; program.registers.len()],
@@ -122,12 +126,16 @@ impl UniformityInfo {
     /// The operand that must not wrap for the instruction's result to be affine.
     pub fn no_wrap(&self, program: &Program<'_>, i: &Instruction) -> Option<NoWrap> {
         let args = program.list(i.args);
-        let (Some(&Arg::Reg(to)), Some(from)) = (args.first(), extended(i)) else {
+        let Some(&Arg::Reg(to)) = args.first() else {
             return None;
         };
         let Uniformity::Affine(_) = self.of(to) else {
             return None;
         };
+        if let Some(signed) = clamp(program, i) {
+            return self.unclamped(i, args, signed);
+        }
+        let from = extended(i)?;
         let operands = operands(program, i, &|reg| Some(self.facts[reg.index()]))?;
         // It cannot wrap.
         if is_affine(&computed(i, &operands, Wrapping::Possible)) {
@@ -139,10 +147,36 @@ impl UniformityInfo {
                     reg,
                     stride,
                     signed: from == Type::S32,
+                    clamp: None,
                 }),
                 _ => None,
             },
             _ => None,
+        })
+    }
+
+    /// What keeps the result of a minimum or maximum affine.
+    fn unclamped(&self, i: &Instruction, args: &[Arg], signed: bool) -> Option<NoWrap> {
+        let (mut affine, mut bound) = (None, None);
+        for &arg in &args[1..] {
+            match arg {
+                Arg::Int(number) => bound = Some(Bound::Int(number)),
+                Arg::Reg(reg) => match self.of(reg) {
+                    Uniformity::Affine(stride) => affine = Some((reg, stride)),
+                    _ => bound = Some(Bound::Reg(reg)),
+                },
+                _ => {}
+            }
+        }
+        let (reg, stride) = affine?;
+        Some(NoWrap {
+            reg,
+            stride,
+            signed,
+            clamp: Some(Clamp {
+                at_least: i.opcode == O::Max,
+                bound: bound?,
+            }),
         })
     }
 
@@ -160,7 +194,39 @@ impl UniformityInfo {
 /// from block to block.
 struct Facts<'p, 'a> {
     program: &'p Program<'a>,
+    /// The registers from which addresses are computed.
+    indices: RegisterSet,
     known: Vec<Option<Dependence>>,
+}
+
+/// The minimum or maximum of an index and a bound: the index, unless it is clamped. Few are, at the
+/// ends of a row; the scalar function runs those groups.
+fn clamped(
+    program: &Program<'_>,
+    i: &Instruction,
+    indices: &RegisterSet,
+    operands: &[Dependence],
+) -> Option<Dependence> {
+    clamp(program, i)?;
+    let &[Arg::Reg(to), ..] = program.list(i.args) else {
+        return None;
+    };
+    let (index, bound) = match operands {
+        [a, b] if b.is_uniform() => (a, b),
+        [a, b] if a.is_uniform() => (b, a),
+        _ => return None,
+    };
+    if !indices.contains(to) || index.is_uniform() || !is_affine(index) {
+        return None;
+    }
+    let mut result = *index;
+    result.sources = index.sources | bound.sources;
+    if let Some(linear) = &mut result.linear {
+        let mut unknown = Linear::symbol(UNKNOWN, 0);
+        unknown.bits = linear.bits;
+        *linear = unknown;
+    }
+    Some(result)
 }
 
 impl Facts<'_, '_> {
@@ -171,7 +237,10 @@ impl Facts<'_, '_> {
         for block in &program.blocks {
             for step in &block.steps {
                 let fact = match step {
-                    Step::Instruction(i) => result(program, i, &|reg: Reg| self.known[reg.index()]),
+                    Step::Instruction(i) => {
+                        let known = |reg: Reg| self.known[reg.index()];
+                        result(program, i, &self.indices, &known)
+                    }
                     Step::SystemCall { .. } => Some(DIVERGENT),
                 };
                 if let Some(fact) = fact {
@@ -268,7 +337,12 @@ fn operand(
 
 /// How the result of an instruction depends on the lane; `None` as long as that of an
 /// operand is unknown.
-fn result(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> Option<Dependence> {
+fn result(
+    program: &Program<'_>,
+    i: &Instruction,
+    indices: &RegisterSet,
+    known: &Known<'_>,
+) -> Option<Dependence> {
     let args = program.list(i.args);
     if !program.has_destination(i) {
         return None;
@@ -281,6 +355,9 @@ fn result(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> Option<D
         && let Some(carry) = program.carry
     {
         sources = sources | known(carry)?.sources;
+    }
+    if let Some(result) = clamped(program, i, indices, &operands) {
+        return Some(result);
     }
     let function = Dependence::function(sources, UNKNOWN);
     // A copy of a register that was a call parameter.
@@ -472,6 +549,7 @@ mod tests {
             reg: Reg(12),
             stride: 1,
             signed: true,
+            clamp: None,
         };
         assert_eq!(checks, [check]);
     }

@@ -6,7 +6,8 @@
 //! of its lanes is ready. Then barriers are released.
 
 use crate::abi::{
-    BlockContext, EXITED, FaultKind, FaultRecord, KernelFn, Request, SyncKind, SyncPoint, WARP_SIZE,
+    BlockContext, EXITED, FaultKind, FaultRecord, IN_GROUPS, KernelFn, Request, SyncKind,
+    SyncPoint, WARP_SIZE,
 };
 
 use super::barrier::{self, BARRIERS, Barrier};
@@ -34,8 +35,8 @@ pub(super) struct CompiledKernel<'a> {
 }
 
 impl CompiledKernel<'_> {
-    /// Runs threads `first..last`. Returns false after a fault. `in_lockstep` says that all are in
-    /// the same state.
+    /// Runs threads `first..last`. `in_lockstep` says that all are in the same state. Returns how
+    /// many consecutive threads are in one state then.
     ///
     /// # Safety
     /// The context describes a block of this kernel whose arrays are large enough, and no
@@ -46,17 +47,21 @@ impl CompiledKernel<'_> {
         first: u32,
         last: u32,
         in_lockstep: bool,
-    ) -> bool {
-        let function = match self.vector {
+    ) -> Result<u32, Faulted> {
+        let (function, width) = match self.vector {
             Some((function, width))
                 if in_lockstep && first.is_multiple_of(width) && last.is_multiple_of(width) =>
             {
-                function
+                (function, width)
             }
-            _ => self.scalar,
+            _ => (self.scalar, 1),
         };
         // SAFETY: the caller's contract.
-        unsafe { function(context, first, last) == 0 }
+        match unsafe { function(context, first, last) } {
+            0 => Ok(1),
+            IN_GROUPS => Ok(width),
+            _ => Err(Faulted),
+        }
     }
 
     pub(super) fn point(&self, state: u32) -> Option<SyncPoint> {
@@ -195,14 +200,10 @@ impl Schedule {
         context: *mut BlockContext,
     ) -> Result<Progress, Faulted> {
         // SAFETY: while `in_lockstep` is set, no thread has exited.
-        if !unsafe { code.call(context, 0, self.threads, true) } {
-            return Err(Faulted);
-        }
+        let together = unsafe { code.call(context, 0, self.threads, true) }?;
         let first = self.states.first().copied().unwrap_or(EXITED);
-        let differs = self
-            .states
-            .iter()
-            .fold(0, |differs, state| differs | (state ^ first));
+        let states = self.states.iter().step_by(together as usize);
+        let differs = states.fold(0, |differs, state| differs | (state ^ first));
         if differs == 0 {
             if first == EXITED {
                 return Ok(Progress::Done);
@@ -393,9 +394,7 @@ impl Schedule {
             let states = &self.states[first as usize..last as usize];
             let in_lockstep = states.iter().all(|state| *state == states[0]);
             // SAFETY: the caller's contract.
-            if !unsafe { code.call(context, first, last, in_lockstep) } {
-                return Err(Faulted);
-            }
+            unsafe { code.call(context, first, last, in_lockstep) }?;
         }
         Ok(())
     }

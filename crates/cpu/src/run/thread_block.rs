@@ -8,7 +8,7 @@ use super::config::LaunchConfig;
 use super::fault::Fault;
 use super::launch::Launch;
 use super::schedule::{Outcome, Schedule};
-use crate::abi::{BlockContext, FaultRecord, WARP_SIZE};
+use crate::abi::{BlockContext, FaultRecord, SLOT_BYTES, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 use crate::sanitizer::{BlockSanitizer, Range};
 
@@ -83,7 +83,7 @@ impl<'a> ThreadBlock<'a> {
                 local_stride,
                 states: std::ptr::null_mut(),
                 slots: std::ptr::null_mut(),
-                slot_stride: u64::from(launch.threads.next_multiple_of(WARP_SIZE)) * 8,
+                slot_stride: u64::from(kernel.slots) * u64::from(SLOT_BYTES),
                 requests: std::ptr::null_mut(),
                 block_dim: block,
                 grid_dim: grid,
@@ -154,7 +154,8 @@ impl<'a> ThreadBlock<'a> {
             .with(|spare| spare.borrow_mut().take())
             .unwrap_or_default();
         arrays.schedule.resize(self.launch.threads);
-        let bytes = self.context.slot_stride as usize * self.launch.kernel.slots as usize;
+        let warps = self.launch.threads.div_ceil(WARP_SIZE);
+        let bytes = self.context.slot_stride as usize * warps as usize;
         let words = bytes.div_ceil(size_of::<u128>());
         if arrays.slots.len() < words {
             arrays.slots.resize(words, 0);

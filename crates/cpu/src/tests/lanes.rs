@@ -141,6 +141,73 @@ fn barriers_after_parting() {
     ));
 }
 
+/// What is live across barriers and the same, or a stride apart, in the lanes of a group is saved
+/// once; where the group parts later, each of its threads has its own.
+#[test]
+fn values_saved_once_for_a_group() {
+    for parts in ["%r3, 1", "%r9, 2"] {
+        agree(&format!(
+            ".reg .b16 %h<4>; {ADDRESSES} mov.u32 %r10, tile; mad.lo.u32 %r10, %r2, 4, %r10; \
+             shr.u32 %r4, %r2, 4; mul.lo.u32 %r5, %i, -3; shr.u32 %r6, %n, 1; setp.gt.u32 %p1, %r4, 0; \
+             cvt.u16.u32 %h0, %r4; cvt.rn.f32.u32 %f0, %n; cvt.rn.f64.u32 %g0, %r4; \
+             ld.global.u32 %r3, [%x1]; mov.u32 %r9, 0; \
+             AGAIN: st.shared.u32 [%r10], %r9; bar.sync 0; add.u32 %r9, %r9, 1; add.u32 %r6, %r6, %r4; \
+             and.b32 %r7, {parts}; setp.eq.u32 %p0, %r7, 0; @%p0 bra SKIP; \
+             add.u32 %r9, %r9, %r5; sub.u32 %r9, %r9, %r5; @%p1 add.u32 %r9, %r9, %r4; SKIP: \
+             bar.sync 0; ld.shared.u32 %r8, [tile+60]; setp.lt.u32 %p2, %r8, 5; @%p2 bra AGAIN; \
+             cvt.u32.u16 %r7, %h0; mad.lo.u32 %r9, %r9, 31, %r7; cvt.rzi.u32.f32 %r7, %f0; mad.lo.u32 %r9, %r9, 31, %r7; \
+             cvt.rzi.u32.f64 %r7, %g0; mad.lo.u32 %r9, %r9, 31, %r7; mad.lo.u32 %r9, %r9, 31, %r5; \
+             mad.lo.u32 %r9, %r9, 31, %r6; @%p1 add.u32 %r9, %r9, 7; st.global.u32 [%x2], %r9;"
+        ));
+    }
+}
+
+/// Where a thread reads its index after a barrier, it is that of the thread.
+#[test]
+fn indices_after_barriers() {
+    for read in [
+        "mov.u32 %r3, %tid.x; mov.u32 %r4, %tid.y;",
+        "mov.u32 %r3, %laneid; mov.u32 %r4, %warpid;",
+    ] {
+        agree(&format!(
+            "{ADDRESSES} mov.u32 %r9, 3; mov.u32 %r8, 0; \
+             L: bar.sync 0; {read} mad.lo.u32 %r9, %r9, 5, %r3; mad.lo.u32 %r9, %r9, 7, %r4; add.u32 %r8, %r8, 1; \
+             setp.lt.u32 %p0, %r8, 3; @%p0 bra L; st.global.u32 [%x2], %r9;"
+        ));
+    }
+}
+
+/// Fills the tile, so that what follows reads it.
+const FILL: &str = "mov.u32 %r11, tile; mov.u32 %r12, %ntid.x; mov.u32 %r13, %tid.y; mad.lo.u32 %r12, %r13, %r12, %r2; \
+     mad.lo.u32 %r10, %r12, 4, %r11; st.shared.u32 [%r10], %i; not.b32 %r9, %i; st.shared.u32 [%r10+1024], %r9; bar.sync 0;";
+
+/// Loops over shared memory, of which several iterations are checked together: of any length, up
+/// to the last word, forwards and backwards, with stores.
+#[test]
+fn loops_over_shared_memory() {
+    for length in 1..10 {
+        agree(&format!(
+            "{ADDRESSES} {FILL} mov.u32 %r9, 0; mov.u32 %r3, {length}; mov.u32 %r4, tile; mad.lo.u32 %r5, %r2, 4, %r4; \
+             L: ld.shared.u32 %r6, [%r4]; add.u32 %r4, %r4, 4; ld.shared.u32 %r7, [%r5+8]; add.u32 %r5, %r5, 64; \
+             ld.shared.u32 %r8, [%r4+1020]; mad.lo.u32 %r9, %r6, 3, %r9; mad.lo.u32 %r9, %r7, %r9, %r8; \
+             sub.u32 %r3, %r3, 1; setp.ne.u32 %p0, %r3, 0; @%p0 bra L; st.global.u32 [%x2], %r9;"
+        ));
+        let last = 4096 - 4 * length;
+        agree(&format!(
+            "{ADDRESSES} {FILL} mov.u32 %r9, 0; cvt.u64.u32 %x3, %r11; add.u64 %x3, %x3, {last}; mov.u32 %r3, 0; bra TEST; \
+             L: st.shared.u32 [%x3], %r3; ld.shared.u32 %r4, [%x3]; mad.lo.u32 %r9, %r9, 5, %r4; add.u64 %x3, %x3, 4; \
+             add.u32 %r3, %r3, 1; TEST: setp.lt.u32 %p0, %r3, {length}; @%p0 bra L; \
+             add.u32 %r9, %r9, %i; st.global.u32 [%x2], %r9;"
+        ));
+        agree(&format!(
+            "{ADDRESSES} {FILL} mov.u32 %r9, 1; mov.u32 %r3, {length}; add.u32 %r4, %r11, {}; \
+             L: ld.shared.v2.u32 {{%r5, %r6}}, [%r4]; add.u32 %r4, %r4, -8; mad.lo.u32 %r9, %r9, %r5, %r6; \
+             sub.u32 %r3, %r3, 1; setp.ne.u32 %p0, %r3, 0; @%p0 bra L; add.u32 %r9, %r9, %i; st.global.u32 [%x2], %r9;",
+            8 * length - 8
+        ));
+    }
+}
+
 /// `%i` wraps around in the middle of a group: its extension is not affine.
 #[test]
 fn indices_that_wrap() {
@@ -186,6 +253,104 @@ fn registers_never_written() {
         "{ADDRESSES} ld.global.u32 %r3, [%x1]; setp.gt.u32 %p0, %r3, %r14; setp.lt.u32 %p1, %i, %r15; \
          selp.u32 %r4, 1, 2, %p0; @%p1 add.u32 %r4, %r4, 7; st.global.u32 [%x2], %r4;"
     ));
+}
+
+/// Comparisons that hold for all threads of a group if they do for its first and its last, and
+/// those where a value wraps around between them.
+#[test]
+fn branches_on_comparisons() {
+    for condition in [
+        "setp.lt.u32 %p0, %i, 40;",
+        "setp.ge.s32 %p0, 40, %i;",
+        "sub.u32 %r3, 40, %i; setp.gt.u32 %p0, %r3, 8;",
+        "sub.u32 %r3, 40, %i; setp.gt.s32 %p0, %r3, 8;",
+        "add.u32 %r3, %i, 0x7FFFFFD8; setp.lt.s32 %p0, %r3, 5;",
+        "add.u32 %r3, %i, 0xFFFFFFD8; setp.hi.u32 %p0, %r3, 5;",
+        "mul.lo.u32 %r3, %i, 8; cvt.u64.u32 %x3, %r3; setp.le.u64 %p0, %x3, 333;",
+        "setp.lt.u32 %p0, %i, 90; setp.gt.and.u32 %p0, %i, 40, %p0;",
+        "setp.lt.u32 %p1, %i, 40; setp.ge.or.u32 %p0, %r0, 1, %p1;",
+        "setp.lt.u32 %p1, %i, 40; setp.gt.xor.u32 %p0, %i, 70, %p1;",
+        "add.u32 %r3, %i, 5; setp.lt.u32 %p0, %r3, 40; add.u32 %r3, %r3, 9;",
+        "setp.lt.u32 %p0, %i, %n; @%p0 setp.lt.u32 %p0, %i, 40;",
+        "setp.lt.u32 %p1, %i, 40; mov.pred %p0, %p1; setp.lt.and.u32 %p1, %i, %n, %p0; not.pred %p0, %p1;",
+    ] {
+        agree(&format!(
+            "{ADDRESSES} {condition} mov.u32 %r9, 1; @%p0 bra YES; ld.global.u32 %r9, [%x1]; \
+             YES: @!%p0 bra NO; add.u32 %r9, %r9, 3; NO: st.global.u32 [%x2], %r9;"
+        ));
+    }
+    agree(&format!(
+        "{ADDRESSES} mov.u32 %r3, %i; mov.u32 %r9, 0; bra TEST; \
+         L: add.u32 %r9, %r9, %r3; add.u32 %r3, %r3, 24; TEST: setp.lt.u32 %p0, %r3, 333; @%p0 bra L; \
+         add.u32 %r9, %r9, 1; st.global.u32 [%x2], %r9;"
+    ));
+}
+
+/// An index that is clamped at the ends of a row is consecutive between them.
+#[test]
+fn clamped_indices() {
+    for index in [
+        "sub.s32 %r3, %i, 1; max.s32 %r3, %r3, 0;",
+        "add.u32 %r3, %i, 1; sub.u32 %r4, %n, 1; min.u32 %r3, %r3, %r4;",
+        "sub.s32 %r3, %i, 40; max.s32 %r3, %r3, -3; min.s32 %r3, 100, %r3; add.s32 %r3, %r3, 3;",
+        "sub.s32 %r3, 60, %i; max.s32 %r3, %r3, 9; min.s32 %r3, %r3, 50;",
+        "sub.u32 %r3, %i, 1; min.u32 %r3, %r3, 70;",
+        "add.s32 %r3, %i, 0x7FFFFFD8; max.s32 %r3, %r3, 0x7FFFFFD0; sub.s32 %r3, %r3, 0x7FFFFFD0; min.s32 %r3, %r3, 40; max.s32 %r3, %r3, 0;",
+        "min.u32 %r3, %i, 5;",
+        "min.u32 %r3, %i, 30; mov.u32 %r4, %r3; max.u32 %r3, %r4, 20;",
+    ] {
+        agree(&format!(
+            "{ADDRESSES} {index} mul.wide.u32 %x3, %r3, 4; add.u64 %x3, %in, %x3; ld.global.u32 %r9, [%x3]; \
+             add.u32 %r9, %r9, 1; st.global.u32 [%x2], %r9;"
+        ));
+    }
+}
+
+/// Consecutive bytes and halves are loaded together and extended.
+#[test]
+fn neighbouring_bytes() {
+    for (ty, bytes, register) in [
+        ("u8", 1, "%r3"),
+        ("s8", 1, "%r3"),
+        ("u16", 2, "%r3"),
+        ("s16", 2, "%r3"),
+        ("u8", 1, "%h0"),
+        ("s8", 1, "%h0"),
+        ("u16", 2, "%h0"),
+        ("b16", 2, "%h0"),
+    ] {
+        let extend = match register {
+            "%h0" => "cvt.s32.s16 %r3, %h0;",
+            _ => "",
+        };
+        agree(&format!(
+            ".reg .b16 %h<2>; {ADDRESSES} mul.wide.u32 %x3, %i, {bytes}; add.u64 %x3, %in, %x3; \
+             ld.global.{ty} {register}, [%x3+{}]; {extend} or.b32 %r3, %r3, 256; st.global.u32 [%x2], %r3;",
+            253 * bytes
+        ));
+    }
+}
+
+#[test]
+fn atomics_in_shared_memory() {
+    for (operation, result) in [
+        ("add.u32 %r7, [%r6], %r3", "%r7"),
+        ("min.s32 %r7, [%r6], %r3", "%r7"),
+        ("max.u32 %r7, [%r6], %r3", "%r7"),
+        ("and.b32 %r7, [%r6], %r3", "%r7"),
+        ("xor.b32 %r7, [%r6], %r3", "%r7"),
+        ("exch.b32 %r7, [%r6], %r3", "%r7"),
+        ("inc.u32 %r7, [%r6], 20", "%r7"),
+        ("cas.b32 %r7, [%r6], 0, %r3", "%r7"),
+        ("add.f32 %f1, [%r6], 0f3FC00000", "%f1"),
+    ] {
+        agree(&format!(
+            "{ADDRESSES} ld.global.u32 %r3, [%x1]; mov.u32 %r4, tile; and.b32 %r5, %r3, 3; mad.lo.u32 %r6, %r5, 4, %r4; \
+             mov.u32 %r7, 0; mad.lo.u32 %r8, %r2, 4, %r4; st.shared.u32 [%r8], %r7; bar.sync 0; \
+             atom.shared.{operation}; mov.b32 %r7, {result}; add.u32 %r7, %r7, 1; bar.sync 0; ld.shared.u32 %r9, [%r6]; \
+             mad.lo.u32 %r9, %r9, 3, %r7; st.global.u32 [%x2], %r9;"
+        ));
+    }
 }
 
 #[test]
@@ -242,5 +407,33 @@ fn faults_name_the_thread() {
         let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
         assert_eq!(together, alone);
         assert!(!alone.contains("thread [0, 0, 0]"), "{alone}");
+    }
+}
+
+/// A loop that leaves shared memory names the access that does.
+#[test]
+fn faults_in_loops_name_the_access() {
+    for (start, step, address) in [
+        ("4064", "4", "%r4"),
+        ("32", "-4", "%r4"),
+        ("2", "4", "%r4"),
+        ("0", "6", "%r4"),
+        ("0xFFFFFFF0", "4", "%r4+16"),
+        ("16", "-8", "%r4+8"),
+        ("3000", "100", "%r4+4"),
+        ("0x7FFFFFF0", "4", "%r4"),
+        ("0", "4096", "%r5"),
+        ("8", "-4096", "%r5"),
+        ("2", "4", "%r5"),
+        ("0", "2", "%r5"),
+    ] {
+        let source = kernel(&format!(
+            "{FILL} mov.u32 %r3, 0; add.u32 %r4, %r11, {start}; mad.lo.u32 %r5, %r2, 4, %r4;\n\
+             L: add.u32 %r3, %r3, 1;\nld.shared.u32 %r7, [%r10];\nld.shared.u32 %r6, [{address}];\nadd.u32 %r4, %r4, {step}; \
+             add.u32 %r5, %r5, {step}; st.global.u32 [%out], %r6; setp.lt.u32 %p0, %r3, 100; @%p0 bra L;"
+        ));
+        let alone = run(&source, Vectorization::Never, 1, [128, 1, 1], 0).unwrap_err();
+        let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
+        assert_eq!(together, alone, "{start} {step} {address}");
     }
 }

@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use super::schedule::CompiledKernel;
 use super::*;
-use crate::abi::{Access, BlockContext, EXITED, KernelFn, Request, SyncKind, SyncPoint};
+use crate::abi::{
+    Access, BlockContext, EXITED, KernelFn, Request, SLOT_BYTES, SyncKind, SyncPoint, WARP_SIZE,
+};
 use crate::memory::Purpose;
 
 fn engine(workers: u32) -> Engine {
@@ -117,7 +119,10 @@ impl Thread {
     }
     fn slot(&mut self, slot: u64) -> &mut u64 {
         let context = self.context();
-        let at = slot * context.slot_stride + u64::from(self.index) * 8;
+        let (warp, lane) = (self.index / WARP_SIZE, self.index % WARP_SIZE);
+        let at = u64::from(warp) * context.slot_stride
+            + slot * u64::from(SLOT_BYTES)
+            + u64::from(lane) * 8;
         unsafe { &mut *context.slots.add(at as usize).cast::<u64>() }
     }
     fn shared(&self, index: u32) -> &Cell<u32> {

@@ -1,0 +1,135 @@
+//! Predicates that a lane group shares if its first and its last lane do: comparisons of an
+//! affine value with a uniform one, such as `i < n`, and combinations of them.
+//!
+//! The lanes between have values between, unless the value wraps around within the group.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Value};
+
+use super::emitter::{Emitter, is_signed, native};
+use super::lane_set::LaneSet;
+use crate::program::{Arg, BlockId, GROUP, Instruction, Reg, Step, Uniformity};
+use ptx::names::{Modifier as M, Opcode as O, Type as P};
+
+/// No comparison further from the end of its block, and no longer combination, is looked at.
+const MAX_STEPS: usize = 32;
+const MAX_COMPARISONS: usize = 4;
+
+/// A predicate at the end of a block.
+pub(super) struct AtEnds {
+    /// 1 where it is true for the first lane.
+    pub first: Value,
+    /// 1 where all lanes have the same; `None` if they always do.
+    pub same: Option<Value>,
+}
+
+/// The predicate, if it is such a comparison in this block.
+pub(super) fn at_ends(e: &mut Emitter<'_, '_>, block: BlockId, predicate: Reg) -> Option<AtEnds> {
+    let steps = &e.program.blocks[block.index()].steps;
+    let comparisons = comparisons(e, steps, predicate)?;
+    let mut found: Option<AtEnds> = None;
+    // The first is the innermost operand.
+    for i in comparisons.iter().rev() {
+        let (mut first, mut same) = compare(e, i)?;
+        if let Some(inner) = found {
+            first = match i.modifiers.first_of(&[M::And, M::Or, M::Xor]) {
+                Some(M::And) => e.b.ins().band(first, inner.first),
+                Some(M::Or) => e.b.ins().bor(first, inner.first),
+                _ => e.b.ins().bxor(first, inner.first),
+            };
+            same = match (same, inner.same) {
+                (Some(a), Some(b)) => Some(e.b.ins().band(a, b)),
+                (a, b) => a.or(b),
+            };
+        }
+        found = Some(AtEnds { first, same });
+    }
+    e.lane_set = LaneSet::Scalar;
+    found
+}
+
+/// The comparison that defines a predicate, followed by the one that defines its operand, and so
+/// on; each can be repeated at the end of the block.
+fn comparisons(e: &Emitter<'_, '_>, steps: &[Step], predicate: Reg) -> Option<Vec<Instruction>> {
+    let program = e.program;
+    let mut found = Vec::new();
+    let mut changed: Vec<Reg> = Vec::new();
+    let mut wanted = predicate;
+    for step in steps.iter().rev().take(MAX_STEPS) {
+        let mut defined = Vec::new();
+        program.step_effects(step, &mut |_| {}, &mut |reg| defined.push(reg));
+        if !defined.contains(&wanted) {
+            changed.extend(defined);
+            continue;
+        }
+        let Step::Instruction(i) = step else {
+            return None;
+        };
+        let args = program.list(i.args);
+        let ordered = [M::Lt, M::Le, M::Gt, M::Ge, M::Lo, M::Ls, M::Hi, M::Hs];
+        let operands = args.get(1..3)?;
+        let ty = i.modifiers.types().next()?;
+        let is_comparison = i.opcode == O::Setp
+            && i.guard.is_none()
+            && args.first() == Some(&Arg::Reg(wanted))
+            && matches!(ty, P::U32 | P::S32 | P::U64 | P::S64 | P::B32 | P::B64)
+            && i.modifiers.first_of(&ordered).is_some();
+        let mut affine = 0;
+        let is_known = |arg: &Arg| match *arg {
+            Arg::Int(_) => true,
+            Arg::Reg(reg) => {
+                let uniformity = e.locations[reg.index()].uniformity;
+                affine += usize::from(matches!(uniformity, Uniformity::Affine(_)));
+                uniformity != Uniformity::Divergent && !changed.contains(&reg)
+            }
+            _ => false,
+        };
+        if !is_comparison || !operands.iter().all(is_known) || affine > 1 {
+            return None;
+        }
+        found.push(*i);
+        if i.modifiers.first_of(&[M::And, M::Or, M::Xor]).is_none() {
+            return Some(found);
+        }
+        let Some(&Arg::Reg(operand)) = args.get(3) else {
+            return None;
+        };
+        if found.len() == MAX_COMPARISONS {
+            return None;
+        }
+        changed.extend(defined);
+        wanted = operand;
+    }
+    None
+}
+
+/// Whether a comparison holds for the first lane, and whether all lanes have that result.
+fn compare(e: &mut Emitter<'_, '_>, i: &Instruction) -> Option<(Value, Option<Value>)> {
+    let ty = i.modifiers.types().next()?;
+    e.lane_set = LaneSet::Lane(0);
+    let first = e.compared(i, 1, ty).ok()?;
+    let operands = e.program.list(i.args).get(1..3)?;
+    let affine = operands.iter().find_map(|arg| match *arg {
+        Arg::Reg(reg) => match e.locations[reg.index()].uniformity {
+            Uniformity::Affine(stride) => Some((reg, stride)),
+            _ => None,
+        },
+        _ => None,
+    });
+    let Some((reg, stride)) = affine else {
+        return Some((first, None));
+    };
+    let native = native(ty)?;
+    let low = e.read(Arg::Reg(reg), native).ok()?;
+    e.lane_set = LaneSet::Lane(GROUP - 1);
+    let last = e.compared(i, 1, ty).ok()?;
+    let high = e.read(Arg::Reg(reg), native).ok()?;
+    let (low, high) = if stride < 0 { (high, low) } else { (low, high) };
+    let cc = match is_signed(ty) {
+        true => IntCC::SignedLessThanOrEqual,
+        false => IntCC::UnsignedLessThanOrEqual,
+    };
+    let ordered = e.icmp(cc, low, high);
+    let equal = e.icmp(IntCC::Equal, first, last);
+    Some((first, Some(e.b.ins().band(ordered, equal))))
+}
