@@ -110,8 +110,15 @@ fn parallel<T: Default + Send + Sync>(
     inputs: &[Input],
     look: impl Fn(&Input) -> T + Sync,
 ) -> Result<Vec<T>, Failure> {
-    let threads = threads.or_else(|| std::thread::available_parallelism().ok());
-    let threads = threads.map_or(1, NonZeroUsize::get).min(inputs.len());
+    // The system has to be asked how many cores there are.
+    let cores = || std::thread::available_parallelism().ok();
+    let threads = match inputs.len() {
+        0 | 1 => 1,
+        count => threads
+            .or_else(cores)
+            .map_or(1, NonZeroUsize::get)
+            .min(count),
+    };
     // Starting threads takes longer than checking one file.
     if threads <= 1 {
         return Ok(inputs.iter().map(look).collect());
