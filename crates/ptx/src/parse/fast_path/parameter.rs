@@ -97,3 +97,56 @@ impl<'a> Text<'a> {
         Some(Some(pointer))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::parse::read;
+
+    #[test]
+    fn parameters_are_read_as_by_the_parsers_of_tokens() {
+        for list in [
+            "(.param .u64 a)",
+            "(\n\t.param .u64 k_param_0,\n\t.param .align 4 .b8 k_param_1[8]\n)",
+            "( .param .u64 .ptr .align 1 a , .param .f32 b )",
+            "(.param .u64 .ptr a, .param .u64 .ptr .global .align 16 b)",
+            "(.param .u64 .ptr .shared b)",
+            "(.param .u64 .ptr .const b)",
+            "(.param .u64 .ptr .global .local b)",
+            "(.param .u64 .ptr .align a)",
+            "(.param .u64 .align 8 a)",
+            "(.align 8 .param .u64 a)",
+            "(.param .param .u64 a)",
+            "(.param .u64)",
+            "(.param a)",
+            "(.u64 a)",
+            "(.reg .u64 %a)",
+            "(.param .v2 .f32 a)",
+            "(.param .u64 _)",
+            "(.param .u64 WARP_SZ)",
+            "(.param .u64 %a)",
+            "(.param .u64 function_name)",
+            "(.param .b8 a[])",
+            "(.param .b8 a[08])",
+            "(.param .b8 a[0x10])",
+            "(.param .b8 a[2][3])",
+            "(.param .b8 a [2])",
+            "(.param .b8 a[ 2 ])",
+            "(.param .align 3 .b8 a[2])",
+            "(.param .align 4294967296 .b8 a[2])",
+            "(.param .u64 a,)",
+            "(.param .u64 a .param .u64 b)",
+            "(.param .u64 a; .param .u64 b)",
+            "(.param .u64 a // the first\n, .param .u64 b)",
+            "(.param .u64 a\u{e9})",
+            "()",
+            "(",
+        ] {
+            for kind in [".entry k", ".func k"] {
+                let text = format!("{kind}{list}\n{{\n\tret;\n}}\n// the end\n");
+                let slow = text.replace(".u64 ", ".u64\u{c}");
+                let slow = slow.replace(".param ", ".param\u{c}");
+                assert_eq!(read(&text), read(&slow), "{text}");
+            }
+        }
+    }
+}
