@@ -291,8 +291,8 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 .zip(steps.get(range.range()).unwrap_or_default())
             {
                 let (first, written, end) = instructions.places(step);
-                for place in first..written {
-                    let slot = slots[place];
+                for (place, slot) in (first..written).zip(&slots[first..written]) {
+                    let slot = *slot;
                     let of = self.written[slot.register.0 as usize];
                     if of.several {
                         others.push(Mention::new(step, slot, place, block));
@@ -317,8 +317,8 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                         }
                     }
                 }
-                for place in written..end {
-                    let slot = slots[place];
+                for (place, slot) in (written..end).zip(&slots[written..end]) {
+                    let slot = *slot;
                     if self.written[slot.register.0 as usize].several {
                         others.push(Mention::new(step, slot, place, block));
                     }
