@@ -54,6 +54,53 @@ pub const fn decimal_length(word: u64) -> Option<usize> {
     Some(length)
 }
 
+/// A list of decimal numbers, `1, 23,456`, eight bytes after the other. Of each byte so far, what
+/// the next one depends on.
+#[derive(Clone, Copy)]
+pub struct DecimalList {
+    digits: u64,
+    commas: u64,
+    /// Zeros that begin a number.
+    zeros: u64,
+}
+
+impl DecimalList {
+    /// Behind a comma, or what a list begins with.
+    pub const START: DecimalList = DecimalList {
+        digits: 0,
+        commas: TOP,
+        zeros: 0,
+    };
+
+    /// The commas in the next eight bytes; `None` where they are not all of such a list, or of one
+    /// number: it may be too large.
+    #[inline]
+    pub fn commas_in(&mut self, word: u64) -> Option<u64> {
+        // Nothing is carried from one byte to the next: all are below 128.
+        let is = |byte: u8| !((word ^ (byte as u64 * EACH)) + 0x7F * EACH) & TOP;
+        if word & TOP != 0 {
+            return None;
+        }
+        let (digits, commas, blanks) = (within(word, b'0', b'9'), is(b','), is(b' '));
+        let before = |bits: u64, last: u64| bits << 8 | last >> 56;
+        let (digit_before, comma_before) =
+            (before(digits, self.digits), before(commas, self.commas));
+        let zeros = is(b'0') & !digit_before;
+        // A leading zero makes it octal.
+        let wrong =
+            commas & !digit_before | blanks & !comma_before | digits & before(zeros, self.zeros);
+        if digits | commas | blanks != TOP || digits == TOP || wrong != 0 {
+            return None;
+        }
+        *self = DecimalList {
+            digits,
+            commas,
+            zeros,
+        };
+        Some((commas >> 7).wrapping_mul(EACH) >> 56)
+    }
+}
+
 /// The number of leading bytes before a space or control character.
 #[inline]
 pub const fn through_blank(word: u64) -> usize {
@@ -137,6 +184,47 @@ mod tests {
                 let end = if byte.is_ascii_digit() { 8 } else { place };
                 assert_eq!(through_digits(u64::from_le_bytes(bytes)), end);
             }
+        }
+    }
+
+    #[test]
+    fn lists_are_read_eight_bytes_at_a_time() {
+        let commas = |text: &str| -> Option<u64> {
+            let mut list = DecimalList::START;
+            let (words, rest) = text.as_bytes().as_chunks::<8>();
+            assert!(rest.is_empty(), "{text}");
+            let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+            words.try_fold(0, |sum, word| Some(sum + list.commas_in(word)?))
+        };
+        for (text, count) in [
+            ("1, 23,45", 2),
+            (" 0, 0, 0", 2),
+            ("0,1,2,3,", 4),
+            ("202, 29, 180, 50", 3),
+            ("1,2345678901,23,", 3),
+            ("1, 2, 3, 4567, 8", 4),
+        ] {
+            assert_eq!(commas(text), Some(count), "{text}");
+        }
+        for text in [
+            ",1, 2, 3",
+            "1,, 2, 3",
+            "1,  2, 3",
+            "1 , 2, 3",
+            "1, 02, 3",
+            "1, 2, 00",
+            "12, 345,01, 2, 3",
+            "1, 2, 3, , 4, 5,",
+            "1, 2, 3,  4, 56,",
+            "1, 2, 300, 0000,",
+            "12345678",
+            "1, 2, -3",
+            "1, 2, 3}",
+            "1,\n2, 34",
+            "1, 2, x1",
+            "1, 2, é",
+        ] {
+            assert_eq!(commas(text), None, "{text}");
         }
     }
 

@@ -69,17 +69,8 @@ fn once(args: &CheckArgs) -> Result<u8, Failure> {
     check(args, &inputs, &failures)
 }
 
-/// Has the allocator keep what is freed, of which the next function takes as much again. That of
-/// glibc otherwise returns it to the system after each function, and has all of it mapped and
-/// cleared anew; its threshold rises with the largest block that was freed.
-fn keep_freed_memory() {
-    const LARGEST: usize = 16 << 20;
-    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGEST)));
-}
-
 /// Prints the findings of each file; returns the exit status.
 fn check(args: &CheckArgs, inputs: &[Input], failures: &[Failure]) -> Result<u8, Failure> {
-    keep_freed_memory();
     let colour = args.color.wanted();
     let mut output = Output::new(args);
     let progress = Progress::new(inputs.len(), !args.quiet);
@@ -110,8 +101,15 @@ fn parallel<T: Default + Send + Sync>(
     inputs: &[Input],
     look: impl Fn(&Input) -> T + Sync,
 ) -> Result<Vec<T>, Failure> {
-    let threads = threads.or_else(|| std::thread::available_parallelism().ok());
-    let threads = threads.map_or(1, NonZeroUsize::get).min(inputs.len());
+    // The system has to be asked how many cores there are.
+    let cores = || std::thread::available_parallelism().ok();
+    let threads = match inputs.len() {
+        0 | 1 => 1,
+        count => threads
+            .or_else(cores)
+            .map_or(1, NonZeroUsize::get)
+            .min(count),
+    };
     // Starting threads takes longer than checking one file.
     if threads <= 1 {
         return Ok(inputs.iter().map(look).collect());

@@ -12,17 +12,19 @@ impl Lists {
     pub fn new(count: usize, pairs: &[(u32, u32)]) -> Lists {
         let mut starts = vec![0; count + 1];
         for (list, _) in pairs {
-            starts[*list as usize + 1] += 1;
+            starts[*list as usize] += 1;
         }
-        for at in 1..starts.len() {
-            starts[at] += starts[at - 1];
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
         }
-        let mut next = starts.clone();
+        // From the last to the first, so that each is where its list starts in the end.
         let mut all = vec![0; pairs.len()];
-        for (list, element) in pairs {
-            let place = &mut next[*list as usize];
-            all[*place as usize] = *element;
-            *place += 1;
+        for (list, element) in pairs.iter().rev() {
+            let start = &mut starts[*list as usize];
+            *start -= 1;
+            all[*start as usize] = *element;
         }
         Lists { starts, all }
     }

@@ -149,6 +149,8 @@ pub(super) struct Affine {
     /// For each value what is known, or its index in `sums` and `KNOWN`.
     index: Vec<u32>,
     sums: Vec<Linear>,
+    /// Values that are worked out; empty in between.
+    open: Vec<ValueId>,
 }
 
 /// Nobody has asked for the value.
@@ -165,6 +167,7 @@ impl Affine {
         Affine {
             index: vec![OPEN; flow.values.definitions.len()],
             sums: Vec::new(),
+            open: Vec::new(),
         }
     }
 
@@ -206,7 +209,8 @@ impl Affine {
         let Some(flow) = function.flow() else {
             return;
         };
-        let mut open = vec![value];
+        let mut open = std::mem::take(&mut self.open);
+        open.push(value);
         while let Some(&top) = open.last() {
             if !self.is_open(top) {
                 open.pop();
@@ -232,6 +236,7 @@ impl Affine {
                 None => OPAQUE,
             };
         }
+        self.open = open;
     }
 
     fn read(&self, flow: &Flow<'_, '_>, place: usize) -> Option<Linear> {

@@ -54,13 +54,14 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Misaligned>> {
     let loops = function.loops()?;
     let orders = Orders::of_function(function)?;
     let shape = Block::of(function).usual();
+    let mut evaluator = Evaluator::new(function, flow, loops, shape, STEPS);
     let mut found = Vec::new();
     for (id, access) in moving {
         let block = flow.graph.block_of(id);
         if !flow.graph.is_reached(block) {
             continue;
         }
-        let mut evaluator = Evaluator::new(function, flow, loops, shape, STEPS);
+        evaluator.budget = STEPS;
         let place = evaluator.place(block, Default::default());
         let Some(address) = evaluator.operand(access.address, place).sum() else {
             continue;

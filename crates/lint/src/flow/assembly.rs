@@ -62,6 +62,10 @@ impl InlineAssembly {
 fn marked(text: &str, offset: u32) -> Vec<Span> {
     const MARK: &str = " inline asm";
     let mut regions = Vec::new();
+    // One byte is found in less time.
+    if memchr::memchr(b'/', text.as_bytes()).is_none() {
+        return regions;
+    }
     let mut open = None;
     for at in memchr::memmem::find_iter(text.as_bytes(), MARK) {
         let place = offset + at as u32;
@@ -118,7 +122,9 @@ fn is_indented(text: &str) -> bool {
 
 /// What is left of a line with a comment.
 fn is_blank(line: &str) -> bool {
-    matches!(line.trim(), "" | "//")
+    // Nearly all lines begin with a word.
+    let begins = line.as_bytes().first().is_some_and(u8::is_ascii_alphabetic);
+    !begins && matches!(line.trim(), "" | "//")
 }
 
 /// The lines around a byte up to the next empty ones, and whether there is one before and

@@ -1,12 +1,14 @@
 //! Under which conditions a thread comes to a place, and whether two threads can
 //! come to theirs together.
 
+use std::cell::OnceCell;
+
 use super::arithmetic::Relation;
 use super::context::FunctionContext;
 use super::evaluate::{Evaluator, Known, Place, Symbol, Turns};
 use super::instructions::InstructionId;
 use super::intervals::Orders;
-use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols};
+use super::lanes::{Lanes, Shape, Sum, SymbolId, Symbols, WARP};
 use super::threads::ThreadSet;
 use super::values::{Definition, ValueId};
 use analysis::control_flow::BlockId;
@@ -20,6 +22,8 @@ pub struct Conditions {
     masks: Vec<(Lanes, bool)>,
     /// What has to hold of unknown quantities besides.
     tests: Vec<(Sum, Relation)>,
+    /// The threads that may come, where somebody has asked.
+    admitted: OnceCell<Vec<u32>>,
 }
 
 /// A predicate made of more than so many is not taken apart.
@@ -33,6 +37,24 @@ impl Conditions {
     pub fn admits(&self, thread: usize) -> bool {
         let mut masks = self.masks.iter();
         masks.all(|(mask, holds)| (mask.at(thread) != 0) == *holds)
+    }
+
+    /// The threads that it may hold of, a bit for each in the word of its warp.
+    pub fn admitted(&self, threads: usize) -> &[u32] {
+        self.admitted.get_or_init(|| {
+            let all = (0..threads).step_by(WARP as usize).map(|first| {
+                let count = (threads - first).min(WARP as usize) as u32;
+                u32::MAX >> (WARP - count)
+            });
+            let mut words: Vec<u32> = all.collect();
+            for (mask, holds) in &self.masks {
+                mask.each_of(0..threads, |thread, number| {
+                    let stays = u32::from((number != 0) == *holds);
+                    words[thread / WARP as usize] &= !((stays ^ 1) << (thread % WARP as usize));
+                });
+            }
+            words
+        })
     }
 
     /// Whether threads are told apart by their numbers.
@@ -91,6 +113,7 @@ impl Conditions {
         {
             if !sum.lanes.all(|truth| (truth != 0) == holds) {
                 self.masks.push((sum.lanes.clone(), holds));
+                self.admitted = OnceCell::new();
             }
             return Some(());
         }

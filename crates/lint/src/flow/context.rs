@@ -284,13 +284,14 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         &self,
         found: Vec<(InstructionId, u32)>,
     ) -> Vec<(InstructionId, &'m Instruction)> {
-        let found = found.into_iter().filter_map(|(id, statement)| {
+        let mut instructions = Vec::with_capacity(found.len());
+        instructions.extend(found.into_iter().filter_map(|(id, statement)| {
             match self.body.statements.get(statement as usize) {
                 Some(Statement::Instruction(instruction)) => Some((id, instruction)),
                 _ => None,
             }
-        });
-        found.collect()
+        }));
+        instructions
     }
 
     /// Whether it has an instruction of which `wanted` is true. A rule asks this before it looks

@@ -20,6 +20,9 @@ pub(super) struct Dependences<'c, 'm, 'a> {
     /// For each value its index in `found`, from 1; 0 where nobody has asked.
     known: Vec<u32>,
     found: Vec<Dependence>,
+    /// Values that are worked out, and operands that are read; empty in between.
+    open: Vec<ValueId>,
+    read: Vec<Dependence>,
 }
 
 const UNKNOWN: Dependence = Dependence::opaque(Sources::THREAD);
@@ -36,6 +39,8 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
             shape,
             known: vec![0; flow.values.definitions.len()],
             found: Vec::new(),
+            open: Vec::new(),
+            read: Vec::new(),
         }
     }
 
@@ -49,7 +54,8 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
         if value.index() >= self.known.len() {
             return UNKNOWN;
         }
-        let mut open = vec![value];
+        let mut open = std::mem::take(&mut self.open);
+        open.push(value);
         while let Some(&top) = open.last() {
             if self.known[top.index()] == 0 {
                 let before = open.len();
@@ -63,6 +69,7 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
             }
             open.pop();
         }
+        self.open = open;
         self.get(value)
     }
 
@@ -73,13 +80,16 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
         }
         let place = (instruction.operands.start + number) as usize;
         self.of(self.flow.values.of_operand(place));
-        let mut all = Vec::new();
+        let mut all = std::mem::take(&mut self.read);
         let get = |value| self.get(value);
         self.operands().read(place, 0, &get, &mut all);
-        match all.as_slice() {
+        let one = match all.as_slice() {
             [one] => *one,
             _ => UNKNOWN,
-        }
+        };
+        all.clear();
+        self.read = all;
+        one
     }
 
     /// The operands of a phi that come there before a loop comes back.

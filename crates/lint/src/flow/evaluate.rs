@@ -105,11 +105,11 @@ pub struct Evaluator<'c, 'm, 'a> {
     pub(super) loops: &'c Loops,
     /// The shape of the block.
     pub shape: Shape,
-    /// What is known of values in the first turn of all loops: where, in the next.
+    /// Where in `known` stands what is known of values in the first turn of all loops, and in
+    /// other turns.
     first: Vec<u32>,
-    firsts: Vec<Known>,
-    /// In other turns.
-    known: HashMap<(ValueId, Turns), Known>,
+    others: HashMap<(ValueId, Turns), u32>,
+    known: Vec<Known>,
     symbols: Vec<Symbol>,
     numbers: HashMap<Symbol, SymbolId>,
     specials: HashMap<SpecialRegister, Sum>,
@@ -133,8 +133,8 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             loops,
             shape,
             first: vec![u32::MAX; flow.values.definitions.len()],
-            firsts: Vec::new(),
-            known: HashMap::default(),
+            others: HashMap::default(),
+            known: Vec::new(),
             symbols: Vec::new(),
             numbers: HashMap::default(),
             specials: HashMap::default(),
@@ -237,10 +237,10 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
         };
         let is_first = place.turns == Turns::default();
         let known = match is_first {
-            true => self.firsts.get(self.first[value.index()] as usize),
-            false => self.known.get(&(value, place.turns)),
+            true => Some(&self.first[value.index()]),
+            false => self.others.get(&(value, place.turns)),
         };
-        if let Some(known) = known {
+        if let Some(known) = known.and_then(|at| self.known.get(*at as usize)) {
             return known.clone();
         }
         if depth > Turns::DEPTH || self.depth >= DEPTH || !self.spend(1) {
@@ -252,11 +252,12 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             _ => self.phi(value, home, place),
         };
         self.depth -= 1;
+        let next = self.known.len() as u32;
+        self.known.push(known.clone());
         if is_first {
-            self.first[value.index()] = self.firsts.len() as u32;
-            self.firsts.push(known.clone());
+            self.first[value.index()] = next;
         } else {
-            self.known.insert((value, place.turns), known.clone());
+            self.others.insert((value, place.turns), next);
         }
         known
     }
@@ -306,10 +307,8 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             return Known::Sum(sum.clone());
         }
         let (shape, threads) = (self.shape, self.shape.threads());
-        let coordinates = |axis: usize| {
-            let each = (0..threads).map(|thread| i64::from(shape.coordinate(thread, axis)));
-            Sum::exact(Lanes::each(each))
-        };
+        let coordinates =
+            |axis: usize| Sum::exact(Lanes::each(shape.coordinates(axis).map(i64::from)));
         let side = |axis: usize| Sum::number(i64::from(shape.0[axis]));
         let sum = match register {
             SpecialRegister::TidX => coordinates(0),

@@ -38,7 +38,9 @@ pub struct FirstPass {
     pub exits: Vec<bool>,
     /// The branches that part threads before an operation that wants them together.
     pub partings: Vec<Parting>,
-    conditions: HashMap<ValueId, Truth>,
+    /// Where in `truths` that of each guard stands, which is large.
+    conditions: HashMap<ValueId, u32>,
+    truths: Vec<Truth>,
     arrivals: Vec<Arrival>,
 }
 
@@ -59,11 +61,15 @@ impl FirstPass {
         let lasts = (0..graph.blocks.len()).filter(|at| decides[*at]);
         let lasts = lasts.filter_map(|at| graph.blocks[at].steps().next_back());
         let guarded = together.instructions.iter().copied();
-        let mut found = HashMap::default();
+        let mut found: HashMap<ValueId, u32> = HashMap::default();
+        let mut truths = Vec::new();
         for id in lasts.chain(guarded) {
             let step = &instructions.steps[id.index()];
             if let Some(guard) = flow.values.guard(instructions, step) {
-                found.insert(guard, conditions.of(guard));
+                found.entry(guard).or_insert_with(|| {
+                    truths.push(conditions.of(guard));
+                    truths.len() as u32 - 1
+                });
             }
         }
         let mut pass = FirstPass {
@@ -72,9 +78,10 @@ impl FirstPass {
             exits,
             partings: Vec::new(),
             conditions: found,
+            truths,
             arrivals: Vec::new(),
         };
-        let mut all = pass.conditions.values();
+        let mut all = pass.truths.iter();
         if all.any(|truth| conditions.tells(truth)) {
             pass.arrivals = arrivals(flow, &mut conditions, &pass.meets, &decides);
             pass.partings = partings(flow, &pass, &together, &decides);
@@ -87,7 +94,7 @@ impl FirstPass {
     pub fn guard(&self, flow: &Flow<'_, '_>, id: InstructionId) -> Option<Truth> {
         let step = &flow.instructions.steps[id.index()];
         let guard = flow.values.guard(&flow.instructions, step)?;
-        let truth = *self.conditions.get(&guard)?;
+        let truth = self.truths[*self.conditions.get(&guard)? as usize];
         Some(if step.negated { truth.not() } else { truth })
     }
 

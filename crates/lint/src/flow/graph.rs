@@ -26,6 +26,11 @@ impl BasicBlock {
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = InstructionId> + use<> {
         (self.start..self.end).map(InstructionId)
     }
+
+    /// Their indices.
+    pub(super) fn range(&self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
 }
 
 /// The control-flow graph of a function.

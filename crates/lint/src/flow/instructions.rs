@@ -110,8 +110,8 @@ impl<'m, 'a> Instructions<'m, 'a> {
                 slots: Vec::with_capacity(statements * 3),
                 registers: names.registers,
                 names,
-                labels: Vec::new(),
-                targets: Vec::new(),
+                labels: Vec::with_capacity(statements / 32),
+                targets: Vec::with_capacity(statements / 32),
                 kernel: function.kind == FunctionKind::Entry,
                 unclear: false,
             },
@@ -159,6 +159,11 @@ impl<'m, 'a> Instructions<'m, 'a> {
 
     pub(super) fn slot(&self, place: usize) -> RegisterOperand {
         self.slots[place]
+    }
+
+    /// The register operands of all instructions.
+    pub(super) fn slots(&self) -> &[RegisterOperand] {
+        &self.slots
     }
 
     pub(super) fn slot_count(&self) -> usize {
@@ -286,8 +291,18 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             // The last is a label or a table of labels.
             operands = operands.saturating_sub(1);
         }
-        for place in first..first + operands {
-            self.operand(place, place < first + written, &mut step);
+        let body = self.instructions.body;
+        let listed = body
+            .operands
+            .get(first as usize..(first + operands) as usize);
+        for (place, operand) in (first..).zip(listed.unwrap_or_default()) {
+            let is_written = place < first + written;
+            // Nearly all are registers and numbers.
+            match operand {
+                Operand::Name(_) => self.name(place, is_written),
+                Operand::Integer(_) => {}
+                other => self.other_operand(place, other, is_written, &mut step),
+            }
         }
         if instruction.opcode == Opcode::Ret {
             let operand = RegisterOperand::RETURNED;
@@ -381,13 +396,10 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         u32::from(returns)
     }
 
-    #[inline]
     fn operand(&mut self, place: u32, written: bool, step: &mut Step) {
         let body = self.instructions.body;
-        match body.operands.get(place as usize) {
-            Some(Operand::Name(_)) => self.name(place, written),
-            Some(Operand::Integer(_)) | None => {}
-            Some(other) => self.other_operand(place, other, written, step),
+        if let Some(operand) = body.operands.get(place as usize) {
+            self.other_operand(place, operand, written, step);
         }
     }
 
@@ -423,7 +435,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn name(&mut self, operand: u32, written: bool) {
         match self.instructions.names.reference(operand as usize) {
             Reference::Register(register) => {

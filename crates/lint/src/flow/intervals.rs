@@ -2,7 +2,8 @@
 //! next, also round a loop.
 
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::context::callee;
 use super::context::{Flow, FunctionContext};
@@ -82,8 +83,9 @@ pub struct Node {
 pub struct Interval {
     /// What is executed, by layer and then in reverse post-order.
     pub nodes: Vec<Node>,
-    /// The nodes that lead to each.
-    ways: Vec<Vec<u32>>,
+    /// Where the nodes that lead to each end in `ways`.
+    ends: Vec<u32>,
+    ways: Vec<u32>,
     /// The block that it starts in.
     home: BlockId,
 }
@@ -173,27 +175,34 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
     pub fn interval(&self, start: Option<InstructionId>) -> Option<Interval> {
         let graph = &self.flow.graph;
         let home = start.map_or(BlockId::ENTRY, |id| graph.block_of(id));
+        const USUAL: usize = 16;
         let mut interval = Interval {
-            nodes: Vec::new(),
-            ways: Vec::new(),
+            nodes: Vec::with_capacity(USUAL),
+            ends: Vec::with_capacity(USUAL),
+            ways: Vec::with_capacity(USUAL),
             home,
         };
-        // By layer and rank; with the nodes that lead there.
-        let mut open: BTreeMap<(usize, u32), Vec<u32>> = BTreeMap::new();
-        open.insert((0, graph.place(home)), Vec::new());
-        while let Some(((layer, rank), from)) = open.pop_first() {
+        // Ways to blocks, by layer and rank, and the node that each comes from.
+        let mut open: BinaryHeap<Reverse<(usize, u32, u32)>> = BinaryHeap::new();
+        let mut next = Some((0, graph.place(home)));
+        while let Some((layer, rank)) = next {
             if interval.nodes.len() >= NODES {
                 return None;
             }
+            let first = interval.ways.len();
+            while let Some(Reverse((of_layer, of_rank, from))) = open.peek().copied()
+                && (of_layer, of_rank) == (layer, rank)
+            {
+                open.pop();
+                interval.ways.push(from);
+            }
             let block = graph.order[rank as usize];
             let at = interval.nodes.len() as u32;
-            let node = self.node(&interval, start, block, layer, &from);
+            let node = self.node(&interval, start, block, layer, &interval.ways[first..]);
             interval.nodes.push(node);
-            interval.ways.push(from);
-            if !node.open {
-                continue;
-            }
-            for next in graph.successors(block) {
+            interval.ends.push(interval.ways.len() as u32);
+            let successors = graph.successors(block).filter(|_| node.open);
+            for next in successors {
                 let back = graph.place(next) <= rank;
                 let entered = self.loops.headed_by(next).filter(|_| back);
                 let to = match entered {
@@ -203,8 +212,9 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
                     Some(id) => self.loops.get(id).depth,
                     None => layer,
                 };
-                open.entry((to, graph.place(next))).or_default().push(at);
+                open.push(Reverse((to, graph.place(next), at)));
             }
+            next = open.peek().map(|Reverse((layer, rank, _))| (*layer, *rank));
         }
         Some(interval)
     }
@@ -431,12 +441,18 @@ impl Interval {
         reached[last] = true;
         for at in (first..=last).rev() {
             if reached[at] {
-                for before in &self.ways[at] {
+                for before in self.ways_to(at) {
                     reached[*before as usize] = true;
                 }
             }
         }
         reached[first]
+    }
+
+    /// The nodes that lead to one.
+    fn ways_to(&self, node: usize) -> &[u32] {
+        let first = node.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.ways[first as usize..self.ends[node] as usize]
     }
 
     /// The block that it starts in.

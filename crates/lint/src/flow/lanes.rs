@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use super::threads::coordinates;
 use ptx::names::Type;
 
 /// The shape of a block of threads.
@@ -27,6 +28,11 @@ impl Shape {
             1 => thread / x % y,
             _ => thread / x / y,
         }
+    }
+
+    /// The same of each thread.
+    pub fn coordinates(self, axis: usize) -> impl Iterator<Item = u32> {
+        coordinates(self.0, self.threads()).map(move |thread| thread[axis])
     }
 }
 

@@ -73,15 +73,16 @@ pub(crate) fn accesses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MemoryAcce
         return Vec::new();
     }
     let accessing = function.instructions_with(|_, effect| effect.access.is_some());
-    let found = accessing.into_iter().filter_map(|(id, instruction)| {
+    let mut found = Vec::with_capacity(accessing.len());
+    found.extend(accessing.into_iter().filter_map(|(id, instruction)| {
         let access = Access::of(function, instruction)?;
         Some(MemoryAccess {
             id,
             instruction,
             access,
         })
-    });
-    found.collect()
+    }));
+    found
 }
 
 /// The properties that all accesses with one mnemonic share.

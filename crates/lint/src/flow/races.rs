@@ -54,6 +54,9 @@ const TRIED: usize = 64;
 /// And of one access.
 const TRIED_OF_ONE: usize = 8;
 
+/// So many places that a warp lies in are looked at together.
+const WIDE: usize = 256;
+
 /// So few accesses in an interval are looked at in all of these turns.
 const FEW: usize = 12;
 
@@ -426,7 +429,6 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
     /// Two of these that meet, in two threads of different warps.
     fn conflict(&mut self, interval: &Interval, instances: &[Instance]) -> Option<Race> {
         let threads = self.evaluator.shape.threads() as usize;
-        let warps = threads.div_ceil(WARP as usize);
         let writes = || instances.iter().filter(|one| one.of.writes());
         let (mut least, mut most) = (i64::MAX, i64::MIN);
         for write in writes() {
@@ -444,10 +446,9 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             .clamp(1, 4)
             .ilog2();
         let (base, end) = (least >> grain, most >> grain);
-        let touched = |one: &Instance, from: i64| {
-            let to = from + one.of.access.bytes as i64 - 1;
-            let from = (from >> grain).max(base) - base;
-            let to = (to >> grain).min(end) - base;
+        let touched = |first: i64, last: i64| {
+            let from = (first >> grain).max(base) - base;
+            let to = (last >> grain).min(end) - base;
             from as usize..(to + 1).max(from) as usize
         };
         // Most accesses lie where no other writes: none of their threads meets one.
@@ -456,14 +457,20 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
         let of_looks = Spans::new(instances.iter().map(span));
         // Which warps write each place.
         let mut written = vec![0_u32; (end - base) as usize + 1];
+        let of_warp = |warp: usize| warp * WARP as usize..threads.min((warp + 1) * WARP as usize);
+        let comes = |word: u32, thread: usize| word >> (thread % WARP as usize) & 1 != 0;
         for write in writes().filter(|write| of_looks.meet(span(write))) {
-            let some = write.conditions.is_of_threads();
-            for warp in 0..warps {
-                let of_warp = warp * WARP as usize..threads.min((warp + 1) * WARP as usize);
-                write.offset.each_of(of_warp, |thread, from| {
-                    if !some || write.conditions.admits(thread) {
-                        let by = written.get_mut(touched(write, from)).unwrap_or_default();
-                        by.iter_mut().for_each(|by| *by |= 1 << warp);
+            let more = write.of.access.bytes as i64 - 1;
+            for (warp, word) in write.conditions.admitted(threads).iter().enumerate() {
+                if *word == 0 {
+                    continue;
+                }
+                write.offset.each_of(of_warp(warp), |thread, from| {
+                    if comes(*word, thread) {
+                        let by = written.get_mut(touched(from, from + more));
+                        by.unwrap_or_default()
+                            .iter_mut()
+                            .for_each(|by| *by |= 1 << warp);
                     }
                 });
             }
@@ -480,12 +487,30 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             }
             let mut tried_here = 0;
             candidates.clear();
-            second.offset.each_of(0..threads, |thread, from| {
-                let by = written.get(touched(second, from)).unwrap_or_default();
-                let met = by.iter().fold(0, |met, by| met | by);
-                if met & !(1 << (thread / WARP as usize)) != 0 {
-                    candidates.push((thread, met));
+            let more = second.of.access.bytes as i64 - 1;
+            let mut warps = second.conditions.admitted(threads).iter().enumerate();
+            second.offset.each_warp(threads, |(least, most)| {
+                let Some((warp, word)) = warps.next().filter(|(_, word)| **word != 0) else {
+                    return;
+                };
+                let met = |places: std::ops::Range<usize>| {
+                    let by: &[u32] = written.get(places).unwrap_or_default();
+                    by.iter().fold(0, |met, by| met | by)
+                };
+                let others = !(1_u32 << warp);
+                // Most warps lie together, where no other writes.
+                let all = touched(least, most + more);
+                if all.len() <= WIDE && met(all) & others == 0 {
+                    return;
                 }
+                second.offset.each_of(of_warp(warp), |thread, from| {
+                    if comes(*word, thread) {
+                        let met = met(touched(from, from + more));
+                        if met & others != 0 {
+                            candidates.push((thread, met));
+                        }
+                    }
+                });
             });
             if candidates.is_empty() {
                 continue;
@@ -497,9 +522,6 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             }
             for &(thread, met) in &candidates {
                 let own = 1_u32 << (thread / WARP as usize);
-                if !second.conditions.admits(thread) {
-                    continue;
-                }
                 tried += 1;
                 tried_here += 1;
                 if tried > TRIED {

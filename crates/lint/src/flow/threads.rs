@@ -64,9 +64,26 @@ impl Block {
 
     /// Each thread as `%tid`, in the order of lanes and warps.
     pub fn threads(&self) -> impl Iterator<Item = [u32; 3]> + use<> {
-        let [x, y, _] = self.size;
-        (0..self.count()).map(move |at| [at % x, at / x % y, at / x / y])
+        coordinates(self.size, self.count())
     }
+}
+
+/// The first threads of a block of this size as `%tid`, in the order of lanes and warps.
+pub(super) fn coordinates(size: [u32; 3], count: u32) -> impl Iterator<Item = [u32; 3]> {
+    let [x, y, _] = size;
+    // Counted on: divisions take longer.
+    let mut next = [0; 3];
+    (0..count).map(move |_| {
+        let thread = next;
+        next[0] += 1;
+        if next[0] == x {
+            next = [0, next[1] + 1, next[2]];
+        }
+        if next[1] == y {
+            next = [next[0], 0, next[2] + 1];
+        }
+        thread
+    })
 }
 
 const WORDS: usize = (MOST / WARP) as usize;
@@ -217,5 +234,14 @@ mod tests {
         let [leaders, others] = ThreadSet::leaders(&block);
         assert_eq!((leaders.first(), others.first()), (Some(0), Some(1)));
         assert!(leaders.contains(64) && others.contains(65));
+    }
+
+    #[test]
+    fn threads_are_counted_by_rows_and_planes() {
+        for [x, y, z] in [[1, 1, 1], [32, 1, 1], [3, 5, 2], [1, 4, 4], [16, 16, 1]] {
+            let all: Vec<_> = coordinates([x, y, z], x * y * z).collect();
+            let expected = (0..x * y * z).map(|at| [at % x, at / x % y, at / x / y]);
+            assert_eq!(all, expected.collect::<Vec<_>>(), "{x} {y} {z}");
+        }
     }
 }

@@ -79,7 +79,9 @@ pub(super) struct Truths<'c, 'm, 'a> {
     pub(super) block: Block,
     pub(super) numbers: HashMap<ValueId, Option<Numbers>>,
     all: ThreadSet,
-    known: HashMap<ValueId, Truth>,
+    /// Where in `found` each predicate stands, which is large.
+    known: HashMap<ValueId, u32>,
+    found: Vec<Truth>,
 }
 
 /// How deep the definition of a predicate is followed.
@@ -99,6 +101,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
             numbers: HashMap::default(),
             all: ThreadSet::all(&block),
             known: HashMap::default(),
+            found: Vec::new(),
         }
     }
 
@@ -125,7 +128,7 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
 
     fn at_depth(&mut self, value: ValueId, depth: usize) -> Truth {
         if let Some(known) = self.known.get(&value) {
-            return *known;
+            return self.found[*known as usize];
         }
         let found = match (self.flow.values.definition(value), depth.checked_sub(1)) {
             (Some(Definition::Written(id)), Some(depth)) => self.written(value, id, depth),
@@ -133,7 +136,8 @@ impl<'c, 'm, 'a> Truths<'c, 'm, 'a> {
             _ => None,
         };
         let found = found.unwrap_or_else(|| self.unknown(value));
-        self.known.insert(value, found);
+        self.known.insert(value, self.found.len() as u32);
+        self.found.push(found);
         found
     }
 

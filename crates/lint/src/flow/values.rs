@@ -188,16 +188,19 @@ struct Builder<'c, 'm, 'a> {
 impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     fn new(instructions: &'c Instructions<'m, 'a>, graph: &'c Graph) -> Self {
         let registers = instructions.registers as usize;
+        // Nearly one for each instruction, and some phis.
+        let count = instructions.steps.len() + instructions.steps.len() / 8;
         Builder {
             instructions,
             graph,
             values: Values {
                 slots: vec![ValueId::NONE; instructions.slot_count()],
                 operands: vec![ValueId::NONE; instructions.body.operands.len()],
-                definitions: Vec::with_capacity(instructions.steps.len()),
-                registers: Vec::with_capacity(instructions.steps.len()),
-                priors: Vec::with_capacity(instructions.steps.len()),
-                first_parts: Vec::with_capacity(instructions.steps.len()),
+                definitions: Vec::with_capacity(count),
+                registers: Vec::with_capacity(count),
+                priors: Vec::with_capacity(count),
+                first_parts: Vec::with_capacity(count),
+                reads: Vec::with_capacity(count),
                 ..Values::default()
             },
             written: vec![Written::default(); registers],
@@ -215,19 +218,13 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         new
     }
 
-    /// Notes the value of a register operand.
+    /// Notes the value of a register operand that is read.
     #[inline]
-    fn set(&mut self, place: usize, slot: RegisterOperand, value: ValueId) {
+    fn read(&mut self, place: usize, slot: RegisterOperand, value: ValueId) {
         self.values.slots[place] = value;
         if let Some(known) = self.values.operands.get_mut(slot.operand as usize) {
             *known = value;
         }
-    }
-
-    /// The same of one that is read.
-    #[inline]
-    fn read(&mut self, place: usize, slot: RegisterOperand, value: ValueId) {
-        self.set(place, slot, value);
         if let Some(count) = self.values.reads.get_mut(value.index()) {
             *count += 1;
         }
@@ -245,17 +242,37 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     /// the others.
     fn single(&mut self) -> Vec<Mention> {
         let instructions = self.instructions;
-        for (_, block) in self.reached() {
-            for id in block.steps() {
-                let step = &instructions.steps[id.index()];
+        let (steps, slots) = (instructions.steps.as_slice(), instructions.slots());
+        let reached = self.reached();
+        // Plain borrows, which stay in registers.
+        let Builder {
+            values,
+            written: known,
+            ..
+        } = self;
+        let Values {
+            definitions,
+            registers,
+            slots: of_slots,
+            operands,
+            ..
+        } = values;
+        for (_, block) in reached {
+            for (id, step) in block
+                .steps()
+                .zip(steps.get(block.range()).unwrap_or_default())
+            {
                 let (_, written, end) = instructions.places(step);
                 for place in written..end {
-                    let slot = instructions.slot(place);
-                    let value = ValueId(self.values.definitions.len() as u32);
-                    self.values.definitions.push(Definition::Written(id));
-                    self.values.registers.push(slot.register);
-                    self.set(place, slot, value);
-                    let of = &mut self.written[slot.register.0 as usize];
+                    let slot = slots[place];
+                    let value = ValueId(definitions.len() as u32);
+                    definitions.push(Definition::Written(id));
+                    registers.push(slot.register);
+                    of_slots[place] = value;
+                    if let Some(of_operand) = operands.get_mut(slot.operand as usize) {
+                        *of_operand = value;
+                    }
+                    let of = &mut known[slot.register.0 as usize];
                     of.several |= step.partial || of.value != ValueId::NONE;
                     (of.value, of.by) = (value, id.0);
                 }
@@ -269,11 +286,13 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         // Some of a register were taken for the only value before another was seen.
         let mut late = false;
         for (block, range) in self.reached() {
-            for id in range.steps() {
-                let step = &instructions.steps[id.index()];
+            for (id, step) in range
+                .steps()
+                .zip(steps.get(range.range()).unwrap_or_default())
+            {
                 let (first, written, end) = instructions.places(step);
-                for place in first..written {
-                    let slot = instructions.slot(place);
+                for (place, slot) in (first..written).zip(&slots[first..written]) {
+                    let slot = *slot;
                     let of = self.written[slot.register.0 as usize];
                     if of.several {
                         others.push(Mention::new(step, slot, place, block));
@@ -298,8 +317,8 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                         }
                     }
                 }
-                for place in written..end {
-                    let slot = instructions.slot(place);
+                for (place, slot) in (written..end).zip(&slots[written..end]) {
+                    let slot = *slot;
                     if self.written[slot.register.0 as usize].several {
                         others.push(Mention::new(step, slot, place, block));
                     }
@@ -349,6 +368,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             joins: vec![0; blocks],
             budget,
             open: Vec::new(),
+            todo: Vec::new(),
         };
         for of_register in mentions.chunk_by(|a, b| a.register == b.register) {
             self.register(of_register, &mut walk)?;
@@ -359,7 +379,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     fn register(&mut self, mentions: &[Mention], walk: &mut Walk) -> Option<()> {
         walk.epoch += 1;
         let epoch = walk.epoch;
-        let mut todo = Vec::new();
+        let mut todo = std::mem::take(&mut walk.todo);
         for mention in mentions.iter().filter(|mention| mention.written) {
             let block = mention.block;
             if walk.out[block.index()].0 != epoch {
@@ -378,6 +398,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 }
             }
         }
+        walk.todo = todo;
         let register = Register(mentions[0].register);
         let mut here = None;
         for mention in mentions {
@@ -538,4 +559,6 @@ struct Walk {
     budget: usize,
     /// Phis whose operands are not known yet.
     open: Vec<(ValueId, BlockId)>,
+    /// Blocks whose frontiers have not been gone through; empty between registers.
+    todo: Vec<BlockId>,
 }

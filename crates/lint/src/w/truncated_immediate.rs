@@ -41,12 +41,15 @@ pub static RULE: Rule = Rule {
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     // Nearly all constants are small, and fit everything.
-    let numbered = (0_u32..).zip(&function.body.operands);
-    let large = numbered.filter_map(|(at, operand)| match operand {
-        Operand::Integer(integer) if integer.value >= LARGE => Some((at, integer)),
-        _ => None,
-    });
-    let mut large = large.peekable();
+    let mut large = Vec::new();
+    for (at, operand) in (0_u32..).zip(&function.body.operands) {
+        if let Operand::Integer(integer) = operand
+            && integer.value >= LARGE
+        {
+            large.push((at, integer));
+        }
+    }
+    let mut large = large.into_iter().peekable();
     // The operands of instructions, and before those their elements, are in the same order.
     for instruction in function.instructions() {
         if large.peek().is_none() {

@@ -295,7 +295,7 @@ impl Column {
             Some((*fact, when.map(Modifier::from_text).collect::<Option<_>>()?))
         };
         let facts = text
-            .split_whitespace()
+            .split_ascii_whitespace()
             .map(|word| fact(word).ok_or_else(|| format!("meaning `{word}`")));
         Ok(Column {
             facts: facts.collect::<Result<_, _>>()?,

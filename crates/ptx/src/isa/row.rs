@@ -105,7 +105,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
     let rest = &rest[1..];
     let (operands, rest) = rest.split_once(';').unwrap_or((rest, ""));
     let (since, meaning) = rest.split_once(';').unwrap_or((rest, ""));
-    let mut words = modifiers.split_whitespace();
+    let mut words = modifiers.split_ascii_whitespace();
     let name = words.next().unwrap_or("");
     let (first, further) = name.split_once('.').unwrap_or((name, ""));
     let further = further.split('.').filter(|word| !word.is_empty());
@@ -119,7 +119,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         operands: Vec::new(),
         open_modifiers: false,
         open_operands: false,
-        since: since_of(since.split_whitespace(), lists)
+        since: since_of(since.split_ascii_whitespace(), lists)
             .ok_or_else(|| format!("since `{since}`"))?,
         meaning: Column::parse(meaning)?,
         text: String::new(),
@@ -139,7 +139,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
     if form.slots.len() > 64 {
         return Err("more than 64 slots".to_owned());
     }
-    for word in operands.split_whitespace() {
+    for word in operands.split_ascii_whitespace() {
         if word == "*" {
             form.open_operands = true;
         } else {

@@ -7,7 +7,7 @@ use nom::multi::separated_list1;
 use nom::sequence::delimited;
 
 use super::expression::literal_number;
-use super::fast_path::skip_integers;
+use super::fast_path::{self, skip_integers};
 use super::initializer::initializer;
 use super::input::{Parsed, SyntaxError, Tokens, name, token};
 use crate::ast::{Attributes, Initializer, Linkage, Name, PointerAttribute, Space, Span, Variable};
@@ -342,6 +342,14 @@ fn stored(rest: Tokens<'_, '_>, head: &Head) -> Result<(), nom::Err<SyntaxError>
 
 /// `(.param .b32 a, …)`
 pub fn parameters<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
+    let start = input.peek().span.start as usize;
+    if input.at(TokenKind::ParenOpen)
+        && let Some((found, end)) = fast_path::parameters(input.source, start)
+    {
+        let mut rest = input;
+        rest.advance_to(end as u32);
+        return Ok((rest, found));
+    }
     list(TokenKind::ParenOpen, parameter, TokenKind::ParenClose).parse(input)
 }
 

@@ -464,8 +464,10 @@ fn later<'a>(a: Name<'a>, b: Name<'a>) -> Name<'a> {
 
 /// The `%r` of `%r5`.
 fn single_register_prefix(name: &str) -> Option<&str> {
-    let prefix = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    (prefix.starts_with('%') && prefix.len() < name.len()).then_some(prefix)
+    if !name.starts_with('%') || !ends_in_digit(name) {
+        return None;
+    }
+    Some(name.trim_end_matches(|c: char| c.is_ascii_digit()))
 }
 
 fn ends_in_digit(name: &str) -> bool {

@@ -18,11 +18,7 @@ impl<'a> Text<'a> {
         let mut align = None;
         let mut word = self.word()?;
         if word == "align" {
-            align = Some(u32::try_from(self.unsigned()?).ok()?);
-            if !matches!(self.byte()?, b' ' | b'\t') {
-                return None;
-            }
-            self.skip_blanks()?;
+            align = Some(self.alignment()?);
             word = self.word()?;
         }
         let ty = Type::from_text(word)?;
@@ -67,7 +63,7 @@ impl<'a> Text<'a> {
     }
 
     /// A number between two delimiters.
-    fn between(&mut self, last: u8) -> Option<u64> {
+    pub fn between(&mut self, last: u8) -> Option<u64> {
         self.at += 1;
         let number = self.unsigned()?;
         if self.byte()? != last {

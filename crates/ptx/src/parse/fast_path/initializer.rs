@@ -3,7 +3,7 @@
 
 use super::text::Text;
 use crate::ast::{Initializer, Operand};
-use crate::bytes::decimal_length;
+use crate::bytes::{DecimalList, decimal_length, word_at};
 
 /// Parses the list whose brace is at `start`; returns its end too.
 pub fn number_list(source: &str, start: usize) -> Option<(usize, Vec<Initializer<'_>>)> {
@@ -34,6 +34,7 @@ pub fn skip_integers(source: &str, start: usize) -> Option<(usize, u64)> {
     let mut text = Text { source, at: start };
     let mut count = 0;
     loop {
+        count += skip_decimals(&mut text);
         // Past the brace, or a comma.
         text.at += 1;
         let first = text.skip_blanks()?;
@@ -53,4 +54,22 @@ pub fn skip_integers(source: &str, start: usize) -> Option<(usize, u64)> {
             _ => return None,
         }
     }
+}
+
+/// From a brace or a comma to a later comma, past as many small numbers as stand in whole words of
+/// eight bytes; returns how many they are.
+fn skip_decimals(text: &mut Text<'_>) -> u64 {
+    let bytes = text.source.as_bytes();
+    let mut list = DecimalList::START;
+    let (first, mut count) = (text.at + 1, 0);
+    let mut at = first;
+    while let Some(commas) = word_at(bytes, at).and_then(|word| list.commas_in(word)) {
+        count += commas;
+        at += 8;
+    }
+    let passed = bytes.get(first..at).unwrap_or_default();
+    if let Some(last) = memchr::memrchr(b',', passed) {
+        text.at = first + last;
+    }
+    count
 }

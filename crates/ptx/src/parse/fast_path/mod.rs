@@ -7,6 +7,7 @@
 mod declaration;
 mod initializer;
 mod operand;
+mod parameter;
 mod section;
 mod skim;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use super::statement::BodyReader;
 use crate::ast::{Guard, Inlined, Instruction, Location, Name, Place, Span, Statement};
 use crate::names::Opcode;
 pub use initializer::{number_list, skip_integers};
+pub use parameter::parameters;
 pub use section::skip_data;
 pub use skim::Skimmer;
 use text::{Text, begins_statement};
