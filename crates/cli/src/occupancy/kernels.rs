@@ -237,7 +237,7 @@ fn of_ptx(text: &str, place: &str, target: Target) -> Result<Vec<KernelResources
         let registers = match registers {
             Some(live) => {
                 let most = bound("maxnreg").unwrap_or(MAX_REGISTERS).min(MAX_REGISTERS);
-                Registers::Estimated(estimate(live).min(most))
+                Registers::Estimated(live.min(most))
             }
             None => Registers::Unknown,
         };
@@ -254,11 +254,6 @@ fn of_ptx(text: &str, place: &str, target: Target) -> Result<Vec<KernelResources
         }
     };
     Ok(signatures(&module, text).into_iter().map(kernel).collect())
-}
-
-/// The registers that ptxas allocates for so many live ones.
-fn estimate(live: u32) -> u32 {
-    live
 }
 
 /// A kernel, and the functions that it may call.
