@@ -54,7 +54,7 @@
     allow(rustdoc::broken_intra_doc_links)
 )]
 
-pub use ::{image, ptx};
+pub use ::{image, occupancy, ptx};
 
 #[cfg(feature = "cache")]
 pub use ::cache;
@@ -86,6 +86,8 @@ mod documentation {
     mod driver {}
     #[doc = include_str!("../docs/loader.md")]
     mod loader {}
+    #[doc = include_str!("../docs/occupancy.md")]
+    mod occupancy {}
     #[doc = include_str!("../docs/sliced.md")]
     mod sliced {}
 }

@@ -28,7 +28,7 @@ const fn root(folder: &'static str) -> Root {
     }
 }
 
-const ROOTS: [Root; 11] = [
+const ROOTS: [Root; 12] = [
     root("src"),
     root("crates/analysis/src"),
     root("crates/api/src"),
@@ -40,6 +40,7 @@ const ROOTS: [Root; 11] = [
     },
     root("crates/image/src"),
     root("crates/lint/src"),
+    root("crates/occupancy/src"),
     Root {
         unchecked: &["parse/fast_path"],
         ..root("crates/ptx/src")

@@ -25,6 +25,7 @@ mod managed;
 mod memory;
 mod missing;
 mod module;
+mod occupancy;
 mod older;
 mod opengl;
 mod options;

@@ -5,7 +5,9 @@ use clap::CommandFactory;
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
-use super::{assemble, devices, exec, explain, extract, fmt, inspect, isa, ptxas, trace};
+use super::{
+    assemble, devices, exec, explain, extract, fmt, inspect, isa, occupancy, ptxas, trace,
+};
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
 use terminal::shell::{CompletionsArgs, ManArgs};
@@ -69,6 +71,9 @@ enum Command {
         after_help = "Exit status: 0 every fatbin has an image that can be loaded, 1 not every one has, 2 the file could not be read."
     )]
     Explain(explain::ExplainArgs),
+    /// Calculate how many blocks of a kernel a multiprocessor holds, and what limits them
+    #[command(after_help = occupancy::AFTER_HELP)]
+    Occupancy(occupancy::OccupancyArgs),
     /// Write the images in a file to files of their own
     #[command(
         after_help = "Exit status: 0 done, 1 an image could not be unpacked, 2 the file could not be read."
@@ -113,6 +118,7 @@ impl Cli {
             Command::Ptxas { arguments } => Ok(ptxas::run(arguments.iter().cloned())),
             Command::Inspect(args) => inspect::run(args),
             Command::Explain(args) => explain::run(args),
+            Command::Occupancy(args) => occupancy::run(args),
             Command::Extract(args) => extract::run(args),
             Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),

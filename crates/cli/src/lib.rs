@@ -24,6 +24,7 @@ pub mod isolate;
 pub mod launch;
 pub mod mapped;
 pub mod matching;
+pub mod occupancy;
 pub mod pattern;
 pub mod progress;
 pub mod ptxas;

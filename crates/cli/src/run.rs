@@ -55,7 +55,7 @@ pub struct RunArgs {
 }
 
 /// One to three numbers, `16` or `16,16`.
-fn extent(text: &str) -> Result<[u32; 3], String> {
+pub fn extent(text: &str) -> Result<[u32; 3], String> {
     let wrong = || "one to three numbers above 0 are expected, as 16 or 16,16,1".to_owned();
     let mut sizes = [1; 3];
     for (axis, word) in text.split(',').enumerate() {

@@ -12,6 +12,8 @@ const MACHINE_CUDA: u16 = 0xbe;
 const TEXT: &[u8] = b".text.";
 const CONSTANT: &[u8] = b".nv.constant";
 const SYMBOL: u64 = 24;
+/// Bytes of shared memory that the system takes in each block.
+const RESERVED_SHARED: u64 = 1024;
 /// In `st_other` of a symbol: a kernel entry.
 const ENTRY: u8 = 0x10;
 const FUNCTION: u8 = 2;
@@ -50,6 +52,10 @@ pub struct CubinKernel {
     pub stack: u32,
     /// Static shared memory per block, including the part reserved by the architecture, if any.
     pub shared: u64,
+    /// The part of `shared` that the architecture reserves.
+    pub reserved_shared: u64,
+    /// Barriers of a block, as `bar.sync` names them.
+    pub barriers: u32,
     /// Local memory per thread outside the stack.
     pub local: u64,
     /// The kernel's banks of constant memory: number and size. Bank 0 contains the parameters of
@@ -146,7 +152,13 @@ impl Cubin<'_> {
             let Some(kernel) = kernel else { continue };
             match what {
                 KernelSection::Info => describe(&elf, section, kernel)?,
-                KernelSection::Shared => kernel.shared = section.size,
+                KernelSection::Shared => {
+                    kernel.shared = section.size;
+                    // Older architectures reserve it outside of what the section says.
+                    if self.target.number >= 90 {
+                        kernel.reserved_shared = section.size.min(RESERVED_SHARED);
+                    }
+                }
                 KernelSection::Local => kernel.local = section.size,
                 KernelSection::Constant(bank) => kernel.constant.push((bank, section.size)),
             }
@@ -211,6 +223,7 @@ fn describe(
         match record.attribute {
             info::PARAM_BYTES => kernel.param_bytes = record.value.into(),
             info::MAX_THREADS => kernel.max_threads = record.shape(),
+            info::BARRIERS => kernel.barriers = u32::from(record.value & 0xff),
             info::REQUIRED_THREADS => kernel.required_threads = record.shape(),
             _ => kernel.params.extend(record.param()),
         }
@@ -261,15 +274,16 @@ impl<'a> Entries<'a> {
     }
 
     fn kernels(&self, elf: &Elf<'_>) -> Vec<CubinKernel> {
-        let described = self.code.iter().map(|section| CubinKernel {
-            name: String::from_utf8_lossy(name_of_code(elf, *section).unwrap_or_default())
-                .into_owned(),
-            // The default without a record.
-            registers: elf
-                .sections
-                .get(*section)
-                .map_or(0, |section| section.info >> 24),
-            ..CubinKernel::default()
+        let described = self.code.iter().map(|section| {
+            let name = name_of_code(elf, *section).unwrap_or_default();
+            let section = elf.sections.get(*section);
+            CubinKernel {
+                name: String::from_utf8_lossy(name).into_owned(),
+                // The defaults without a record. Before CUDA 13, barriers have none.
+                registers: section.map_or(0, |section| section.info >> 24),
+                barriers: section.map_or(0, |section| (section.flags >> 20) as u32 & 0x7f),
+                ..CubinKernel::default()
+            }
         });
         described.collect()
     }
@@ -340,6 +354,18 @@ mod tests {
         assert_eq!(kernels[0].name, "one");
         let old = cubin(51, 0x0156_0556, &sections);
         assert_eq!(read(&old).unwrap().target.to_string(), "sm_86");
+    }
+
+    #[test]
+    fn barriers_before_cuda_13_are_flags_of_the_code() {
+        let mut file = cubin(65, 0x5a00, &[".text.one", ".symtab"]);
+        let table = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+        // The flags of the second section.
+        file[table + 64 + 8..][..8].copy_from_slice(&0x80_0006_u64.to_le_bytes());
+        assert_eq!(
+            read(&file).unwrap().contents().unwrap().kernels[0].barriers,
+            8
+        );
     }
 
     #[test]

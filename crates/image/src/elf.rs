@@ -29,6 +29,7 @@ pub(super) struct Elf<'a> {
 pub(super) struct Section<'a> {
     pub name: &'a [u8],
     pub kind: u32,
+    pub flags: u64,
     pub offset: u64,
     pub size: u64,
     pub info: u32,
@@ -91,6 +92,7 @@ impl<'a> Elf<'a> {
             sections.push(Section {
                 name,
                 kind: file.u32(at + 4)?,
+                flags: file.u64(at + 8)?,
                 offset: file.u64(at + 24)?,
                 size: file.u64(at + 32)?,
                 info: file.u32(at + 44)?,

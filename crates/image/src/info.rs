@@ -11,6 +11,7 @@ pub(super) const MIN_STACK: u8 = 0x12;
 pub(super) const MAX_THREADS: u8 = 0x05;
 pub(super) const REQUIRED_THREADS: u8 = 0x10;
 pub(super) const PARAM_BYTES: u8 = 0x19;
+pub(super) const BARRIERS: u8 = 0x4c;
 const PARAM: u8 = 0x17;
 const LARGE_PARAM: u8 = 0x45;
 

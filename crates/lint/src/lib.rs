@@ -12,7 +12,6 @@
 mod d;
 mod finding;
 pub mod flow;
-pub mod multiprocessor;
 mod p;
 mod rule;
 mod unchanged;

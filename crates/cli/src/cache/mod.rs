@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::quantity::show_size;
-use ptxkit::cache::{Cache, CacheError, Stats};
+use ptxkit::cache::{Cache, CacheError, Entry, Stats};
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, Lines, json_line, print};
 
@@ -214,6 +214,12 @@ fn stats(cache: &Cache, stats: Stats) -> CommandOutput {
         "read_only": read_only,
     });
     CommandOutput::new(lines.0, json)
+}
+
+/// The blob whose key starts with these digits.
+pub fn blob(cache: &Cache, key: &str) -> Result<Entry, Failure> {
+    let entries = cache.find(key).map_err(failed)?;
+    list::only(key, &entries).cloned()
 }
 
 /// A path as text for JSON, with any bytes.

@@ -9,6 +9,7 @@ mod exec;
 mod explain;
 mod fmt;
 mod isa;
+mod occupancy;
 mod ptxas;
 mod remote;
 mod run;

@@ -388,3 +388,64 @@ fn run_needs_no_name_for_the_only_kernel_of_a_fatbin() {
     ));
     assert!(ran.contains("not checked"), "{ran}");
 }
+
+#[test]
+fn occupancy_of_a_cubin_is_of_its_registers() {
+    let folder = with_fixture("kernels.fatbin");
+    let json = |arguments: &[&str]| -> Vec<Value> {
+        let all = [arguments, &["--format", "json"]].concat();
+        serde_json::from_str(&text(&ptxkit(folder.path(), &all))).unwrap()
+    };
+    let images = json(&["inspect", "kernels.fatbin"]);
+    let mut cubins = images.iter().filter(|image| image["kind"] == "cubin");
+    let cubin = cubins.next().unwrap();
+    let arch = cubin["arch"].as_str().unwrap();
+    let kernels = json(&["occupancy", "kernels.fatbin", "--target", arch]);
+    let described = cubin["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len(), described.len());
+    for (kernel, described) in kernels.iter().zip(described) {
+        assert_eq!(kernel["kernel"], described["name"]);
+        assert_eq!(kernel["block"]["registers"], described["registers"]);
+        assert_eq!(kernel["registers_from"], "cubin");
+        assert_eq!(kernel["target"], arch);
+        assert!(kernel["resident"]["blocks"].as_u64().unwrap() > 0);
+    }
+    // Without a target, all images.
+    assert!(json(&["occupancy", "kernels.fatbin"]).len() > kernels.len());
+}
+
+#[test]
+fn occupancy_of_a_blob_is_that_of_its_cubin() {
+    let folder = with_fixture("kernels.fatbin");
+    let contents = ptxkit::image::contents(fixture("kernels.fatbin")).unwrap();
+    let is_cubin = |entry: &ptxkit::image::Entry<'_>| entry.kind == ptxkit::image::EntryKind::Elf;
+    let entry = contents.entries().find(is_cubin).unwrap();
+    let policy = ptxkit::cache::Policy::disabled()
+        .with_enabled(true)
+        .with_path(folder.path().join("cache"));
+    let cache = ptxkit::cache::Cache::new(policy);
+    let key = ptxkit::cache::Key::from_bytes([7; 32]);
+    let ptxkit::cache::Lookup::Miss(lock) = cache.lookup(&key) else {
+        panic!("the cache is new");
+    };
+    // SAFETY: nothing loads it.
+    unsafe {
+        lock.put(
+            &ptxkit::cache::Provenance::default(),
+            &entry.unpack().unwrap(),
+        )
+    };
+    drop(cache);
+    let output = ptxkit(
+        folder.path(),
+        &["occupancy", "--blob", "070707", "--format", "json"],
+    );
+    let kernels: Vec<Value> = serde_json::from_str(&text(&output)).unwrap();
+    assert!(!kernels.is_empty());
+    assert!(
+        kernels
+            .iter()
+            .all(|kernel| kernel["registers_from"] == "cubin")
+    );
+    assert_eq!(kernels[0]["place"], "blob 070707070707");
+}

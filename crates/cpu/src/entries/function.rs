@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use super::entry::entries;
 use super::launch::attributes;
 use crate::run::MAX_CLUSTER;
-use crate::state::function::{self, largest_block, max_active_blocks};
+use crate::state::function::{self, available_shared, largest_block, max_active_blocks};
 use crate::state::handle::pointer;
 use crate::state::module::CompiledFunction;
 use crate::state::status::{Result, Status};
@@ -225,10 +225,10 @@ entries! {
         let (Ok(blocks), Ok(threads)) = (u32::try_from(blocks), u32::try_from(threads)) else {
             return Err(Status::INVALID_VALUE.into());
         };
-        if blocks == 0 || threads == 0 || max_active_blocks(&function, threads, 0) < blocks {
-            return Err(Status::INVALID_VALUE.because("so many blocks do not fit a multiprocessor"));
-        }
-        let room = (device::MAX_SHARED_OPTIN / blocks).min(function.shared_limit());
-        bytes.put(room.saturating_sub(function.image().shared_bytes) as usize)
+        let room = (threads > 0).then(|| available_shared(&function, threads, blocks)).flatten();
+        let room = room.ok_or_else(|| {
+            Status::INVALID_VALUE.because("so many blocks do not fit a multiprocessor")
+        })?;
+        bytes.put(room as usize)
     }
 }

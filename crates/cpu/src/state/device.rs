@@ -10,6 +10,7 @@ use crate::run::{Engine, MAX_BLOCK, MAX_GRID, MAX_THREADS, THREADS};
 use crate::setting::Setting;
 use crate::texture::MAX_LINEAR_TEXELS;
 use api::CUdevice;
+use occupancy::{Multiprocessor, WARP};
 
 /// The newest architecture whose PTX the device runs, without what is of one architecture
 /// alone.
@@ -48,15 +49,15 @@ fn capability(target: &str) -> Option<(c_int, c_int)> {
         .then_some((number / 10, number % 10))
 }
 
+/// The multiprocessor that the device reports, and with which occupancy is calculated.
+pub(crate) const MULTIPROCESSOR: &Multiprocessor = Multiprocessor::of(90).expect("published");
+
 /// Bytes of shared memory of a block: by default, and after `cuFuncSetAttribute`.
 pub(crate) const MAX_SHARED: u32 = 48 << 10;
-pub(crate) const MAX_SHARED_OPTIN: u32 = 227 << 10;
+pub(crate) const MAX_SHARED_OPTIN: u32 = MULTIPROCESSOR.shared_of_block;
 // Addresses in the shared memory of a cluster have room for it.
 const _: () = assert!(MAX_SHARED_OPTIN < 1 << crate::runtime::OFFSET_BITS);
-/// Threads and blocks of a multiprocessor, as reported.
-pub(crate) const THREADS_PER_MULTIPROCESSOR: u32 = 2048;
-pub(crate) const BLOCKS_PER_MULTIPROCESSOR: u32 = 32;
-const REGISTERS: u32 = 65536;
+const REGISTERS: u32 = MULTIPROCESSOR.registers;
 
 /// Largest extents of arrays: 1D, 2D, 3D and layers.
 pub(crate) const MAX_1D: usize = 131_072;
@@ -244,7 +245,7 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         36 => 1_000_000,             // MEMORY_CLOCK_RATE in kHz
         37 => 64,                    // GLOBAL_MEMORY_BUS_WIDTH
         38 => 1 << 20,               // L2_CACHE_SIZE
-        39 => THREADS_PER_MULTIPROCESSOR,
+        39 => MULTIPROCESSOR.warps * WARP,
         40 => 1,  // ASYNC_ENGINE_COUNT
         41 => 1,  // UNIFIED_ADDRESSING
         51 => 32, // TEXTURE_PITCH_ALIGNMENT
@@ -263,7 +264,7 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         99 => 1,                       // HOST_REGISTER_SUPPORTED
         101 => 1,                      // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
         102 | 103 => 1, // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
-        106 => BLOCKS_PER_MULTIPROCESSOR,
+        106 => MULTIPROCESSOR.blocks,
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
         120 => 1,    // CLUSTER_LAUNCH
         126 => 1,    // MEM_SYNC_DOMAIN_COUNT

@@ -3,12 +3,11 @@
 use std::ffi::{c_int, c_uint};
 
 use super::context;
-use super::device::{
-    BLOCKS_PER_MULTIPROCESSOR, MAX_SHARED_OPTIN, THREADS_PER_MULTIPROCESSOR, compute_capability,
-};
+use super::device::{MAX_SHARED_OPTIN, MULTIPROCESSOR, compute_capability};
 use super::module::CompiledFunction;
 use super::status::{Result, Status};
 use crate::run::MAX_THREADS;
+use occupancy::BlockResources;
 
 /// `CU_FUNC_ATTRIBUTE_…`
 const MAX_DYNAMIC_SHARED: c_uint = 8;
@@ -17,7 +16,7 @@ const NON_PORTABLE_CLUSTER: c_uint = 14;
 const CLUSTER_POLICY: c_uint = 15;
 
 /// Not 0, as clients divide by it: the CPU device has no such registers.
-const REGISTERS: c_int = 32;
+const REGISTERS: u32 = 32;
 
 /// `CU_FUNC_ATTRIBUTE_…` number `number`.
 pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c_int> {
@@ -28,11 +27,11 @@ pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c
         1 => image.shared_bytes.cast_signed(),     // SHARED_SIZE_BYTES
         2 => i32::try_from(function.code.constant_bytes()).unwrap_or(i32::MAX), // CONST_SIZE_BYTES
         3 => image.local_bytes.cast_signed(),      // LOCAL_SIZE_BYTES
-        4 => REGISTERS,                            // NUM_REGS
+        4 => REGISTERS.cast_signed(),              // NUM_REGS
         5 => image.target.cast_signed(),           // PTX_VERSION
         6 => major * 10 + minor,                   // BINARY_VERSION
         MAX_DYNAMIC_SHARED => function.shared_limit().cast_signed(),
-        SHARED_CARVEOUT => -1, // no preference
+        SHARED_CARVEOUT => function.carveout(),
         // REQUIRED_CLUSTER_WIDTH, …HEIGHT, …DEPTH
         11..=13 => image
             .required_cluster
@@ -57,8 +56,12 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
             function.set_shared_limit(bytes.ok_or_else(refused)?);
             Ok(())
         }
+        // Only occupancy is calculated with it.
+        SHARED_CARVEOUT if (-1..=100).contains(&value) => {
+            function.set_carveout(value);
+            Ok(())
+        }
         // Preferences that have no effect here.
-        SHARED_CARVEOUT if (-1..=100).contains(&value) => Ok(()),
         NON_PORTABLE_CLUSTER if (0..=1).contains(&value) => Ok(()),
         CLUSTER_POLICY if (0..=2).contains(&value) => Ok(()),
         _ => Err(Status::INVALID_VALUE.because(format!(
@@ -69,17 +72,38 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
 
 /// The number of blocks of a kernel that a multiprocessor holds at a time.
 pub(crate) fn max_active_blocks(function: &CompiledFunction, threads: u32, dynamic: usize) -> u32 {
-    let shared = (function.image().shared_bytes as usize).saturating_add(dynamic);
-    if threads > function.max_threads() || shared > MAX_SHARED_OPTIN as usize {
+    let dynamic = u32::try_from(dynamic).unwrap_or(u32::MAX);
+    if threads > function.max_threads() || dynamic > function.shared_limit() {
         return 0;
     }
-    let by_threads = THREADS_PER_MULTIPROCESSOR / threads.next_multiple_of(crate::abi::WARP_SIZE);
-    let by_shared = (MAX_SHARED_OPTIN as usize)
-        .checked_div(shared)
-        .unwrap_or(usize::MAX);
-    by_threads
-        .min(BLOCKS_PER_MULTIPROCESSOR)
-        .min(u32::try_from(by_shared).unwrap_or(u32::MAX))
+    let block = resources(function, threads, dynamic);
+    MULTIPROCESSOR.occupancy(&block).blocks
+}
+
+/// The bytes of dynamic shared memory with which so many blocks of a kernel fit a
+/// multiprocessor; `None` if they do not.
+pub(crate) fn available_shared(
+    function: &CompiledFunction,
+    threads: u32,
+    blocks: u32,
+) -> Option<u32> {
+    if blocks == 0 || max_active_blocks(function, threads, 0) < blocks {
+        return None;
+    }
+    let block = resources(function, threads, 0);
+    let shared = MULTIPROCESSOR.shared_for(&block, blocks)?;
+    let dynamic = shared.saturating_sub(function.image().shared_bytes);
+    Some(dynamic.min(function.shared_limit()))
+}
+
+fn resources(function: &CompiledFunction, threads: u32, dynamic: u32) -> BlockResources {
+    BlockResources {
+        threads,
+        registers: REGISTERS,
+        shared: function.image().shared_bytes.saturating_add(dynamic),
+        carveout: u32::try_from(function.carveout()).ok(),
+        ..BlockResources::default()
+    }
 }
 
 /// The threads and the number per multiprocessor of the largest block that fits: the

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::context::{self, Context};
@@ -39,6 +39,8 @@ pub(crate) struct Function {
     /// The maximum of a launch's dynamic shared memory that the caller set, in bytes;
     /// otherwise [`UNSET`].
     shared_limit: AtomicU32,
+    /// The percentage of the on-chip memory that it prefers as shared memory; -1 for none.
+    carveout: AtomicI32,
 }
 
 const UNSET: u32 = u32::MAX;
@@ -110,6 +112,14 @@ impl CompiledFunction {
     pub(crate) fn set_shared_limit(&self, bytes: u32) {
         self.shared_limit.store(bytes, Ordering::Relaxed);
     }
+
+    pub(crate) fn carveout(&self) -> i32 {
+        self.carveout.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_carveout(&self, percent: i32) {
+        self.carveout.store(percent, Ordering::Relaxed);
+    }
 }
 
 /// A kernel, which is compiled if it is not.
@@ -172,6 +182,7 @@ pub(crate) fn load(
             index,
             name,
             shared_limit: AtomicU32::new(UNSET),
+            carveout: AtomicI32::new(-1),
         }))
     };
     let functions = names.into_iter().enumerate().map(function).collect();

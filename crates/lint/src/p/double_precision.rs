@@ -1,9 +1,9 @@
 //! `cvt.f64.f32`, `mul.f64`, `cvt.rn.f32.f64`
 
 use crate::flow::{Definition, Reference, ValueId};
-use crate::multiprocessor::Multiprocessor;
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{Instruction, Operand};
+use ptx::isa::target::Target;
 use ptx::names::{Opcode, Type};
 
 pub static RULE: Rule = Rule {
@@ -165,6 +165,17 @@ fn of_value(flow: &Flow<'_, '_>, origins: &[Origin], value: ValueId) -> Origin {
     }
 }
 
+/// The ratio of `f32` to `f64` throughput (CUDA C++ Programming Guide, "Arithmetic
+/// Instructions"); `None` if it is not published.
+fn double_rate(target: Target) -> Option<u32> {
+    Some(match target.number {
+        70 | 80 | 90 | 100 => 2,
+        75 => 32,
+        86 | 87 | 89 | 120 | 121 => 64,
+        _ => return None,
+    })
+}
+
 fn tell(
     function: &FunctionContext<'_, '_>,
     instruction: &Instruction,
@@ -172,10 +183,7 @@ fn tell(
     findings: &mut Findings,
 ) {
     let target = function.context.target;
-    let rate = target
-        .and_then(Multiprocessor::of)
-        .map(|row| row.double_rate);
-    let rate = match rate {
+    let rate = match target.and_then(double_rate) {
         Some(rate) => format!(", each at 1/{rate} of the rate of `f32`"),
         None => String::new(),
     };

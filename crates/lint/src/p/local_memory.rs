@@ -1,8 +1,8 @@
 //! `.local .align 4 .b8 array[256];`
 
 use crate::flow::memory::space;
-use crate::multiprocessor::WARP;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use occupancy::WARP;
 use ptx::ast::{Space, Statement};
 use ptx::names::Opcode;
 use ptx::signature::layout;

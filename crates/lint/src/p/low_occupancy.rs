@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::launch_bounds::LaunchBounds;
-use super::pressure::Pressure;
-use crate::multiprocessor::{BlockResources, Limit, MAX_REGISTERS, Multiprocessor};
+use crate::flow::Pressure;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use occupancy::{BlockResources, Limit, MAX_REGISTERS, Multiprocessor};
 use ptx::ast::{AddressBase, Operand, Space, Statement, Variable};
 use ptx::signature::layout;
 
@@ -72,7 +72,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     };
     let Some((target, multiprocessor)) = context
         .target
-        .and_then(|target| Some((target, Multiprocessor::of(target)?)))
+        .and_then(|target| Some((target, Multiprocessor::of(target.number)?)))
     else {
         return;
     };
@@ -86,21 +86,24 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         .or_else(|| Some(Pressure::of(function)?.registers));
     let block = BlockResources {
         threads,
-        registers: registers
-            .unwrap_or(0)
-            .min(MAX_REGISTERS)
-            .min(multiprocessor.registers_for(threads)),
+        registers: registers.unwrap_or(0).min(MAX_REGISTERS).min(
+            multiprocessor
+                .registers_for(threads, 1)
+                .unwrap_or(MAX_REGISTERS),
+        ),
         shared: shared_bytes(function),
+        ..BlockResources::default()
     };
     let occupancy = multiprocessor.occupancy(&block);
     if occupancy.blocks == 0 || occupancy.percent() >= THRESHOLD {
         return;
     }
-    let why = match occupancy.limit {
+    let why = match occupancy.limit() {
         Limit::Warps => format!("its {threads} threads"),
         Limit::Blocks => format!("the limit of {} blocks", multiprocessor.blocks),
         Limit::Registers => format!("its {} registers per thread", block.registers),
         Limit::Shared => format!("its {} bytes of shared memory", block.shared),
+        _ => return,
     };
     let (blocks, warps, of) = (occupancy.blocks, occupancy.warps, occupancy.of);
     findings
@@ -112,10 +115,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 if blocks == 1 { "" } else { "s" },
             ),
         )
-        .help(match occupancy.limit {
+        .help(match occupancy.limit() {
             Limit::Registers => "reduce the live values, or the registers with `.maxnreg`",
             Limit::Shared => "use more threads per block, or less shared memory",
-            Limit::Warps | Limit::Blocks => "use more threads per block",
+            _ => "use more threads per block",
         });
 }
 

@@ -19,7 +19,6 @@ pub mod mixed_flushing;
 pub mod multiply_24;
 pub mod no_launch_bounds;
 pub mod partial_warp;
-mod pressure;
 pub mod reciprocal_root;
 pub mod redundant_fence;
 pub mod repeated_barrier;

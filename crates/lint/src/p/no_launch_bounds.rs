@@ -1,9 +1,9 @@
 //! High register pressure without launch bounds
 
 use super::launch_bounds::LaunchBounds;
-use super::pressure::Pressure;
-use crate::multiprocessor::{MAX_THREADS, Multiprocessor, WARP};
+use crate::flow::Pressure;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use occupancy::{MAX_THREADS, Multiprocessor, WARP};
 
 pub static RULE: Rule = Rule {
     code: Code::new('P', 301),
@@ -86,10 +86,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let Some(bounds) = LaunchBounds::of(function.function, context.source) else {
         return;
     };
-    let Some(multiprocessor) = context.target.and_then(Multiprocessor::of) else {
+    let number = context.target.map(|target| target.number);
+    let Some(multiprocessor) = number.and_then(Multiprocessor::of) else {
         return;
     };
-    let most = multiprocessor.registers_for(MAX_THREADS);
+    let registers_for = |threads| multiprocessor.registers_for(threads, 1).unwrap_or(0);
+    let most = registers_for(MAX_THREADS);
     // A kernel with few instructions cannot have that many live values.
     let few = function.body.statements.len() < most as usize / 4;
     if bounds.threads.is_some() || bounds.registers.is_some() || few {
@@ -103,7 +105,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     }
     let fits = (1..=MAX_THREADS / WARP).rev().map(|warps| warps * WARP);
-    let mut fits = fits.filter(|threads| multiprocessor.registers_for(*threads) >= registers);
+    let mut fits = fits.filter(|threads| registers_for(*threads) >= registers);
     let message = match fits.next() {
         Some(threads) => format!(
             "{registers} registers are live at line {}: blocks of more than {threads} threads \

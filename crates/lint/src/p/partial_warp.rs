@@ -1,8 +1,8 @@
 //! `.reqntid 48`
 
 use super::launch_bounds::LaunchBounds;
-use crate::multiprocessor::WARP;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use occupancy::WARP;
 
 pub static RULE: Rule = Rule {
     code: Code::new('P', 303),

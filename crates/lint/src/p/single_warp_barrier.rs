@@ -1,8 +1,8 @@
 //! `bar.sync` in a block of 32 threads
 
 use super::launch_bounds::LaunchBounds;
-use crate::multiprocessor::WARP;
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use occupancy::WARP;
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {

@@ -1,8 +1,8 @@
 //! `.maxntid 1024 .minnctapersm 4`
 
 use super::launch_bounds::LaunchBounds;
-use crate::multiprocessor::{Multiprocessor, WARP};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
+use occupancy::{Multiprocessor, WARP};
 
 pub static RULE: Rule = Rule {
     code: Code::new('P', 307),
@@ -54,7 +54,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     };
     let Some((target, multiprocessor)) = context
         .target
-        .and_then(|target| Some((target, Multiprocessor::of(target)?)))
+        .and_then(|target| Some((target, Multiprocessor::of(target.number)?)))
     else {
         return;
     };

@@ -2,7 +2,7 @@
 
 use crate::FunctionContext;
 use crate::flow::{Definition, Linear, Reference, Term, ValueId, Variance};
-use crate::multiprocessor::WARP;
+use occupancy::WARP;
 use ptx::ast::FunctionKind;
 use ptx::names::SpecialRegister;
 

@@ -1,8 +1,8 @@
 //! What the findings on parted threads say.
 
 use crate::flow::{Carrier, Effect, InstructionId, ThreadSet};
-use crate::multiprocessor::WARP;
 use crate::{Flow, FunctionContext};
+use occupancy::WARP;
 
 /// Whether the function has an instruction of which `wanted` is true.
 pub(super) fn has_collective(

@@ -1,12 +1,12 @@
 //! Register pressure.
 
+use super::{BlockId, Definition, InstructionId, ValueId};
 use crate::FunctionContext;
-use crate::flow::{BlockId, Definition, InstructionId, ValueId};
 use ptx::ast::Span;
 
-/// The maximum register pressure of a function.
+/// The maximum register pressure of a function: how many registers its live values take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pressure {
+pub struct Pressure {
     /// The number of live 32-bit registers.
     pub registers: u32,
     /// The instruction with the maximum.
@@ -17,8 +17,23 @@ pub(super) struct Pressure {
 const STEPS_FOR_EACH: usize = 20;
 
 impl Pressure {
-    /// The register pressure of a function. This is an estimate: the assembler reorders instructions,
-    /// and needs registers for addresses and intermediate results.
+    /// The register pressure of a function, without the functions that it calls; `None` where its
+    /// control flow takes too many steps to analyse. For the registers that ptxas allocates it is
+    /// an estimate: ptxas reorders instructions, and needs registers for addresses and
+    /// intermediate results.
+    ///
+    /// ```
+    /// use ptxkit_lint::{ModuleContext, flow::Pressure};
+    ///
+    /// let source = ".version 7.8\n.target sm_90\n.address_size 64\n.global .b64 x; .entry k() {
+    ///     .reg .b64 a, b; ld.global.b64 a, [x]; ld.global.b64 b, [x + 8]; add.s64 a, a, b;
+    ///     st.global.b64 [x], a; ret; }";
+    /// let module = ptx::read(source).module;
+    /// let context = ModuleContext::new(&module, source, None, None);
+    /// let kernel = context.functions().next().unwrap();
+    /// // Two values of 64 bits.
+    /// assert_eq!(Pressure::of(&kernel).unwrap().registers, 4);
+    /// ```
     pub fn of(function: &FunctionContext<'_, '_>) -> Option<Pressure> {
         let flow = function.flow()?;
         let (instructions, graph, values) = (&flow.instructions, &flow.graph, &flow.values);
