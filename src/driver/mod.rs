@@ -68,6 +68,7 @@ pub use launch::config::{Dim, LaunchConfig};
 pub use launch::occupancy::SuggestedBlock;
 pub use launch::options::{ClusterScheduling, LaunchOptions};
 pub use launch::params::ParamBuffer;
+pub(crate) use launch::typed::types_of;
 pub use launch::typed::{
     ArgumentFor, ArgumentsFor, ByValue, Count, Parameter, Parameters, TypedKernel,
 };
@@ -97,6 +98,8 @@ pub use module::{Loading, Module, Symbol, WeakModule};
 pub use pod::Pod;
 #[cfg(feature = "cache")]
 pub(crate) use pod::bytes_of;
+#[doc(hidden)]
+pub use pod::layout_check;
 pub use pod::param::{DeviceField, DeviceParam, Fields};
 pub use pod::texel::{F16, Texel};
 pub use pod::vector::*;

@@ -70,7 +70,17 @@ pub struct TypedKernel<P> {
 pub struct Count<N>(PhantomData<fn(N)>);
 
 /// What a parameter of a [`TypedKernel`] is declared as.
+#[diagnostic::on_unimplemented(
+    message = "no parameter of a kernel can be declared as `{Self}`",
+    note = "declare numbers and structures by value, `*const T`, `*mut T`, `&[T]`, `&mut [T]`, \
+            `Count<u32>`, `Texture` or `Surface`"
+)]
 pub trait Parameter: sealed::Parameter {}
+
+/// The PTX parameters that a declared one stands for, without values.
+pub(crate) const fn types_of<P: Parameter>() -> &'static [Arg<'static>] {
+    P::TYPES
+}
 
 /// The parameters of a [`TypedKernel`]: a tuple of up to 16 [`Parameter`]s.
 pub trait Parameters: sealed::Parameters {}
