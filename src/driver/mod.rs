@@ -74,8 +74,8 @@ pub use launch::typed::{
 };
 pub use log::{LogLine, LogSeverity};
 pub use memory::batch::CopyBatch;
-pub use memory::buffer::{DeviceBuffer, DeviceMemory, DeviceSlice, DeviceSliceMut};
-pub use memory::copy::{Linear, copy, copy_async};
+pub use memory::buffer::{DeviceBuffer, DeviceMemory};
+pub use memory::copy::{Linear, LinearMut, copy, copy_async};
 pub use memory::growable::GrowableBuffer;
 pub use memory::ipc::IpcBuffer;
 pub use memory::location::{Access, Location};
@@ -87,6 +87,7 @@ pub use memory::pitched::PitchedBuffer;
 pub use memory::pointer::{MemoryKind, PointerAttributes};
 pub use memory::pool::{MemoryPool, PoolBytes, PoolReuse};
 pub use memory::region::{Rows, RowsMut};
+pub use memory::slice::{DeviceSlice, DeviceSliceMut};
 pub use memory::virtual_memory::{AddressRange, Granularity, Mapping, PhysicalMemory};
 pub use module::global::Global;
 pub use module::kernel::{Kernel, KernelAttribute};

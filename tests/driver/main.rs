@@ -34,6 +34,7 @@ mod pool;
 mod reference;
 mod region;
 mod runtime;
+mod slice;
 mod stream;
 mod support;
 mod surface;
