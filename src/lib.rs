@@ -76,6 +76,35 @@ pub use ::lint;
 #[cfg(all(feature = "driver", feature = "cache"))]
 #[allow(unsafe_code)]
 pub mod loader;
+/// A structure that lies in memory as device code lays it out: an element of buffers, and a
+/// parameter by value.
+///
+/// It is `#[repr(C)]`, its fields are numbers, arrays of them, CUDA's vectors, or structures
+/// of this kind, and it is `Copy`. Padding has a name: where CUDA C++ and `repr(C)` leave
+/// bytes between two fields, or after the last, it does not compile and says where to write a
+/// field of how many bytes. `device_param!` is for structures with unnamed padding, which
+/// buffers cannot hold.
+///
+/// ```
+/// use ptxkit::DeviceRepr;
+/// use ptxkit::driver::Float4;
+///
+/// #[derive(Clone, Copy, DeviceRepr)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: Float4,
+///     mass: f32,
+///     _padding: [u32; 3],
+/// }
+/// ```
+///
+/// Without the last field:
+///
+/// ```text
+/// error[E0080]: evaluation panicked: `Particle` has 12 bytes of padding after `mass`: write
+///               a field of type `[u8; 12]` there
+/// ```
+#[doc(inline)]
 #[cfg(feature = "driver")]
 pub use macros::DeviceRepr;
 

@@ -45,7 +45,7 @@ pub fn derive(input: TokenStream) -> Result<TokenStream, Failure> {
         // SAFETY: below, the fields are of such types, and there is no padding.
         "unsafe impl ::ptxkit::driver::Pod for HOLE_0 {}
          unsafe impl ::ptxkit::driver::DeviceField for HOLE_0 {}",
-        &[structure.clone()],
+        std::slice::from_ref(&structure),
         name.span(),
     );
     for (index, field) in fields.iter().enumerate() {
@@ -57,7 +57,7 @@ pub fn derive(input: TokenStream) -> Result<TokenStream, Failure> {
             ),
             None => fill(
                 "::core::mem::size_of::<HOLE_0>()",
-                &[structure.clone()],
+                std::slice::from_ref(&structure),
                 field.span,
             ),
         };

@@ -69,7 +69,8 @@ impl Code {
         let span = kernel.name.span();
         let name = TokenStream::from(TokenTree::from(kernel.name.clone()));
         let types = kernel.parameters.iter();
-        let types = types.map(|parameter| fill("HOLE_0,", &[parameter.ty.clone()], span));
+        let types =
+            types.map(|parameter| fill("HOLE_0,", std::slice::from_ref(&parameter.ty), span));
         let types: TokenStream = types.collect();
         let visibility = match kernel.is_safe {
             true => kernel.visibility.clone(),
@@ -276,14 +277,14 @@ fn check(parameter: &Parameter, entry: &[ParamSignature], source: &Source) -> To
     let written = text_of(parameter.slice.as_ref().unwrap_or(&parameter.ty));
     let mut code = fill(
         &format!("const _: () = check_parameter::<HOLE_0>({written:?}, &[{expected}]);"),
-        &[parameter.ty.clone()],
+        std::slice::from_ref(&parameter.ty),
         parameter.span,
     );
     if let Some(slice) = &parameter.slice {
         // So that it is the library's type, and its import is used.
         code.extend(fill(
             "const _: fn(HOLE_0) = |slice| check_slice(slice);",
-            &[slice.clone()],
+            std::slice::from_ref(slice),
             parameter.span,
         ));
     }
