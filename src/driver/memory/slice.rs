@@ -143,7 +143,7 @@ impl<T: Pod> DeviceSlice<'_, T> {
     /// The same memory as values of another type ([`Error::Cast`]).
     pub fn cast<U: Pod>(&self) -> Result<DeviceSlice<'_, U>, Error> {
         let (bytes, size, align) = (self.bytes(), size_of::<U>(), align_of::<U>());
-        if size == 0 || bytes % size != 0 || self.address % align as u64 != 0 {
+        if size == 0 || !bytes.is_multiple_of(size) || !self.address.is_multiple_of(align as u64) {
             return Err(Error::Cast {
                 address: self.address,
                 bytes,
