@@ -223,4 +223,4 @@ impl<T> sealed::SliceReference for &mut DeviceSliceMut<'_, T> {}
 
 /// Takes what a declaration writes as a slice of device memory.
 #[doc(hidden)]
-pub fn check_slice(_: impl sealed::SliceReference) {}
+pub const fn check_slice<S: sealed::SliceReference>() {}

@@ -275,18 +275,19 @@ fn check(parameter: &Parameter, entry: &[ParamSignature], source: &Source) -> To
         })
         .collect();
     let written = text_of(parameter.slice.as_ref().unwrap_or(&parameter.ty));
-    let mut code = fill(
-        &format!("const _: () = check_parameter::<HOLE_0>({written:?}, &[{expected}]);"),
-        std::slice::from_ref(&parameter.ty),
+    // So that it is the library's type, and its import is used.
+    let slice = match &parameter.slice {
+        Some(_) => "check_slice::<HOLE_1>();",
+        None => "",
+    };
+    fill(
+        &format!(
+            "const _: () = {{ {slice} check_parameter::<HOLE_0>({written:?}, &[{expected}]) }};"
+        ),
+        &[
+            parameter.ty.clone(),
+            parameter.slice.clone().unwrap_or_default(),
+        ],
         parameter.span,
-    );
-    if let Some(slice) = &parameter.slice {
-        // So that it is the library's type, and its import is used.
-        code.extend(fill(
-            "const _: fn(HOLE_0) = |slice| check_slice(slice);",
-            std::slice::from_ref(slice),
-            parameter.span,
-        ));
-    }
-    code
+    )
 }

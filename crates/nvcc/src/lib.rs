@@ -71,7 +71,7 @@ impl Nvcc {
         for variable in VARIABLES {
             println!("cargo::rerun-if-env-changed={variable}");
         }
-        let build = Build::from_environment(|name| std::env::var_os(name))?;
+        let build = Build::from_environment(std::env::var_os)?;
         let (ptx, read) = build.compile(source.as_ref(), &self.arguments)?;
         for file in read {
             println!("cargo::rerun-if-changed={}", file.display());
