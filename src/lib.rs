@@ -23,8 +23,8 @@
 //!   [`launch!`], [`Graph::add_kernel`](driver::Graph::add_kernel)): a wrong number
 //!   of elements or an address passed as a number reaches anything.
 //! - *A [`TypedKernel`](driver::TypedKernel) is launched safely.* Whoever declares its
-//!   parameters ([`Kernel::typed`](driver::Kernel::typed)) vouches for the kernel,
-//!   once, as for a `safe fn` in an `unsafe extern` block. Slices carry their
+//!   parameters ([`Kernel::typed`](driver::Kernel::typed), or a `safe fn` in the
+//!   `unsafe extern` block of [`kernels!`]) vouches for the kernel, once. Slices carry their
 //!   lengths, and what is passed stays allocated until the kernel is done.
 //! - *Memory that a device can write is never behind a Rust reference.* The host
 //!   reads and writes it by copies, which wait for the work that uses it. Freeing
@@ -68,11 +68,45 @@ pub mod driver;
 pub mod interop;
 #[cfg(feature = "driver")]
 pub mod jit;
+#[cfg(all(feature = "driver", feature = "cache"))]
+#[allow(unsafe_code)]
+pub mod kernels;
 #[cfg(feature = "lint")]
 pub use ::lint;
 #[cfg(all(feature = "driver", feature = "cache"))]
 #[allow(unsafe_code)]
 pub mod loader;
+/// A structure that lies in memory as device code lays it out: an element of buffers, and a
+/// parameter by value.
+///
+/// It is `#[repr(C)]`, its fields are numbers, arrays of them, CUDA's vectors, or structures
+/// of this kind, and it is `Copy`. Padding has a name: where CUDA C++ and `repr(C)` leave
+/// bytes between two fields, or after the last, it does not compile and says where to write a
+/// field of how many bytes. `device_param!` is for structures with unnamed padding, which
+/// buffers cannot hold.
+///
+/// ```
+/// use ptxkit::DeviceRepr;
+/// use ptxkit::driver::Float4;
+///
+/// #[derive(Clone, Copy, DeviceRepr)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: Float4,
+///     mass: f32,
+///     _padding: [u32; 3],
+/// }
+/// ```
+///
+/// Without the last field:
+///
+/// ```text
+/// error[E0080]: evaluation panicked: `Particle` has 12 bytes of padding after `mass`: write
+///               a field of type `[u8; 12]` there
+/// ```
+#[doc(inline)]
+#[cfg(feature = "driver")]
+pub use macros::DeviceRepr;
 
 // The programs of the README and of the book in `docs` are compiled and run with
 // the other examples.
@@ -84,6 +118,8 @@ mod documentation {
     mod check {}
     #[doc = include_str!("../docs/driver.md")]
     mod driver {}
+    #[doc = include_str!("../docs/kernels.md")]
+    mod kernels {}
     #[doc = include_str!("../docs/loader.md")]
     mod loader {}
     #[doc = include_str!("../docs/occupancy.md")]

@@ -1,6 +1,8 @@
 //! The loader on a device: cache, images, what is refused.
 #![cfg(all(feature = "driver", feature = "cache", feature = "cpu"))]
 
+#[path = "loader/declared.rs"]
+mod declared;
 #[path = "loader/hot.rs"]
 mod hot;
 #[cfg(feature = "remote-fs")]

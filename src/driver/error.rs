@@ -158,6 +158,14 @@ pub enum Error {
         capacity: usize,
     },
 
+    /// Memory is not seen as values of another type: some would be cut off or not aligned.
+    Cast {
+        address: u64,
+        bytes: usize,
+        size: usize,
+        align: usize,
+    },
+
     /// A copy reaches beyond an array, or its ends have different extents.
     ArrayBox {
         what: &'static str,

@@ -68,13 +68,14 @@ pub use launch::config::{Dim, LaunchConfig};
 pub use launch::occupancy::SuggestedBlock;
 pub use launch::options::{ClusterScheduling, LaunchOptions};
 pub use launch::params::ParamBuffer;
+pub(crate) use launch::typed::types_of;
 pub use launch::typed::{
     ArgumentFor, ArgumentsFor, ByValue, Count, Parameter, Parameters, TypedKernel,
 };
 pub use log::{LogLine, LogSeverity};
 pub use memory::batch::CopyBatch;
-pub use memory::buffer::{DeviceBuffer, DeviceMemory, DeviceSlice, DeviceSliceMut};
-pub use memory::copy::{Linear, copy, copy_async};
+pub use memory::buffer::{DeviceBuffer, DeviceMemory};
+pub use memory::copy::{Linear, LinearMut, copy, copy_async};
 pub use memory::growable::GrowableBuffer;
 pub use memory::ipc::IpcBuffer;
 pub use memory::location::{Access, Location};
@@ -86,6 +87,7 @@ pub use memory::pitched::PitchedBuffer;
 pub use memory::pointer::{MemoryKind, PointerAttributes};
 pub use memory::pool::{MemoryPool, PoolBytes, PoolReuse};
 pub use memory::region::{Rows, RowsMut};
+pub use memory::slice::{DeviceSlice, DeviceSliceMut};
 pub use memory::virtual_memory::{AddressRange, Granularity, Mapping, PhysicalMemory};
 pub use module::global::Global;
 pub use module::kernel::{Kernel, KernelAttribute};
@@ -97,6 +99,8 @@ pub use module::{Loading, Module, Symbol, WeakModule};
 pub use pod::Pod;
 #[cfg(feature = "cache")]
 pub(crate) use pod::bytes_of;
+#[doc(hidden)]
+pub use pod::layout_check;
 pub use pod::param::{DeviceField, DeviceParam, Fields};
 pub use pod::texel::{F16, Texel};
 pub use pod::vector::*;

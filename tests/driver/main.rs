@@ -35,6 +35,7 @@ mod pool;
 mod reference;
 mod region;
 mod runtime;
+mod slice;
 mod stream;
 mod support;
 mod surface;

@@ -1,6 +1,7 @@
 //! Programs that would reach memory that is not theirs, and do not compile: one file
 //! for each way, in `fail`. `//~ E0133` ends a line that has this error and no other.
-//! Those in `pass` compile: the library that is found is the right one.
+//! Those in `pass` compile: the library that is found is the right one. Of those in
+//! `messages`, all that the compiler says is compared.
 //!
 //! The compiler is called here, with the library that this test was linked with. Cargo
 //! in its place compiles all dependencies once more, which takes minutes.
@@ -35,32 +36,35 @@ fn programs_without_unsafe_launch_typed_kernels() {
     }
 }
 
+/// What `kernels!` and `DeviceRepr` say of declarations that are wrong.
+#[test]
+fn errors_of_the_macros_say_what_is_wrong_and_where() {
+    for program in programs("messages") {
+        let (is_right, said) = run_compiler(&program);
+        assert!(!is_right, "{}", program.display());
+        let name = program.file_stem().unwrap().to_string_lossy().into_owned();
+        insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "messages" }, {
+            insta::assert_snapshot!(name, said);
+        });
+    }
+}
+
 fn programs(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/unsound")
         .join(folder);
     let files = std::fs::read_dir(folder).unwrap();
-    let programs: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    let files = files.map(|file| file.unwrap().path());
+    let programs: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect();
     assert!(!programs.is_empty());
     programs
 }
 
 /// The errors of a program, and all that the compiler says.
 fn compile(program: &Path) -> (Errors, String) {
-    let out = tempfile::tempdir().unwrap();
-    let (library, folder) = library();
-    let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-        .args(["--edition=2024", "--emit=metadata", "--error-format=short"])
-        .arg("--extern")
-        .arg(format!("ptxkit={}", library.display()))
-        .arg("-L")
-        .arg(format!("dependency={}", folder.display()))
-        .arg("--out-dir")
-        .arg(out.path())
-        .arg(program)
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let (is_right, said) = run_compiler(program);
     // `main.rs:10:13: error[E0133]: …`
     let errors: Errors = said
         .lines()
@@ -71,8 +75,32 @@ fn compile(program: &Path) -> (Errors, String) {
             Some((number, error.split_once(']')?.0.to_owned()))
         })
         .collect();
-    assert_eq!(output.status.success(), errors.is_empty(), "{said}");
+    assert_eq!(is_right, errors.is_empty(), "{said}");
     (errors, said)
+}
+
+/// Whether a program compiles, and all that the compiler says.
+fn run_compiler(program: &Path) -> (bool, String) {
+    let out = tempfile::tempdir().unwrap();
+    let (library, folder) = library();
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
+        .args(["--edition=2024", "--emit=metadata", "--error-format=short"])
+        .arg("--extern")
+        .arg(format!("ptxkit={}", library.display()))
+        .arg("-L")
+        .arg(format!("dependency={}", folder.display()))
+        .arg("--out-dir")
+        .arg(out.path())
+        // Paths in messages are then those of no machine.
+        .current_dir(program.parent().unwrap())
+        .arg(program.file_name().unwrap())
+        .env_remove("OUT_DIR")
+        .output()
+        .unwrap();
+    (
+        output.status.success(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 /// The library that lies beside this test, and their folder. Of several, which differ in

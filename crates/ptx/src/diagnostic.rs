@@ -467,8 +467,9 @@ pub(crate) fn suggestion<'c>(
     nearest(wrong, candidates).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// The Damerau-Levenshtein distance: a swap of adjacent characters counts as one edit.
-fn distance(a: &[u8], b: &[u8]) -> usize {
+/// The Damerau-Levenshtein distance: a swap of adjacent characters counts as one edit. Its
+/// time is the product of the lengths.
+pub fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 0..a.len() {

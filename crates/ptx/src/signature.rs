@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::ast::{
-    AddressBase, Body, Function, FunctionKind, Initializer, Item, Module, Name, Operand, Space,
-    Statement, Variable,
+    AddressBase, Body, Function, FunctionKind, Initializer, Item, Module, Name, Operand,
+    PointerAttribute, Space, Statement, Variable,
 };
 
 use super::diagnostic::LineIndex;
@@ -37,6 +37,8 @@ pub struct KernelSignature {
 pub struct ParamSignature {
     /// The declared name: `vecadd_param_0` from nvcc.
     pub name: String,
+    /// Line of the name in the source, from 1.
+    pub line: u32,
     /// The type of one element; `.b8` for a structure.
     pub ty: Type,
     /// 1, or 2, 4, 8 for `.v2`, `.v4`, `.v8`.
@@ -49,8 +51,8 @@ pub struct ParamSignature {
     pub size: u32,
     /// The alignment in bytes.
     pub align: u32,
-    /// Whether it is declared with `.ptr`.
-    pub pointer: bool,
+    /// Its `.ptr`: it is an address.
+    pub pointer: Option<PointerAttribute>,
 }
 
 /// The size and alignment of a variable in bytes (PTX ISA, "Variables"). The alignment
@@ -143,13 +145,14 @@ fn signature(
             end = offset.saturating_add(size);
             ParamSignature {
                 name: param.name.text.to_owned(),
+                line: lines.locate(param.name.span(lines.source()).start).line,
                 ty: param.ty,
                 vector: param.vector,
                 dims: (!param.dims.is_empty()).then_some(size),
                 offset: clamp(offset),
                 size: clamp(size),
                 align: clamp(align),
-                pointer: param.pointer.is_some(),
+                pointer: param.pointer,
             }
         })
         .collect();
@@ -274,7 +277,16 @@ mod tests {
         );
         assert_eq!(kernels[0].param_bytes, 72);
         assert_eq!(kernels[0].params[1].dims, Some(20));
-        assert!(kernels[0].params[4].pointer && !kernels[0].params[3].pointer);
+        let spaces: Vec<_> = kernels[0]
+            .params
+            .iter()
+            .map(|p| p.pointer.map(|pointer| pointer.space))
+            .collect();
+        assert_eq!(spaces, [None, None, None, None, Some(Some(Space::Global))]);
+        assert_eq!(
+            (kernels[0].params[2].line, kernels[0].params[3].line),
+            (1, 2)
+        );
     }
 
     #[test]

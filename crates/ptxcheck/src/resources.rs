@@ -175,7 +175,7 @@ pub fn resources(module: &Module<'_>, source: &str, file: &str) -> Vec<Resources
                     offset: param.offset,
                     size: param.size,
                     align: param.align,
-                    pointer: param.pointer,
+                    pointer: param.pointer.is_some(),
                 })
                 .collect(),
             shared_bytes: signature.static_shared,

@@ -167,6 +167,16 @@ impl fmt::Display for Error {
                 given,
                 capacity,
             } => write!(f, "{what}: {given} given, room for {capacity}"),
+            Error::Cast {
+                address,
+                bytes,
+                size,
+                align,
+            } => write!(
+                f,
+                "{bytes} bytes at address {address:#x} are not values of {size} bytes, aligned \
+                 to {align}"
+            ),
             Error::ArrayBox {
                 what,
                 axis,

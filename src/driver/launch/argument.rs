@@ -96,13 +96,13 @@ impl<'a> Arg<'a> {
 
     /// Bytes of the value.
     #[inline]
-    pub fn size(&self) -> usize {
+    pub const fn size(&self) -> usize {
         self.size
     }
 
     /// Alignment of the value, in bytes.
     #[inline]
-    pub fn align(&self) -> usize {
+    pub const fn align(&self) -> usize {
         self.align
     }
 

@@ -1,12 +1,13 @@
 //! Memory, textures and surfaces as kernel arguments.
 
 use crate::driver::launch::argument::{Arg, Argument};
-use crate::driver::memory::buffer::{DeviceBuffer, DeviceMemory, DeviceSlice};
+use crate::driver::memory::buffer::{DeviceBuffer, DeviceMemory};
 use crate::driver::memory::growable::GrowableBuffer;
 use crate::driver::memory::ipc::IpcBuffer;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::pitched::PitchedBuffer;
+use crate::driver::memory::slice::DeviceSlice;
 use crate::driver::pod::Pod;
 use crate::driver::texture::Texture;
 use crate::driver::texture::surface::Surface;
@@ -52,7 +53,7 @@ impl<T: Pod> DeviceSlice<'_, T> {
     /// Its address as a kernel argument.
     #[inline]
     pub fn arg(&self) -> Arg<'_> {
-        Arg::address(&self.address, self.buffer.allocation())
+        Arg::address(self.place(), self.allocation())
     }
 }
 

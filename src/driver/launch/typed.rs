@@ -7,11 +7,12 @@ use crate::driver::error::Error;
 use crate::driver::launch::argument::{Arg, Argument};
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::launch::options::LaunchOptions;
-use crate::driver::memory::buffer::{DeviceBuffer, DeviceSlice, DeviceSliceMut};
+use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::growable::GrowableBuffer;
 use crate::driver::memory::ipc::IpcBuffer;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
 use crate::driver::module::kernel::Kernel;
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
@@ -70,7 +71,17 @@ pub struct TypedKernel<P> {
 pub struct Count<N>(PhantomData<fn(N)>);
 
 /// What a parameter of a [`TypedKernel`] is declared as.
+#[diagnostic::on_unimplemented(
+    message = "no parameter of a kernel can be declared as `{Self}`",
+    note = "declare numbers and structures by value, `*const T`, `*mut T`, `&[T]`, `&mut [T]`, \
+            `Count<u32>`, `Texture` or `Surface`"
+)]
 pub trait Parameter: sealed::Parameter {}
+
+/// The PTX parameters that a declared one stands for, without values.
+pub(crate) const fn types_of<P: Parameter>() -> &'static [Arg<'static>] {
+    P::TYPES
+}
 
 /// The parameters of a [`TypedKernel`]: a tuple of up to 16 [`Parameter`]s.
 pub trait Parameters: sealed::Parameters {}

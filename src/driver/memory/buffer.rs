@@ -1,19 +1,17 @@
 //! Device memory: owned, typed, copied both ways.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, Deref, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, AllocationStream, Release, lock_memory};
-use crate::driver::memory::fill::FillValue;
-use crate::driver::memory::length;
+use crate::driver::memory::allocation::{Allocation, AllocationStream, Release};
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::pool::MemoryPool;
-use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
+use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
+use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
-use crate::driver::stream::attribute::{AccessPolicy, AccessProperty};
 use api::{Api, CUdeviceptr};
 
 /// Bytes of device memory, freed when dropped (`cuMemFree_v2`, which waits for
@@ -234,100 +232,81 @@ impl<T: Pod> DeviceBuffer<T> {
         self.memory.context()
     }
 
+    /// All of it, to read.
+    pub fn all(&self) -> DeviceSlice<'_, T> {
+        DeviceSlice::new(self.allocation(), self.address(), self.len)
+    }
+
+    /// All of it, to write.
+    pub fn all_mut(&mut self) -> DeviceSliceMut<'_, T> {
+        DeviceSliceMut::new(self.all())
+    }
+
+    /// Part of it: to launch a kernel with, to copy from.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>, Error> {
+        self.all().range("part of a buffer", range)
+    }
+
+    /// Part of it that a kernel or a copy writes.
+    pub fn slice_mut(
+        &mut self,
+        range: impl RangeBounds<usize>,
+    ) -> Result<DeviceSliceMut<'_, T>, Error> {
+        self.slice(range).map(DeviceSliceMut::new)
+    }
+
     /// Writes all of it (`cuMemcpyHtoD_v2`); `values` has its length.
     pub fn write(&mut self, values: &[T]) -> Result<(), Error> {
-        length::check_equal("write to a buffer", values.len(), self.len)?;
-        self.write_at(0, values)
+        self.all_mut().write(values)
     }
 
     /// Writes `values` from value `at` on (`cuMemcpyHtoD_v2`).
     pub fn write_at(&mut self, at: usize, values: &[T]) -> Result<(), Error> {
-        let address = self.place("write to a buffer", at, values.len())?;
-        let bytes = bytes_of(values);
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let api = self.context().bind()?;
-        let _guard = lock_memory(None, [self.allocation()])?;
-        // SAFETY: the range is within the buffer and as long as the slice.
-        unsafe { Ok(api.cuMemcpyHtoD_v2(address, bytes.as_ptr().cast(), bytes.len())?) }
+        let end = at.saturating_add(values.len());
+        let part = self.all().range("write to a buffer", at..end)?;
+        DeviceSliceMut::new(part).write(values)
     }
 
     /// Reads all of it (`cuMemcpyDtoH_v2`); `values` has its length.
     pub fn read(&self, values: &mut [T]) -> Result<(), Error> {
-        length::check_equal("read of a buffer", values.len(), self.len)?;
-        self.read_at(0, values)
+        self.all().read(values)
     }
 
     /// Reads from value `at` on (`cuMemcpyDtoH_v2`).
     pub fn read_at(&self, at: usize, values: &mut [T]) -> Result<(), Error> {
-        let address = self.place("read of a buffer", at, values.len())?;
-        let destination = bytes_of_mut(values);
-        if destination.is_empty() {
-            return Ok(());
-        }
-        let api = self.context().bind()?;
-        let _guard = lock_memory(None, [self.allocation()])?;
-        // SAFETY: the range is within the buffer and as long as the slice; any bits are values.
-        unsafe {
-            Ok(api.cuMemcpyDtoH_v2(destination.as_mut_ptr().cast(), address, destination.len())?)
-        }
+        let end = at.saturating_add(values.len());
+        self.all().range("read of a buffer", at..end)?.read(values)
     }
 
     /// All of it as a vector.
     pub fn to_vec(&self) -> Result<Vec<T>, Error> {
-        let mut values = zeroed(self.len);
-        self.read(&mut values)?;
-        Ok(values)
+        self.all().to_vec()
     }
 
-    /// Sets every value (`cuMemsetD8_v2`, `cuMemsetD16_v2`, `cuMemsetD32_v2`;
-    /// larger values are copied from the host).
+    /// Sets every value ([`DeviceSliceMut::fill`]).
     pub fn fill(&mut self, value: T) -> Result<(), Error> {
-        if !matches!(size_of::<T>(), 1 | 2 | 4) {
-            return self.write(&vec![value; self.len]);
-        }
-        self.fill_in(None, value, self.len)
+        self.all_mut().fill(value)
     }
 
-    /// Sets every value in stream order (`cuMemsetD8Async`, `cuMemsetD16Async`,
-    /// `cuMemsetD32Async`). Values have 1, 2 or 4 bytes.
+    /// Sets every value in stream order ([`DeviceSliceMut::fill_async`]).
     pub fn fill_async(&mut self, value: T, stream: &Stream) -> Result<(), Error> {
-        self.fill_in(Some(stream), value, self.len)
+        self.all_mut().fill_async(value, stream)
     }
 
     /// Sets every byte (`cuMemsetD8_v2`).
     pub fn fill_bytes(&mut self, byte: u8) -> Result<(), Error> {
-        self.fill_in(None, byte, self.bytes())
+        self.all_mut().fill_bytes(byte)
     }
 
     /// Sets every byte in stream order (`cuMemsetD8Async`).
     pub fn fill_bytes_async(&mut self, byte: u8, stream: &Stream) -> Result<(), Error> {
-        self.fill_in(Some(stream), byte, self.bytes())
-    }
-
-    fn fill_in<V: Pod>(
-        &mut self,
-        stream: Option<&Stream>,
-        value: V,
-        count: usize,
-    ) -> Result<(), Error> {
-        let fill = FillValue::of(&value)?;
-        let api = self.bind_with(stream)?;
-        if self.bytes() == 0 {
-            return Ok(());
-        }
-        let _guard = lock_memory(stream, [self.allocation()])?;
-        // SAFETY: the range is the buffer, whose address the driver aligns to 256; freeing it
-        // waits for the stream.
-        unsafe { fill.fill(api, stream, self.address(), count) }?;
-        self.after(stream, "fill")
+        self.all_mut().fill_bytes_async(byte, stream)
     }
 
     /// Copies all of another buffer of the same length (`cuMemcpyDtoD_v2`). The
     /// copy is ordered like work of the default stream.
     pub fn copy_from(&mut self, source: &DeviceBuffer<T>) -> Result<(), Error> {
-        self.copy_from_at(source, None)
+        self.all_mut().copy_from(&source.all())
     }
 
     /// The same in stream order (`cuMemcpyDtoDAsync_v2`).
@@ -336,165 +315,24 @@ impl<T: Pod> DeviceBuffer<T> {
         source: &DeviceBuffer<T>,
         stream: &Stream,
     ) -> Result<(), Error> {
-        self.copy_from_at(source, Some(stream))
-    }
-
-    fn copy_from_at(
-        &mut self,
-        source: &DeviceBuffer<T>,
-        stream: Option<&Stream>,
-    ) -> Result<(), Error> {
-        length::check_equal("copy between buffers", source.len, self.len)?;
-        let api = self.bind_with(stream)?;
-        if source.context() != self.context() {
-            return Err(Error::DifferentContexts {
-                what: "the buffers of a copy",
-            });
-        }
-        if self.bytes() == 0 {
-            return Ok(());
-        }
-        let guard = lock_memory(stream, [self.allocation(), source.allocation()])?;
-        let (to, from, bytes) = (self.address(), source.address(), self.bytes());
-        // SAFETY: both buffers have that many bytes; freeing either waits for the copy.
-        unsafe {
-            match stream {
-                Some(stream) => api.cuMemcpyDtoDAsync_v2(to, from, bytes, stream.raw()),
-                None => api.cuMemcpyDtoD_v2(to, from, bytes),
-            }
-        }?;
-        drop(guard);
-        self.after(stream, "copy between buffers")
+        self.all_mut().copy_from_async(&source.all(), stream)
     }
 
     /// Writes all of it from pinned memory in stream order (`cuMemcpyHtoDAsync_v2`).
     /// The pinned buffer waits for the copy before it is written or freed.
     pub fn write_async(&mut self, values: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        length::check_equal("write to a buffer", values.len(), self.len)?;
-        let api = self.bind_with(Some(stream))?;
-        if self.bytes() == 0 {
-            return Ok(());
-        }
-        let guard = lock_memory(Some(stream), [self.allocation(), values.allocation()])?;
-        let (to, from) = (self.address(), values.pointer().cast());
-        // SAFETY: both have that many bytes; the pinned memory stays as it is until the
-        // stream is done.
-        unsafe { api.cuMemcpyHtoDAsync_v2(to, from, self.bytes(), stream.raw()) }?;
-        drop(guard);
-        self.after(Some(stream), "copy to the device")
+        self.all_mut().write_async(values, stream)
     }
 
     /// Reads all of it into pinned memory in stream order (`cuMemcpyDtoHAsync_v2`).
     /// The pinned buffer waits for the copy before it is read or freed.
     pub fn read_async(&self, values: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
-        length::check_equal("read of a buffer", values.len(), self.len)?;
-        let api = self.bind_with(Some(stream))?;
-        if self.bytes() == 0 {
-            return Ok(());
-        }
-        let guard = lock_memory(Some(stream), [self.allocation(), values.allocation()])?;
-        let (to, from) = (values.pointer().cast(), self.address());
-        // SAFETY: as `write_async`.
-        unsafe { api.cuMemcpyDtoHAsync_v2(to, from, self.bytes(), stream.raw()) }?;
-        drop(guard);
-        self.after(Some(stream), "copy to the host")
-    }
-
-    /// Part of it, to launch a kernel with.
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>, Error> {
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len,
-        };
-        let len = end.saturating_sub(start);
-        Ok(DeviceSlice {
-            address: self.place("part of a buffer", start, len)?,
-            len,
-            buffer: self,
-        })
-    }
-
-    /// Part of it that a kernel writes.
-    pub fn slice_mut(
-        &mut self,
-        range: impl RangeBounds<usize>,
-    ) -> Result<DeviceSliceMut<'_, T>, Error> {
-        self.slice(range).map(DeviceSliceMut)
-    }
-
-    fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
-        if stream.is_some_and(|stream| stream.context() != self.context()) {
-            return Err(Error::DifferentContexts {
-                what: "buffer and stream",
-            });
-        }
-        self.context().bind()
-    }
-
-    /// In check mode, waits for what was queued just now.
-    fn after(&self, stream: Option<&Stream>, what: &str) -> Result<(), Error> {
-        match stream {
-            Some(stream) if self.context().check_mode() => {
-                stream.wait_for_check(|| format!("{what}, {} bytes", self.bytes()))
-            }
-            _ => Ok(()),
-        }
+        self.all().read_async(values, stream)
     }
 
     /// For a graph that uses it.
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         self.memory.allocation()
-    }
-
-    /// The address of value `at`, if `len` values from there are within the buffer.
-    fn place(&self, what: &'static str, at: usize, len: usize) -> Result<CUdeviceptr, Error> {
-        length::check_range(what, at, len, self.len)?;
-        Ok(self.address() + (at * size_of::<T>()) as u64)
-    }
-}
-
-/// Part of a [`DeviceBuffer`].
-#[derive(Debug)]
-pub struct DeviceSlice<'a, T> {
-    pub(crate) buffer: &'a DeviceBuffer<T>,
-    pub(crate) address: CUdeviceptr,
-    len: usize,
-}
-
-impl<T: Pod> DeviceSlice<'_, T> {
-    /// How many values it has.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether it has no values.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The device address of its first value.
-    pub fn address(&self) -> CUdeviceptr {
-        self.address
-    }
-}
-
-impl AccessPolicy {
-    /// The memory of a slice is to stay in L2, or as much of it as the ratio
-    /// says; the rest of it streams.
-    pub fn persisting<T: Pod>(slice: &DeviceSlice<'_, T>, hit_ratio: f32) -> AccessPolicy {
-        AccessPolicy {
-            address: slice.address(),
-            bytes: slice.len() * size_of::<T>(), // the slice is in memory
-            hit_ratio,
-            hit: AccessProperty::Persisting,
-            miss: AccessProperty::Streaming,
-        }
     }
 }
 
@@ -518,17 +356,5 @@ impl MemoryPool {
         let bytes = len.saturating_mul(size_of::<T>());
         self.memory(stream, bytes)
             .map(|memory| DeviceBuffer::of(memory, len))
-    }
-}
-
-/// Part of a [`DeviceBuffer`] that a kernel writes.
-#[derive(Debug)]
-pub struct DeviceSliceMut<'a, T>(DeviceSlice<'a, T>);
-
-impl<'a, T> Deref for DeviceSliceMut<'a, T> {
-    type Target = DeviceSlice<'a, T>;
-
-    fn deref(&self) -> &DeviceSlice<'a, T> {
-        &self.0
     }
 }

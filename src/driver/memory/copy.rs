@@ -8,12 +8,17 @@ use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{Api, CUdeviceptr};
 
-/// An array in memory of any kind: [`DeviceBuffer`], [`PinnedBuffer`] or [`ManagedBuffer`].
+/// An array in memory of any kind: [`DeviceBuffer`], [`DeviceSlice`], [`PinnedBuffer`] or
+/// [`ManagedBuffer`].
 pub trait Linear<T>: sealed::Memory {}
+
+/// One that can be written: all of them, and of slices [`DeviceSliceMut`].
+pub trait LinearMut<T>: Linear<T> {}
 
 pub(crate) mod sealed {
     use super::{Allocation, Arc, CUdeviceptr};
@@ -30,8 +35,8 @@ pub(crate) mod sealed {
 }
 
 macro_rules! linear {
-    ($($buffer:ident, $address:expr;)*) => { $(
-        impl<T: Pod> sealed::Memory for $buffer<T> {
+    ($($buffer:ty, $address:expr;)*) => { $(
+        impl<T: Pod> sealed::Memory for $buffer {
             fn unified_address(&self) -> CUdeviceptr {
                 ($address)(self)
             }
@@ -43,15 +48,22 @@ macro_rules! linear {
                 self.allocation()
             }
         }
-        impl<T: Pod> Linear<T> for $buffer<T> {}
+        impl<T: Pod> Linear<T> for $buffer {}
     )* };
 }
 
 linear! {
-    DeviceBuffer, |buffer: &DeviceBuffer<T>| buffer.address();
-    ManagedBuffer, |buffer: &ManagedBuffer<T>| buffer.address();
-    PinnedBuffer, |buffer: &PinnedBuffer<T>| buffer.pointer().expose_provenance() as u64;
+    DeviceBuffer<T>, |buffer: &DeviceBuffer<T>| buffer.address();
+    DeviceSlice<'_, T>, |slice: &DeviceSlice<'_, T>| slice.address();
+    DeviceSliceMut<'_, T>, |slice: &DeviceSliceMut<'_, T>| slice.address();
+    ManagedBuffer<T>, |buffer: &ManagedBuffer<T>| buffer.address();
+    PinnedBuffer<T>, |buffer: &PinnedBuffer<T>| buffer.pointer().expose_provenance() as u64;
 }
+
+impl<T: Pod> LinearMut<T> for DeviceBuffer<T> {}
+impl<T: Pod> LinearMut<T> for DeviceSliceMut<'_, T> {}
+impl<T: Pod> LinearMut<T> for ManagedBuffer<T> {}
+impl<T: Pod> LinearMut<T> for PinnedBuffer<T> {}
 
 /// Copies a whole array to another of the same length, in memory of any kind (`cuMemcpy`).
 /// It is ordered like work of the default stream.
@@ -67,7 +79,7 @@ linear! {
 /// # }
 /// # Ok::<(), ptxkit::driver::Error>(())
 /// ```
-pub fn copy<T: Pod>(to: &mut impl Linear<T>, from: &impl Linear<T>) -> Result<(), Error> {
+pub fn copy<T: Pod>(to: &mut impl LinearMut<T>, from: &impl Linear<T>) -> Result<(), Error> {
     copy_in(None, to, from, |api, to, from, bytes| {
         // SAFETY: both have that many bytes.
         unsafe { Ok(api.cuMemcpy(to, from, bytes)?) }
@@ -76,7 +88,7 @@ pub fn copy<T: Pod>(to: &mut impl Linear<T>, from: &impl Linear<T>) -> Result<()
 
 /// The same in stream order (`cuMemcpyAsync`).
 pub fn copy_async<T: Pod>(
-    to: &mut impl Linear<T>,
+    to: &mut impl LinearMut<T>,
     from: &impl Linear<T>,
     stream: &Stream,
 ) -> Result<(), Error> {
@@ -88,7 +100,7 @@ pub fn copy_async<T: Pod>(
 
 fn copy_in<T: Pod>(
     stream: Option<&Stream>,
-    to: &mut impl Linear<T>,
+    to: &mut impl LinearMut<T>,
     from: &impl Linear<T>,
     call: impl FnOnce(&Api, CUdeviceptr, CUdeviceptr, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {

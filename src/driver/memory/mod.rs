@@ -17,4 +17,5 @@ pub(crate) mod pitched;
 pub(crate) mod pointer;
 pub(crate) mod pool;
 pub(crate) mod region;
+pub(crate) mod slice;
 pub(crate) mod virtual_memory;

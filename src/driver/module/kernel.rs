@@ -217,6 +217,35 @@ impl Kernel {
         self.inner.max_threads
     }
 
+    /// The same, for launches with blocks of this size alone, as if its PTX had `.reqntid`.
+    #[cfg(feature = "cache")]
+    pub(crate) fn with_required_block(&self, block: [u32; 3]) -> Kernel {
+        let Inner {
+            ref layout,
+            layout_is_certain,
+            max_threads,
+            static_shared,
+            ..
+        } = *self.inner;
+        let layout = layout.clone().map(|layout| KernelLayout {
+            required_block: Some(block),
+            ..layout
+        });
+        let dynamic_shared = self.dynamic_shared().load(Ordering::Relaxed);
+        Kernel {
+            inner: Arc::new(Inner {
+                module: self.module().clone(),
+                handle: self.raw(),
+                name: self.name().to_owned(),
+                layout,
+                layout_is_certain,
+                max_threads,
+                static_shared,
+                dynamic_shared: AtomicU32::new(dynamic_shared),
+            }),
+        }
+    }
+
     /// For a graph that launches it.
     pub(crate) fn retained(&self) -> RetainedRef {
         self.inner.clone()

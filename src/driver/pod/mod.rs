@@ -1,5 +1,6 @@
 //! Values that are nothing but their bytes.
 
+pub mod layout_check;
 pub(crate) mod param;
 pub(crate) mod texel;
 pub(crate) mod vector;

@@ -41,9 +41,15 @@ impl std::fmt::Debug for dyn DeviceParam {
 
 /// What a [`DeviceParam`] is made of: a type whose size and alignment on the
 /// host are those in device code, and that has no padding of its own.
+/// [`DeviceRepr`](crate::DeviceRepr) derives it for structures.
 ///
 /// # Safety
 /// As said.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no layout that is known to be the same on the device",
+    note = "fields are numbers, arrays of them, `Float4` and its like, or structures with \
+            `#[derive(DeviceRepr)]`"
+)]
 pub unsafe trait DeviceField: Copy + Send + Sync + 'static {}
 
 macro_rules! fields {

@@ -3,6 +3,7 @@
 use api::ArrayFormat;
 
 use crate::driver::pod::Pod;
+use crate::driver::pod::param::DeviceField;
 use crate::driver::pod::vector::*;
 
 /// The bits of an IEEE half-precision number, for arrays of them.
@@ -12,6 +13,8 @@ pub struct F16(pub u16);
 
 // SAFETY: 16 bits; any are a value.
 unsafe impl Pod for F16 {}
+// SAFETY: as above, with the alignment of `half`.
+unsafe impl DeviceField for F16 {}
 
 mod sealed {
     pub trait Sealed {}

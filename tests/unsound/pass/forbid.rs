@@ -1,12 +1,27 @@
 //! All that a program without `unsafe` needs but the declaration of its kernels.
 #![forbid(unsafe_code)]
 
-use ptxkit::device_param;
+use ptxkit::driver::Float2;
 use ptxkit::driver::{Count, DeviceBuffer, Error, LaunchConfig, ParamBuffer, Stream, TypedKernel};
+use ptxkit::{DeviceRepr, device_param};
 
 device_param! {
     /// With a gap of four bytes.
     pub struct Step { pub count: u32, pub width: f64 }
+}
+
+/// An element of buffers.
+#[derive(Clone, Copy, DeviceRepr)]
+#[repr(C)]
+pub struct Cell {
+    pub position: Float2,
+    pub weight: f64,
+    pub neighbours: [u32; 3],
+    pub _padding: [u8; 4],
+}
+
+pub fn cells(stream: &Stream) -> Result<DeviceBuffer<Cell>, Error> {
+    DeviceBuffer::zeroed(stream.context(), 16)
 }
 
 pub type Advance = TypedKernel<(

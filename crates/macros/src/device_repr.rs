@@ -1,0 +1,109 @@
+//! `#[derive(DeviceRepr)]`.
+
+use proc_macro::{Delimiter, Literal, Span, TokenStream, TokenTree};
+
+use crate::failure::Failure;
+use crate::template::fill;
+use crate::tokens::Tokens;
+
+/// A field: its name, or its number in a tuple structure, and its type.
+struct Field {
+    name: TokenTree,
+    ty: TokenStream,
+    span: Span,
+}
+
+pub fn derive(input: TokenStream) -> Result<TokenStream, Failure> {
+    let mut tokens = Tokens::new(input, Span::call_site());
+    let mut reprs = Vec::new();
+    for attribute in tokens.attributes()? {
+        if attribute.name == "repr" {
+            let mut arguments = attribute.arguments;
+            let list = arguments.group(Delimiter::Parenthesis, "`(`")?.stream();
+            reprs.extend(list.into_iter().map(|token| token.to_string()));
+        }
+    }
+    tokens.visibility();
+    if tokens.take_word("struct").is_none() {
+        return Err(tokens.expected("a structure: not all bits are a value of another type"));
+    }
+    let name = tokens.ident("the name of a structure")?;
+    let has = |repr: &str| reprs.iter().any(|known| known == repr);
+    if has("packed") {
+        let why = "a packed structure has fields where device code cannot load them: give the \
+                   fields an order without padding";
+        return Err(Failure::new(why, name.span()));
+    }
+    if !has("C") && !has("transparent") {
+        let why = format!("Rust may order the fields of `{name}` as it likes: add #[repr(C)]");
+        return Err(Failure::new(why, name.span()));
+    }
+    let fields = fields(&mut tokens)?;
+
+    let structure = TokenStream::from(TokenTree::from(name.clone()));
+    let mut code = fill(
+        // SAFETY: below, the fields are of such types, and there is no padding.
+        "unsafe impl ::ptxkit::driver::Pod for HOLE_0 {}
+         unsafe impl ::ptxkit::driver::DeviceField for HOLE_0 {}",
+        std::slice::from_ref(&structure),
+        name.span(),
+    );
+    for (index, field) in fields.iter().enumerate() {
+        let end = match fields.get(index + 1) {
+            Some(next) => fill(
+                "::core::mem::offset_of!(HOLE_0, HOLE_1)",
+                &[structure.clone(), next.name.clone().into()],
+                field.span,
+            ),
+            None => fill(
+                "::core::mem::size_of::<HOLE_0>()",
+                std::slice::from_ref(&structure),
+                field.span,
+            ),
+        };
+        let names = [name.to_string(), field.name.to_string()];
+        code.extend(fill(
+            "const _: () = ::ptxkit::driver::layout_check::field::<HOLE_2>(
+                HOLE_3, HOLE_4, ::core::mem::offset_of!(HOLE_0, HOLE_1), HOLE_5,
+            );",
+            &[
+                structure.clone(),
+                field.name.clone().into(),
+                field.ty.clone(),
+                crate::string(&names[0]),
+                crate::string(&names[1]),
+                end,
+            ],
+            field.span,
+        ));
+    }
+    Ok(code)
+}
+
+fn fields(tokens: &mut Tokens) -> Result<Vec<Field>, Failure> {
+    let braces = tokens.group(Delimiter::Brace, "");
+    let is_tuple = braces.is_err();
+    let list = match braces {
+        Ok(list) => list,
+        Err(_) => tokens.group(Delimiter::Parenthesis, "fields, and no type parameters")?,
+    };
+    let mut inner = Tokens::new(list.stream(), list.span_close());
+    let mut fields = Vec::new();
+    while inner.peek().is_some() {
+        inner.attributes()?;
+        inner.visibility();
+        let name = match is_tuple {
+            true => Literal::usize_unsuffixed(fields.len()).into(),
+            false => {
+                let name = inner.ident("a field")?;
+                inner.punct(':')?;
+                name.into()
+            }
+        };
+        let ty = inner.until_comma();
+        let span = ty.first().map_or(list.span(), TokenTree::span);
+        let ty = ty.into_iter().collect();
+        fields.push(Field { name, ty, span });
+    }
+    Ok(fields)
+}

@@ -1,0 +1,193 @@
+//! Kernels that `kernels!` declares, on a device.
+
+use ptxkit::DeviceRepr;
+use ptxkit::cache::{Cache, Slicing};
+use ptxkit::driver::{
+    Count, DeviceBuffer, DeviceSlice, DeviceSliceMut, Error, LaunchConfig, Stream,
+};
+use ptxkit::jit::JitOptions;
+use ptxkit::loader::{CacheUse, LoadError, Loader, Source};
+
+use crate::{context, policy};
+
+/// With a name for its padding.
+#[derive(Clone, Copy, Debug, PartialEq, DeviceRepr)]
+#[repr(C)]
+struct Step {
+    count: u32,
+    _padding: [u8; 4],
+    width: f64,
+}
+
+ptxkit::kernels! {
+    /// Of a file.
+    mod declared in "declared.ptx";
+    unsafe extern {
+        // SAFETY: it accesses `n` values.
+        safe fn scale(values: &mut DeviceSlice<f32>, n: Count<u32>, factor: f32);
+        /// The same kernel, for a part of a buffer.
+        #[link_name = "scale"]
+        #[block(32)]
+        safe fn scale_in_warps(values: &mut DeviceSliceMut<'_, f32>, n: Count<u32>, factor: f32);
+        // SAFETY: it stays below both lengths.
+        #[link_name = "_Z4copyPKjmPjm"]
+        #[block(32)]
+        safe fn copy(from: &[u32], to: &mut [u32]);
+        #[cooperative]
+        fn store(to: *mut Step, step: Step);
+        #[link_name = "store"]
+        fn store_at(to: u64, step: Step);
+    }
+
+    /// Of its text. A parameter may have the names of those that all methods have.
+    pub(crate) mod inline = r#"
+        .version 8.0 .target sm_70 .address_size 64
+        .visible .entry nothing(.param .b32 a, .param .u64 b) { ret; }"#;
+    unsafe extern {
+        pub safe fn nothing(stream: u32, config: i64);
+    }
+}
+
+fn loader(folder: &tempfile::TempDir) -> Loader {
+    let policy = policy(folder.path()).with_slicing(Slicing::Always);
+    Loader::new(context(), Cache::new(policy))
+}
+
+#[test]
+fn declared_kernels_are_compiled_when_they_are_launched() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let mut values = DeviceBuffer::from_slice(&context, &[1.0_f32, 2.0, 3.0, 4.0]).unwrap();
+    let config = LaunchConfig::for_elements(4, 32);
+    let mut used = Vec::new();
+    for _ in 0..2 {
+        let kernels = declared::load(&loader(&folder)).unwrap();
+        assert!(kernels.module().kernel_report("scale").is_none());
+        kernels.scale(config, &stream, &mut values, 3, 2.0).unwrap();
+        used.push(kernels.module().kernel_report("scale").unwrap().cache);
+        assert!(kernels.module().kernel_report("store").is_none());
+        // A clone has what the first has loaded.
+        kernels
+            .clone()
+            .scale(config, &stream, &mut values, 1, 10.0)
+            .unwrap();
+    }
+    assert_eq!(used, [CacheUse::Miss, CacheUse::Hit]);
+    assert_eq!(values.to_vec().unwrap(), [400.0, 8.0, 12.0, 4.0]);
+
+    let kernels = declared::load(&loader(&folder)).unwrap();
+    kernels.prepare().unwrap();
+    for name in ["scale", "store", "_Z4copyPKjmPjm"] {
+        assert!(kernels.module().kernel_report(name).is_some(), "{name}");
+    }
+    assert!(kernels.module().kernel_report("shared_address").is_none());
+}
+
+#[test]
+fn the_digest_is_that_of_run_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = JitOptions::default();
+    let bytes = std::fs::read("tests/loader/declared.ptx").unwrap();
+    let at_run_time = Source::new("declared.ptx", &bytes);
+    let key = |source| loader(&folder).load(source, &options).unwrap().report.key;
+    assert_eq!(key(&declared::SOURCE), key(&at_run_time));
+}
+
+#[test]
+fn a_launch_is_refused_that_was_not_declared() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let kernels = declared::load(&loader(&folder)).unwrap();
+    let mut values = DeviceBuffer::<f32>::zeroed(&context, 4).unwrap();
+    let wide = LaunchConfig::for_elements(4, 64);
+    let warp = LaunchConfig::for_elements(4, 32);
+
+    // More values than there are.
+    let error = kernels.scale(warp, &stream, &mut values, 5, 2.0);
+    assert!(
+        matches!(
+            error,
+            Err(LoadError::Driver(Error::Length {
+                given: 5,
+                capacity: 4,
+                ..
+            }))
+        ),
+        "{error:?}"
+    );
+    // Another block than the declaration's, where the PTX takes any.
+    kernels.scale(wide, &stream, &mut values, 4, 2.0).unwrap();
+    let mut part = values.slice_mut(1..).unwrap();
+    let error = kernels.scale_in_warps(wide, &stream, &mut part, 3, 2.0);
+    assert!(
+        matches!(
+            error,
+            Err(LoadError::Driver(Error::RequiredBlock {
+                required: [32, 1, 1],
+                ..
+            }))
+        ),
+        "{error:?}"
+    );
+    kernels
+        .scale_in_warps(warp, &stream, &mut part, 3, 2.0)
+        .unwrap();
+    // More threads than `.maxntid`.
+    let mut steps = DeviceBuffer::<Step>::zeroed(&context, 1).unwrap();
+    let step = Step {
+        count: 7,
+        _padding: [0; 4],
+        width: 0.5,
+    };
+    // SAFETY: it writes one element.
+    let error = unsafe {
+        let many = LaunchConfig::new([1; 3], [65, 1, 1]);
+        kernels.store(many, &stream, &mut steps, step)
+    };
+    assert!(
+        matches!(
+            error,
+            Err(LoadError::Driver(Error::BlockTooLarge { limit: 64, .. }))
+        ),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn slices_structures_and_raw_kernels_are_passed() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let kernels = declared::load(&loader(&folder)).unwrap();
+    let from = DeviceBuffer::from_slice(&context, &[1_u32, 2, 3]).unwrap();
+    let mut to = DeviceBuffer::<u32>::zeroed(&context, 4).unwrap();
+    let warp = LaunchConfig::new([1; 3], [32, 1, 1]);
+    let mut end = to.slice_mut(2..).unwrap();
+    kernels.copy(warp, &stream, &from, &mut end).unwrap();
+    assert_eq!(to.to_vec().unwrap(), [0, 0, 1, 2]);
+    let copy = kernels.copy.get().unwrap();
+    copy.launch(warp, &stream, (&from.slice(2..).unwrap(), &mut to))
+        .unwrap();
+    assert_eq!(to.to_vec().unwrap(), [3, 0, 1, 2]);
+
+    let mut steps = DeviceBuffer::<Step>::zeroed(&context, 2).unwrap();
+    let step = |count| Step {
+        count,
+        _padding: [0; 4],
+        width: 0.5,
+    };
+    let one = LaunchConfig::default();
+    // SAFETY: each writes one element of the buffer.
+    unsafe {
+        kernels.store(one, &stream, &mut steps, step(7)).unwrap();
+        let second = steps.address() + size_of::<Step>() as u64;
+        kernels.store_at(one, &stream, second, step(8)).unwrap();
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(steps.to_vec().unwrap(), [step(7), step(8)]);
+
+    let inline = inline::load(&loader(&folder)).unwrap();
+    inline.nothing(one, &stream, 1, -1).unwrap();
+}
