@@ -334,7 +334,13 @@ fn declaration(text: &str, kernel: &str) -> Option<KernelSignature> {
     let alone = format!(".entry {}{{ ret; }}", &rest[..body]);
     let reading = ptx::read(&alone);
     let mut kernels = signatures(&reading.module, &alone);
-    let found = kernels.pop()?;
+    let mut found = kernels.pop()?;
+    let before = text[..start].bytes().filter(|byte| *byte == b'\n').count() as u32;
+    found.line += before;
+    found
+        .params
+        .iter_mut()
+        .for_each(|param| param.line += before);
     (kernels.is_empty() && found.name == kernel && reading.diagnostics.is_empty()).then_some(found)
 }
 

@@ -13,8 +13,8 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
+use super::checked_address::InBounds;
 use super::lane_set::LaneSet;
-use super::unroll::InBounds;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
     Arg, ArgList, Base, Guard, Instruction, LoweringError, Program, Reg, RegClass, Storage,

@@ -17,6 +17,7 @@ use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
 use super::slots::{reload, save, unpack};
+use super::targets::Targets;
 use super::thread_state::{jump_to_state, set_state, thread_state};
 use super::unroll::{self, UnrolledLoop};
 use super::vectorize::{self, Vectorization};
@@ -309,20 +310,6 @@ fn emit_kernel(
     let one = e.int(types::I32, 1);
     e.b.ins().return_(&[one]);
     errors
-}
-
-/// Cranelift's blocks for those of the kernel.
-pub(super) struct Targets<'t> {
-    blocks: &'t [Block],
-    /// Copies of some.
-    copies: &'t [(BlockId, Block)],
-}
-
-impl Targets<'_> {
-    pub fn of(&self, block: BlockId) -> Block {
-        let copy = self.copies.iter().find(|(original, _)| *original == block);
-        copy.map_or(self.blocks[block.index()], |(_, copy)| *copy)
-    }
 }
 
 /// Emits the steps and the terminator of a block.

@@ -8,13 +8,14 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Value, types};
 
+use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
 use super::ends::at_ends;
-use super::function::Targets;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
-use super::memory::{CheckedAddress, Space};
+use super::memory::Space;
 use super::resume::ResumePlan;
 use super::slots::{Slots, save};
+use super::targets::Targets;
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};

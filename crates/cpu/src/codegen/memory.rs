@@ -7,6 +7,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
+use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
 use crate::abi::{Access, offset};
 use crate::memory::GRANULE_SHIFT;
@@ -22,13 +23,6 @@ pub(super) enum Space {
     Shared,
     Local,
     Param,
-}
-
-/// A checked host address: `address + offset`.
-#[derive(Clone, Copy)]
-pub(super) struct CheckedAddress {
-    pub address: Value,
-    pub offset: i32,
 }
 
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();

@@ -6,6 +6,7 @@
 mod atomic;
 mod bits;
 mod bulk_copy;
+mod checked_address;
 mod cluster;
 mod compare;
 mod convert;
@@ -31,6 +32,7 @@ mod slow_path;
 mod special;
 mod sync;
 mod system;
+mod targets;
 mod texture;
 mod thread_state;
 mod unroll;

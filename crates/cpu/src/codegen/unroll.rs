@@ -12,9 +12,9 @@ use analysis::control_flow::Loops;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
+use super::checked_address::InBounds;
 use super::emitter::Emitter;
 use super::lane_set::LaneSet;
-use super::memory::CheckedAddress;
 use super::vectorize::{Lowering, lowering};
 use crate::abi::offset;
 use crate::program::{
@@ -50,27 +50,6 @@ struct LoopAccess {
     step: i64,
     bytes: u32,
     align: u32,
-}
-
-/// An access that the guard of a loop has found to be in bounds: its address in the first
-/// iteration.
-#[derive(Clone, Copy)]
-pub(super) struct InBounds {
-    operands: u32,
-    address: Value,
-    distance: i64,
-    step: i64,
-}
-
-impl InBounds {
-    /// The address `iteration` iterations later, if it is that of this instruction.
-    pub fn at(&self, i: &Instruction, iteration: u32) -> Option<CheckedAddress> {
-        let offset = self.distance + self.step * i64::from(iteration);
-        (self.operands == i.args.start).then_some(CheckedAddress {
-            address: self.address,
-            offset: i32::try_from(offset).ok()?,
-        })
-    }
 }
 
 /// The loops that are worth it.

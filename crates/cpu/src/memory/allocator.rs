@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::allocation::{Allocation, Purpose};
-use super::mapping::Physical;
 use super::owner::{Owner, PeerAccess};
+use super::physical::Physical;
 
 /// The shadow memory has a number for each granule of this many bytes.
 pub(crate) const GRANULE: u64 = 256;

@@ -8,8 +8,7 @@ use super::allocation::{Allocation, Purpose};
 use super::allocator::{Allocator, GRANULE, GRANULE_SHIFT, LiveAllocation};
 use super::error::MemoryError;
 use super::owner::PeerAccess;
-use super::sharing::page_size;
-use super::size::{SIZE_VARIABLE, host_memory};
+use super::size::{SIZE_VARIABLE, host_memory, page_size};
 
 /// From this size on, an allocation uses huge pages, and returns its pages to the system
 /// when it is freed.

@@ -4,18 +4,11 @@
 //! that is mapped over pages of the arena. It can be mapped at several addresses, and
 //! keeps its contents while it is not mapped.
 
-use std::fs::File;
-
 use super::allocation::Purpose;
 use super::allocator::GRANULE;
 use super::arena::DeviceMemory;
 use super::error::MemoryError;
-
-/// Physical memory, initially zero.
-pub struct Physical {
-    file: File,
-    bytes: u64,
-}
+use super::physical::Physical;
 
 impl DeviceMemory {
     /// Reserves addresses without access, aligned to `align`. [`free`](Self::free) releases
@@ -63,7 +56,7 @@ impl DeviceMemory {
         let offset = address.wrapping_sub(self.base);
         let available = self.size.checked_sub(offset);
         let fits = available.is_some_and(|available| bytes <= available)
-            && memory.is_none_or(|memory| bytes <= memory.bytes);
+            && memory.is_none_or(|memory| bytes <= memory.bytes());
         if !fits {
             return Err(std::io::ErrorKind::InvalidInput.into());
         }
@@ -75,7 +68,7 @@ impl DeviceMemory {
             match memory {
                 Some(memory) => {
                     let flags = MapFlags::SHARED | MapFlags::FIXED;
-                    mmap(target, bytes as usize, access, flags, &memory.file, 0)
+                    mmap(target, bytes as usize, access, flags, memory.file(), 0)
                 }
                 None => {
                     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
@@ -89,42 +82,6 @@ impl DeviceMemory {
     #[cfg(not(target_os = "linux"))]
     pub fn map(&self, _: u64, _: u64, _: Option<&Physical>) -> std::io::Result<()> {
         Err(std::io::ErrorKind::Unsupported.into())
-    }
-}
-
-impl Physical {
-    /// Creates memory of a size, which the system commits page by page on first access.
-    #[cfg(target_os = "linux")]
-    pub fn new(bytes: u64) -> std::io::Result<Physical> {
-        let flags = rustix::fs::MemfdFlags::CLOEXEC;
-        let file = File::from(rustix::fs::memfd_create("device memory", flags)?);
-        file.set_len(bytes)?;
-        Ok(Physical { file, bytes })
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub fn new(_: u64) -> std::io::Result<Physical> {
-        Err(std::io::ErrorKind::Unsupported.into())
-    }
-
-    /// Imports memory that another process exported.
-    pub fn of_file(file: File) -> std::io::Result<Physical> {
-        let bytes = file.metadata()?.len();
-        Ok(Physical { file, bytes })
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Its size in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Duplicates the file, for another process.
-    pub fn export(&self) -> std::io::Result<File> {
-        self.file.try_clone()
     }
 }
 

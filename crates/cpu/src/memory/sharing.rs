@@ -7,15 +7,8 @@ use std::fs::File;
 use std::io;
 
 use super::arena::DeviceMemory;
-use super::mapping::Physical;
-
-/// The host's page size in bytes.
-pub fn page_size() -> u64 {
-    #[cfg(unix)]
-    return rustix::param::page_size() as u64;
-    #[cfg(not(unix))]
-    return 4096;
-}
+use super::physical::Physical;
+use super::size::page_size;
 
 impl DeviceMemory {
     /// The file of the allocation that begins at `start`, which must be aligned to pages. The

@@ -29,3 +29,11 @@ fn address_limit() -> Option<u64> {
 fn address_limit() -> Option<u64> {
     None
 }
+
+/// The host's page size in bytes.
+pub fn page_size() -> u64 {
+    #[cfg(unix)]
+    return rustix::param::page_size() as u64;
+    #[cfg(not(unix))]
+    return 4096;
+}
