@@ -202,8 +202,15 @@ impl Schedule {
         // SAFETY: while `in_lockstep` is set, no thread has exited.
         let together = unsafe { code.call(context, 0, self.threads, true) }?;
         let first = self.states.first().copied().unwrap_or(EXITED);
-        let states = self.states.iter().step_by(together as usize);
-        let differs = states.fold(0, |differs, state| differs | (state ^ first));
+        let difference = |differs, state: &u32| differs | (state ^ first);
+        // A step that is not known keeps the compiler from comparing several at once.
+        let differs = match together {
+            1 => self.states.iter().fold(0, difference),
+            _ => {
+                let states = self.states.iter().step_by(together as usize);
+                states.fold(0, difference)
+            }
+        };
         if differs == 0 {
             if first == EXITED {
                 return Ok(Progress::Done);
