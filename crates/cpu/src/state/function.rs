@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint};
 
 use super::context;
-use super::device::{MAX_SHARED_OPTIN, MULTIPROCESSOR, compute_capability};
+use super::device::{MAX_SHARED, MAX_SHARED_OPTIN, MULTIPROCESSOR, compute_capability};
 use super::module::CompiledFunction;
 use super::status::{Result, Status};
 use crate::run::MAX_THREADS;
@@ -73,10 +73,12 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
 /// The number of blocks of a kernel that a multiprocessor holds at a time.
 pub(crate) fn max_active_blocks(function: &CompiledFunction, threads: u32, dynamic: usize) -> u32 {
     let dynamic = u32::try_from(dynamic).unwrap_or(u32::MAX);
-    if threads > function.max_threads() || dynamic > function.shared_limit() {
+    let block = resources(function, threads, dynamic);
+    // What every block may have needs no opting in, whatever the limit says.
+    let is_too_much = dynamic > function.shared_limit() && block.shared > MAX_SHARED;
+    if threads > function.max_threads() || is_too_much {
         return 0;
     }
-    let block = resources(function, threads, dynamic);
     MULTIPROCESSOR.occupancy(&block).blocks
 }
 
@@ -91,7 +93,9 @@ pub(crate) fn available_shared(
         return None;
     }
     let block = resources(function, threads, 0);
-    let shared = MULTIPROCESSOR.shared_for(&block, blocks)?;
+    // NVIDIA's driver does not take off what the system reserves of each block.
+    let shared = MULTIPROCESSOR.shared_for(&block, blocks)? + MULTIPROCESSOR.reserved;
+    let shared = shared.min(MULTIPROCESSOR.shared_of_block);
     let dynamic = shared.saturating_sub(function.image().shared_bytes);
     Some(dynamic.min(function.shared_limit()))
 }
