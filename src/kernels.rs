@@ -7,6 +7,7 @@ use crate::driver::layout_check::{Part, fail};
 use crate::driver::{self, DeviceSlice, DeviceSliceMut, Parameter, Parameters, TypedKernel};
 use crate::loader::{LoadError, SlicedModule};
 
+#[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use macros::declare_kernels;
 
@@ -100,6 +101,7 @@ pub use macros::declare_kernels;
 /// - `load(&loader)` and `load_with(&loader, &options)` return it. A kernel is compiled, or
 ///   found in the cache, when it is first launched.
 /// - `SOURCE` is the PTX with its digest, which was computed by the compiler.
+#[cfg(feature = "macros")]
 #[macro_export]
 macro_rules! kernels {
     ($($declarations:tt)*) => {

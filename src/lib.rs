@@ -50,7 +50,12 @@
 #![warn(missing_docs)]
 // The documentation tells of all modules, those left out of a build too.
 #![cfg_attr(
-    not(all(feature = "driver", feature = "cache", feature = "cpu")),
+    not(all(
+        feature = "driver",
+        feature = "cache",
+        feature = "cpu",
+        feature = "macros"
+    )),
     allow(rustdoc::broken_intra_doc_links)
 )]
 
@@ -105,12 +110,12 @@ pub mod loader;
 ///               a field of type `[u8; 12]` there
 /// ```
 #[doc(inline)]
-#[cfg(feature = "driver")]
+#[cfg(all(feature = "driver", feature = "macros"))]
 pub use macros::DeviceRepr;
 
 // The programs of the README and of the book in `docs` are compiled and run with
 // the other examples.
-#[cfg(all(doctest, feature = "cpu", feature = "cache"))]
+#[cfg(all(doctest, feature = "cpu", feature = "cache", feature = "macros"))]
 mod documentation {
     #[doc = include_str!("../README.md")]
     mod readme {}

@@ -1,5 +1,10 @@
 //! The loader on a device: cache, images, what is refused.
-#![cfg(all(feature = "driver", feature = "cache", feature = "cpu"))]
+#![cfg(all(
+    feature = "driver",
+    feature = "cache",
+    feature = "cpu",
+    feature = "macros"
+))]
 
 #[path = "loader/declared.rs"]
 mod declared;

@@ -68,6 +68,7 @@ pub use launch::config::{Dim, LaunchConfig};
 pub use launch::occupancy::SuggestedBlock;
 pub use launch::options::{ClusterScheduling, LaunchOptions};
 pub use launch::params::ParamBuffer;
+#[cfg(feature = "cache")]
 pub(crate) use launch::typed::types_of;
 pub use launch::typed::{
     ArgumentFor, ArgumentsFor, ByValue, Count, Parameter, Parameters, TypedKernel,

@@ -137,6 +137,7 @@ impl<'a> From<&'a Ptx> for Source<'a> {
 /// const KERNELS: Source<'static> = ptxkit::include_ptx!("kernels.ptx");
 /// let loaded = loader.load(&KERNELS, &JitOptions::default())?;
 /// ```
+#[cfg(feature = "macros")]
 #[macro_export]
 macro_rules! include_ptx {
     ($path:tt) => {{
@@ -182,6 +183,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "macros")]
     fn included_ptx_has_the_digest_of_run_time() {
         const INCLUDED: Source<'static> = crate::include_ptx!("../../ptx-samples/vecadd.ptx");
         let bytes = include_bytes!("../../ptx-samples/vecadd.ptx");

@@ -3,19 +3,21 @@
 use std::fmt;
 
 use ptx::Digest;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// The version of the blob layout and of the key's fields. A change of either
 /// raises it, so that versions of this crate never read each other's blobs.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
-/// Bytes of a key that are hash.
+/// Bytes of a key that tell sources and their parts apart.
 const HASH: usize = 24;
 
 /// The name of a blob: 32 bytes, printed as 64 hexadecimal digits.
 ///
-/// The first 24 are a hash of everything that can change the code. The last 8
-/// repeat in plain which driver and compiler made it, so that eviction tells
-/// what an upgrade left behind by the names of the files.
+/// The first 24 are of the source's digest; the first 16 of them are mixed with a hash of
+/// everything else that can change the code. The last 8 repeat in plain which driver and
+/// compiler made it, so that eviction tells what an upgrade left behind by the names of the
+/// files.
 ///
 /// ```
 /// use ptxkit_cache::{Digest, Key, KeyParts};
@@ -53,21 +55,20 @@ pub struct KeyParts<'a> {
 impl Key {
     /// The key of what is made from `parts`.
     pub fn new(parts: &KeyParts<'_>) -> Key {
-        let mut hash = blake3::Hasher::new();
-        hash.update(&SCHEMA.to_le_bytes());
-        hash.update(parts.source.as_bytes());
-        hash.update(&parts.driver_version.to_le_bytes());
+        let mut rest = Vec::with_capacity(256);
+        rest.extend_from_slice(&SCHEMA.to_le_bytes());
+        rest.extend_from_slice(&parts.driver_version.to_le_bytes());
         // With their lengths, so that no two divisions of the same bytes agree.
         for field in [
             parts.target.as_bytes(),
             parts.compiler.as_bytes(),
             parts.options,
         ] {
-            hash.update(&(field.len() as u64).to_le_bytes());
-            hash.update(field);
+            rest.extend_from_slice(&(field.len() as u64).to_le_bytes());
+            rest.extend_from_slice(field);
         }
-        let mut key = [0; 32];
-        key[..HASH].copy_from_slice(&hash.finalize().as_bytes()[..HASH]);
+        let mut key = *parts.source.as_bytes();
+        mix(&mut key, &rest);
         key[HASH..].copy_from_slice(&Generation::of(parts).to_bytes());
         Key(key)
     }
@@ -82,11 +83,8 @@ impl Key {
     /// ```
     #[must_use]
     pub fn of_part(&self, part: &[u8]) -> Key {
-        let mut hash = blake3::Hasher::new_derive_key("ptxkit: a part of what a key names");
-        hash.update(&self.0);
-        hash.update(part);
         let mut key = self.0;
-        key[..HASH].copy_from_slice(&hash.finalize().as_bytes()[..HASH]);
+        mix(&mut key, &[&self.0, part].concat());
         Key(key)
     }
 
@@ -168,9 +166,18 @@ impl Generation {
     }
 }
 
+/// The text may be a stranger's, so its digest is cryptographic and stays whole: whoever finds
+/// two keys that agree has found it for BLAKE3. The rest is chosen by this program and its
+/// user, so a fast hash tells it apart. A process that knows the digest runs no BLAKE3, whose
+/// first call costs more than all else that a key takes.
+fn mix(key: &mut [u8; 32], rest: &[u8]) {
+    for (byte, hash) in key.iter_mut().zip(xxh3_128(rest).to_le_bytes()) {
+        *byte ^= hash;
+    }
+}
+
 fn tag(text: &str) -> u16 {
-    let digest = Digest::of(text.as_bytes());
-    let [first, second, ..] = *digest.as_bytes();
+    let [first, second, ..] = xxh3_128(text.as_bytes()).to_be_bytes();
     u16::from_be_bytes([first, second])
 }
 

@@ -79,6 +79,7 @@ pub struct Count<N>(PhantomData<fn(N)>);
 pub trait Parameter: sealed::Parameter {}
 
 /// The PTX parameters that a declared one stands for, without values.
+#[cfg(feature = "cache")]
 pub(crate) const fn types_of<P: Parameter>() -> &'static [Arg<'static>] {
     P::TYPES
 }
