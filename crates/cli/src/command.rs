@@ -6,7 +6,7 @@ use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
 use super::{
-    assemble, devices, exec, explain, extract, fmt, inspect, isa, occupancy, ptxas, trace,
+    assemble, devices, exec, explain, extract, fmt, inspect, isa, log, occupancy, ptxas, trace,
 };
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
@@ -32,6 +32,9 @@ enum Command {
     /// Run a kernel and check its results
     #[command(after_help = after_help())]
     Run(RunArgs),
+    /// Show what a thread of a kernel executes, or which lines all of its threads do
+    #[command(after_help = trace::AFTER_HELP)]
+    Trace(trace::TraceArgs),
     /// Run a program with the CPU device in the place of NVIDIA's driver
     ///
     /// The program finds the CPU device under the name libcuda.so.1, by LD_LIBRARY_PATH, and by
@@ -108,9 +111,10 @@ fn after_help() -> String {
 impl Cli {
     /// Runs the command; returns the exit status.
     pub fn run(&self) -> Result<u8, Failure> {
-        trace::start(self.verbose);
+        log::start(self.verbose);
         let status = match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Trace(args) => trace::run(args).map(|()| VERIFIED),
             Command::Exec(args) => exec::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),

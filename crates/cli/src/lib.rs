@@ -22,6 +22,7 @@ pub mod inspect;
 pub mod isa;
 pub mod isolate;
 pub mod launch;
+pub mod log;
 pub mod mapped;
 pub mod matching;
 pub mod occupancy;

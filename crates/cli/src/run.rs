@@ -19,9 +19,9 @@ use ptxkit::ptx::signature::{KernelSignature, signatures};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, Format, eprint, print};
 
-/// The arguments of `ptxkit run`.
+/// A launch, as options.
 #[derive(Debug, clap::Args)]
-pub struct RunArgs {
+pub struct LaunchArgs {
     /// A sample (NAME.toml), or PTX, a cubin or a fatbin with --kernel
     pub file: PathBuf,
     /// The kernel to launch; optional if the image has only one
@@ -46,12 +46,19 @@ pub struct RunArgs {
     /// is one
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: Selection,
+}
+
+/// The arguments of `ptxkit run`.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    launch: LaunchArgs,
     /// Compile the kernel apart from the others of its module: auto (of a large one),
     /// always or never; the default is PTXKIT_SLICED, or auto
     #[arg(long, value_name = "WHEN")]
-    pub sliced: Option<Slicing>,
+    sliced: Option<Slicing>,
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    format: Format,
 }
 
 /// One to three numbers, `16` or `16,16`.
@@ -77,7 +84,7 @@ pub struct Finished {
 
 /// Runs the kernel and prints the report; returns the exit status.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let request = Request::read(args)?;
+    let request = Request::read(&args.launch)?;
     if let Some(folder) = isolate::folder() {
         let finished = execute(&request, args)?;
         isolate::hand_over(&folder, &finished)?;
@@ -92,14 +99,18 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 /// The kernel to run, with its image.
-struct Request {
-    sample: Sample,
+pub struct Request {
+    pub sample: Sample,
     /// The image's bytes.
-    bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl Request {
-    fn read(args: &RunArgs) -> Result<Request, Failure> {
+    /// Reads the sample, or the image and the arguments.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the options do not describe a launch.
+    pub fn read(args: &LaunchArgs) -> Result<Request, Failure> {
         if args.file.extension().is_some_and(|end| end == "toml") {
             refuse_flags(args)?;
             let sample = Sample::load(&args.file).map_err(|error| of_sample(&error))?;
@@ -139,12 +150,13 @@ impl Request {
             || (format == Format::Json && prints())
     }
 
-    fn name(&self) -> String {
+    /// The image in messages.
+    pub fn name(&self) -> String {
         self.sample.ptx.display().to_string()
     }
 }
 
-fn refuse_flags(args: &RunArgs) -> Result<(), Failure> {
+fn refuse_flags(args: &LaunchArgs) -> Result<(), Failure> {
     let flags = [
         ("--kernel", args.kernel.is_some()),
         ("--grid", args.grid.is_some()),
@@ -227,7 +239,7 @@ fn open<'a>(name: &str, bytes: &'a [u8]) -> Result<Image<'a>, Failure> {
 /// Selects the device, loads, launches.
 #[allow(unsafe_code, reason = "the user names the code to be run")]
 fn execute(request: &Request, args: &RunArgs) -> Result<Finished, Failure> {
-    let selection = args.device;
+    let selection = args.launch.device;
     let name = request.name();
     let image = open(&name, &request.bytes)?;
     let text = match &image {
@@ -345,7 +357,7 @@ fn declaration(text: &str, kernel: &str) -> Option<KernelSignature> {
 }
 
 /// The message for an error of the kernel.
-fn fault(kernel: &str, error: &driver::Error, kind: DriverKind) -> Failure {
+pub fn fault(kernel: &str, error: &driver::Error, kind: DriverKind) -> Failure {
     let failure = Failure::new(format!("kernel `{kernel}`: {error}"));
     match (kind, error.code()) {
         // A GPU reports the error, the CPU device also the location.

@@ -14,6 +14,7 @@ mod ptxas;
 mod remote;
 mod run;
 mod terminal;
+mod trace;
 mod tree;
 
 use std::ffi::OsString;

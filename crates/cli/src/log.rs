@@ -1,10 +1,10 @@
-//! Traces on standard error.
+//! What the steps of a load log, on standard error.
 
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts tracing: warnings; with `-v` one line for each step of a load, with `-vv` also its keys,
+/// Starts logging: warnings; with `-v` one line for each step of a load, with `-vv` also its keys,
 /// paths, sizes and times, with `-vvv` everything. `RUST_LOG` overrides these levels.
 pub fn start(verbose: u8) {
     let level = match verbose {

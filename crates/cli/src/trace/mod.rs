@@ -1,0 +1,357 @@
+//! `ptxkit trace`: what a thread of a kernel executes, or which lines all of its threads do.
+//!
+//! The PTX is rewritten so that it records, and launched as `ptxkit run` launches it. So it works
+//! on any device, and nothing is asked of the device's compiler.
+
+mod coverage;
+mod rewrite;
+mod show;
+mod thread;
+
+use std::path::{Path, PathBuf};
+
+use super::launch::{self, Launched};
+use super::matching::Analysis;
+use super::run::{self, LaunchArgs, Request};
+use ptxkit::cache::{Cache, Policy, Slicing};
+use ptxkit::driver::{self, Context, DeviceBuffer, Error, Kernel, PinnedBuffer};
+use ptxkit::image::{self, Image};
+use ptxkit::jit::JitOptions;
+use ptxkit::loader::{LoadError, Loader, SlicedModule, Source};
+use ptxkit::ptx;
+use show::Coverage;
+use terminal::failure::Failure;
+use terminal::output::{Escaped, eprint, json_line, print};
+use thread::{LineRange, ThreadIndex};
+
+pub const AFTER_HELP: &str = "\
+A fault of the kernel ends the trace at the instruction that caused it, on the CPU device.
+
+Exit status: 0 done, 2 the kernel could not be run, or failed.";
+
+/// The words of records, for the most steps that are kept.
+const MAX_WORDS: usize = 1 << 27;
+/// The most memory for the masks of coverage.
+const MAX_MASKS: u64 = 1 << 30;
+
+/// The arguments of `ptxkit trace`.
+#[derive(Debug, clap::Args)]
+pub struct TraceArgs {
+    #[command(flatten)]
+    launch: LaunchArgs,
+    /// The thread to follow, by its index in its block
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = index, default_value = "0")]
+    thread: [u32; 3],
+    /// The block of that thread
+    #[arg(long, value_name = "X[,Y,Z]", value_parser = index, default_value = "0")]
+    thread_block: [u32; 3],
+    /// Only these lines of the file, as 12 or 12-30; may be repeated
+    #[arg(long, value_name = "LINES", value_parser = LineRange::parse)]
+    lines: Vec<LineRange>,
+    /// Only instructions that read or write this register; may be repeated
+    #[arg(long, value_name = "NAME")]
+    register: Vec<String>,
+    /// Stop recording after so many instructions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), default_value = "10000")]
+    limit: u64,
+    /// Count how often each line is executed and by how many threads, instead
+    #[arg(long, conflicts_with_all = ["thread", "thread_block", "lines", "register", "limit"])]
+    coverage: bool,
+    /// The format; the default follows from the name of --output
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// The file to write, instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    /// A page with the annotated PTX (--coverage)
+    Html,
+    /// The tracefile of lcov (--coverage)
+    Lcov,
+}
+
+/// One to three numbers from 0.
+fn index(text: &str) -> Result<[u32; 3], String> {
+    let wrong = || "one to three numbers are expected, as 16 or 16,3,0".to_owned();
+    let mut found = [0; 3];
+    for (axis, word) in text.split(',').enumerate() {
+        *found.get_mut(axis).ok_or_else(wrong)? = word.trim().parse().map_err(|_| wrong())?;
+    }
+    Ok(found)
+}
+
+/// Runs the kernel and prints what it executed.
+///
+/// # Errors
+/// The file is no PTX or has errors, there is no such thread, or the kernel cannot be run.
+pub fn run(args: &TraceArgs) -> Result<(), Failure> {
+    let format = format(args)?;
+    let mut request = Request::read(&args.launch)?;
+    // Repeated launches would count twice what one does.
+    request.sample.launches = 1;
+    let name = request.name();
+    let image = image::open(&request.bytes);
+    let Ok(Image::Ptx(ptx)) = &image else {
+        return Err(Failure::new(format!("{name} is no PTX"))
+            .help("`ptxkit extract` writes the PTX in a binary to a file"));
+    };
+    let source = &*ptx.source;
+    let analysis = Analysis::read(source, &name);
+    if let Some(errors) = &analysis.errors {
+        return Err(Failure::rendered(errors));
+    }
+    analysis.check(&request.sample)?;
+    let reading = ptx::read(source);
+    let narrow = || {
+        Failure::new(format!(
+            "{name} has addresses of 32 bits: it cannot be traced"
+        ))
+    };
+    if reading.module.address_size.map(|(bits, _)| bits) != Some(64) {
+        return Err(narrow());
+    }
+    if args.coverage {
+        let instrumented = coverage::instrument(&reading.module, source).ok_or_else(narrow)?;
+        let found = cover(&request, args, source, &instrumented)?;
+        let text = match format {
+            Format::Text => found.text(),
+            Format::Json => json_line(&found.functions),
+            Format::Html => found.html(),
+            Format::Lcov => found.lcov(),
+        };
+        return write(args.output.as_deref(), &text);
+    }
+    let thread = ThreadIndex {
+        block: args.thread_block,
+        thread: args.thread,
+    };
+    let sample = &request.sample;
+    for (what, index, extent) in [
+        ("--thread-block", thread.block, sample.grid),
+        ("--thread", thread.thread, sample.block),
+    ] {
+        if (0..3).any(|axis| index[axis] >= extent[axis]) {
+            return Err(
+                Failure::new(format!("{what} {} is outside of the launch", joined(index))).help(
+                    format!(
+                        "the grid has {} blocks of {} threads",
+                        joined(sample.grid),
+                        joined(sample.block)
+                    ),
+                ),
+            );
+        }
+    }
+    let instrumented = thread::instrument(&reading.module, source, thread, &args.lines);
+    let instrumented = instrumented.ok_or_else(narrow)?;
+    let traced = follow(&request, args, &instrumented)?;
+    let mut steps = instrumented.steps(&traced.words, traced.failure.is_some());
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let more = steps.len() > limit;
+    steps.truncate(limit);
+    let steps = steps.iter().filter(|step| step.concerns(&args.register));
+    let text = match format {
+        Format::Json => {
+            let steps: Vec<_> = steps.map(thread::Step::json).collect();
+            json_line(&steps)
+        }
+        _ => {
+            let place = format!(
+                "{name}, {}: block ({}), thread ({})",
+                sample.kernel,
+                joined(thread.block),
+                joined(thread.thread)
+            );
+            let mut text = format!("{}\n", Escaped::new(&place));
+            for step in steps {
+                text += &Escaped::new(step.text()).to_string();
+                text.push('\n');
+            }
+            text
+        }
+    };
+    write(args.output.as_deref(), &text)?;
+    if more {
+        eprint("note: the trace ends here, --limit N sets how long it gets\n");
+    }
+    traced.failure.map_or(Ok(()), Err)
+}
+
+fn joined([x, y, z]: [u32; 3]) -> String {
+    format!("{x},{y},{z}")
+}
+
+fn write(output: Option<&Path>, text: &str) -> Result<(), Failure> {
+    match output {
+        None => print(text),
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+    }
+    Ok(())
+}
+
+fn format(args: &TraceArgs) -> Result<Format, Failure> {
+    let extension = args.output.as_deref().and_then(Path::extension);
+    let extension = extension.map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+    let format = match (args.format, extension.as_deref()) {
+        (Some(format), _) => format,
+        (None, None | Some("txt")) => Format::Text,
+        (None, Some("json")) => Format::Json,
+        (None, Some("html")) => Format::Html,
+        (None, Some("lcov" | "info")) => Format::Lcov,
+        (None, Some(other)) => {
+            return Err(Failure::new(format!("no format is named .{other}"))
+                .help("name it .txt, .json, .html or .lcov, or give --format"));
+        }
+    };
+    if !args.coverage && matches!(format, Format::Html | Format::Lcov) {
+        return Err(Failure::new("the trace of a thread is text or JSON")
+            .help("--coverage writes pages, and tracefiles of lcov"));
+    }
+    Ok(format)
+}
+
+/// A loaded kernel that records.
+struct Loaded {
+    module: SlicedModule,
+    kernel: Kernel,
+    kind: driver::DriverKind,
+}
+
+impl Loaded {
+    /// Loads rewritten PTX. It is not cached, as nobody wants it again, nor cut, as all of its
+    /// kernels share the variables.
+    fn new(request: &Request, args: &TraceArgs, text: &str) -> Result<Loaded, Failure> {
+        let selected = driver::select(args.launch.device).map_err(|error| of_driver(&error))?;
+        let context = Context::primary(&selected.device).map_err(|error| of_driver(&error))?;
+        let policy = Policy::disabled().with_slicing(Slicing::Never);
+        let loader = Loader::new(context, Cache::new(policy));
+        let name = request.name();
+        let source = Source::new(&name, text.as_bytes());
+        let module = loader.load_sliced(&source, &JitOptions::default());
+        let module = module.map_err(of_load)?;
+        let kernel = module.kernel(&request.sample.kernel).map_err(of_load)?;
+        Ok(Loaded {
+            module,
+            kernel,
+            kind: selected.device.driver().kind(),
+        })
+    }
+
+    fn set(&self, variable: &str, value: u64) -> Result<(), Failure> {
+        let variable = self.module.global(variable).map_err(of_load)?;
+        variable.write(&[value]).map_err(|error| of_driver(&error))
+    }
+
+    fn launch(&self, request: &Request) -> Result<Launched, Failure> {
+        launch::launch(&request.sample, &self.module, &self.kernel).map_err(of_load)
+    }
+}
+
+fn of_driver(error: &Error) -> Failure {
+    super::errors::of_driver(error)
+}
+
+fn of_load(error: LoadError) -> Failure {
+    match error {
+        LoadError::Driver(error) => of_driver(&error),
+        error => Failure::new(error),
+    }
+}
+
+/// The records of a thread.
+struct Traced {
+    words: Vec<u64>,
+    /// The error that ended the kernel.
+    failure: Option<Failure>,
+}
+
+#[allow(unsafe_code, reason = "reads what a kernel wrote before it failed")]
+fn follow(
+    request: &Request,
+    args: &TraceArgs,
+    instrumented: &thread::Instrumented,
+) -> Result<Traced, Failure> {
+    let loaded = Loaded::new(request, args, &instrumented.text)?;
+    // One more than is shown, which tells that there are more.
+    let limit = usize::try_from(args.limit).unwrap_or(MAX_WORDS);
+    let capacity = limit.saturating_add(1).saturating_mul(instrumented.longest);
+    let capacity = capacity.min(MAX_WORDS);
+    // Memory of the host, which can be read after the kernel has failed. Zeros behind the last
+    // record are no record.
+    let context = loaded.kernel.context();
+    let records: PinnedBuffer<u64> =
+        PinnedBuffer::zeroed(context, capacity).map_err(|error| of_driver(&error))?;
+    let first = records.device_address();
+    let bytes = |words: usize| 8 * words as u64;
+    loaded.set(&instrumented.next, first)?;
+    loaded.set(
+        &instrumented.end,
+        first + bytes(capacity - instrumented.longest),
+    )?;
+    let launched = loaded.launch(request)?;
+    let pointer = records.pointer();
+    // SAFETY: the buffer has that many words. Every launch is done, or the context has failed and
+    // executes nothing any more, so nobody writes them.
+    let words = unsafe { std::slice::from_raw_parts(pointer, capacity) }.to_vec();
+    Ok(Traced {
+        words,
+        failure: launched
+            .error
+            .map(|error| run::fault(&request.sample.kernel, &error, loaded.kind)),
+    })
+}
+
+fn cover<'s>(
+    request: &Request,
+    args: &TraceArgs,
+    source: &'s str,
+    instrumented: &coverage::Instrumented,
+) -> Result<Coverage<'s>, Failure> {
+    let sample = &request.sample;
+    let mut coverage = Coverage {
+        file: request.name(),
+        source,
+        kernel: sample.kernel.clone(),
+        grid: sample.grid,
+        block: sample.block,
+        functions: Vec::new(),
+    };
+    let warps = sample.grid.iter().map(|extent| u64::from(*extent)).fold(
+        coverage.block_threads().div_ceil(coverage::WARP),
+        u64::saturating_mul,
+    );
+    let words = warps.saturating_mul(instrumented.probes as u64);
+    if words > MAX_MASKS / 4 {
+        return Err(Failure::new(format!(
+            "{warps} warps at {} places are too many to count",
+            instrumented.probes
+        ))
+        .help("launch fewer blocks with --grid, or remove kernels from the file"));
+    }
+    let loaded = Loaded::new(request, args, &instrumented.text)?;
+    let context = loaded.kernel.context();
+    let failed = |error: Error| of_driver(&error);
+    let counters: DeviceBuffer<u64> =
+        DeviceBuffer::zeroed(context, instrumented.probes.max(1)).map_err(failed)?;
+    // Not more than MAX_MASKS, which an address space holds.
+    let masks: DeviceBuffer<u32> =
+        DeviceBuffer::zeroed(context, (words as usize).max(1)).map_err(failed)?;
+    loaded.set(&instrumented.counters, counters.address())?;
+    loaded.set(&instrumented.masks, masks.address())?;
+    let launched = loaded.launch(request)?;
+    if let Some(error) = launched.error {
+        return Err(run::fault(&sample.kernel, &error, loaded.kind));
+    }
+    let (counters, masks) = (
+        counters.to_vec().map_err(failed)?,
+        masks.to_vec().map_err(failed)?,
+    );
+    coverage.functions = instrumented.counts(&counters, &masks, coverage.block_threads());
+    Ok(coverage)
+}
