@@ -6,7 +6,8 @@ use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
 use super::{
-    assemble, devices, exec, explain, extract, fmt, inspect, isa, log, occupancy, ptxas, trace,
+    assemble, devices, diff, exec, explain, extract, fmt, inspect, isa, log, occupancy, ptxas,
+    trace,
 };
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
@@ -32,6 +33,9 @@ enum Command {
     /// Run a kernel and check its results
     #[command(after_help = after_help())]
     Run(RunArgs),
+    /// Compare the results of a kernel on two devices, or of two versions of it
+    #[command(after_help = diff::AFTER_HELP)]
+    Diff(diff::DiffArgs),
     /// Show what a thread of a kernel executes, or which lines all of its threads do
     #[command(after_help = trace::AFTER_HELP)]
     Trace(trace::TraceArgs),
@@ -114,6 +118,7 @@ impl Cli {
         log::start(self.verbose);
         let status = match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Diff(args) => diff::run(args),
             Command::Trace(args) => trace::run(args).map(|()| VERIFIED),
             Command::Exec(args) => exec::run(args),
             Command::Fmt(args) => fmt::run(args),

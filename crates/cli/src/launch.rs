@@ -26,13 +26,41 @@ enum LaunchArgument {
     Pitched(PitchedBuffer<u8>),
 }
 
+/// Where a buffer lies on the device.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed {
+    pub address: u64,
+    /// The bytes of a row, and the bytes from one to the next. A linear buffer is one row.
+    pub row: usize,
+    pub pitch: usize,
+}
+
+impl Placed {
+    /// The address of a byte of the contents, counted without padding.
+    pub fn address_of(&self, byte: usize) -> u64 {
+        let row = self.row.max(1);
+        self.address + (byte / row * self.pitch + byte % row) as u64
+    }
+}
+
 /// Runs `sample` on a `kernel` of `module`. Errors of the kernel are part of the outcome. This returns
 /// an error if the kernel cannot be launched.
-#[allow(unsafe_code, reason = "the user names the code to be run")]
 pub fn launch(
     sample: &Sample,
     module: &SlicedModule,
     kernel: &Kernel,
+) -> Result<Launched, LoadError> {
+    launch_prepared(sample, module, kernel, |_| true)
+}
+
+/// The same. `prepare` is told where the arguments lie that are buffers, before the launch, which
+/// does not happen if it returns `false`.
+#[allow(unsafe_code, reason = "the user names the code to be run")]
+pub fn launch_prepared(
+    sample: &Sample,
+    module: &SlicedModule,
+    kernel: &Kernel,
+    prepare: impl FnOnce(&[Option<Placed>]) -> bool,
 ) -> Result<Launched, LoadError> {
     let context = kernel.context();
     for global in &sample.globals {
@@ -41,6 +69,11 @@ pub fn launch(
         }
     }
     let passed = pass(sample, context)?;
+    let placed: Vec<Option<Placed>> = passed.iter().map(placed).collect();
+    let launches = match prepare(&placed) {
+        true => sample.launches,
+        false => 0,
+    };
     let arguments: Vec<Arg<'_>> = passed
         .iter()
         .map(|passed| match passed {
@@ -54,7 +87,7 @@ pub fn launch(
     let (start, end) = (Event::new(context)?, Event::new(context)?);
     let run = || {
         start.record(&stream)?;
-        for _ in 0..sample.launches {
+        for _ in 0..launches {
             // SAFETY: the user vouches for the kernel, as for any program.
             unsafe { kernel.launch(config, &stream, &arguments) }?;
         }
@@ -140,6 +173,22 @@ fn allocate(buffer: &Buffer, context: &Context) -> Result<LaunchArgument, Error>
             Ok(LaunchArgument::Pitched(pitched))
         }
         _ => DeviceBuffer::from_slice(context, &buffer.initial).map(LaunchArgument::Linear),
+    }
+}
+
+fn placed(passed: &LaunchArgument) -> Option<Placed> {
+    match passed {
+        LaunchArgument::Bytes { .. } => None,
+        LaunchArgument::Linear(buffer) => Some(Placed {
+            address: buffer.address(),
+            row: buffer.len(),
+            pitch: buffer.len(),
+        }),
+        LaunchArgument::Pitched(buffer) => Some(Placed {
+            address: buffer.address(),
+            row: buffer.width(),
+            pitch: buffer.pitch(),
+        }),
     }
 }
 

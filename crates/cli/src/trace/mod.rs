@@ -3,34 +3,26 @@
 //! The PTX is rewritten so that it records, and launched as `ptxkit run` launches it. So it works
 //! on any device, and nothing is asked of the device's compiler.
 
-mod coverage;
-mod rewrite;
 mod show;
-mod thread;
 
 use std::path::{Path, PathBuf};
 
-use super::launch::{self, Launched};
-use super::matching::Analysis;
+use super::errors::of_driver;
+use super::instrument::coverage;
+use super::instrument::load::{self, Loaded};
+use super::instrument::thread::{self, LineRange, ThreadIndex};
 use super::run::{self, LaunchArgs, Request};
-use ptxkit::cache::{Cache, Policy, Slicing};
-use ptxkit::driver::{self, Context, DeviceBuffer, Error, Kernel, PinnedBuffer};
-use ptxkit::image::{self, Image};
-use ptxkit::jit::JitOptions;
-use ptxkit::loader::{LoadError, Loader, SlicedModule, Source};
+use ptxkit::driver::{DeviceBuffer, Error};
 use ptxkit::ptx;
 use show::Coverage;
 use terminal::failure::Failure;
 use terminal::output::{Escaped, eprint, json_line, print};
-use thread::{LineRange, ThreadIndex};
 
 pub const AFTER_HELP: &str = "\
 A fault of the kernel ends the trace at the instruction that caused it, on the CPU device.
 
 Exit status: 0 done, 2 the kernel could not be run, or failed.";
 
-/// The words of records, for the most steps that are kept.
-const MAX_WORDS: usize = 1 << 27;
 /// The most memory for the masks of coverage.
 const MAX_MASKS: u64 = 1 << 30;
 
@@ -95,26 +87,10 @@ pub fn run(args: &TraceArgs) -> Result<(), Failure> {
     // Repeated launches would count twice what one does.
     request.sample.launches = 1;
     let name = request.name();
-    let image = image::open(&request.bytes);
-    let Ok(Image::Ptx(ptx)) = &image else {
-        return Err(Failure::new(format!("{name} is no PTX"))
-            .help("`ptxkit extract` writes the PTX in a binary to a file"));
-    };
-    let source = &*ptx.source;
-    let analysis = Analysis::read(source, &name);
-    if let Some(errors) = &analysis.errors {
-        return Err(Failure::rendered(errors));
-    }
-    analysis.check(&request.sample)?;
+    let source = load::text_of(&request)?;
+    let source = &*source;
     let reading = ptx::read(source);
-    let narrow = || {
-        Failure::new(format!(
-            "{name} has addresses of 32 bits: it cannot be traced"
-        ))
-    };
-    if reading.module.address_size.map(|(bits, _)| bits) != Some(64) {
-        return Err(narrow());
-    }
+    let narrow = || load::narrow(&name);
     if args.coverage {
         let instrumented = coverage::instrument(&reading.module, source).ok_or_else(narrow)?;
         let found = cover(&request, args, source, &instrumented)?;
@@ -149,8 +125,14 @@ pub fn run(args: &TraceArgs) -> Result<(), Failure> {
     }
     let instrumented = thread::instrument(&reading.module, source, thread, &args.lines);
     let instrumented = instrumented.ok_or_else(narrow)?;
-    let traced = follow(&request, args, &instrumented)?;
-    let mut steps = instrumented.steps(&traced.words, traced.failure.is_some());
+    let loaded = Loaded::new(
+        &name,
+        &sample.kernel,
+        &instrumented.text,
+        args.launch.device,
+    )?;
+    let traced = instrumented.follow(&loaded, sample, args.limit)?;
+    let mut steps = instrumented.steps(&traced.words, traced.error.is_some());
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let more = steps.len() > limit;
     steps.truncate(limit);
@@ -179,7 +161,10 @@ pub fn run(args: &TraceArgs) -> Result<(), Failure> {
     if more {
         eprint("note: the trace ends here, --limit N sets how long it gets\n");
     }
-    traced.failure.map_or(Ok(()), Err)
+    match traced.error {
+        Some(error) => Err(run::fault(&sample.kernel, &error, loaded.kind)),
+        None => Ok(()),
+    }
 }
 
 fn joined([x, y, z]: [u32; 3]) -> String {
@@ -216,97 +201,6 @@ fn format(args: &TraceArgs) -> Result<Format, Failure> {
     Ok(format)
 }
 
-/// A loaded kernel that records.
-struct Loaded {
-    module: SlicedModule,
-    kernel: Kernel,
-    kind: driver::DriverKind,
-}
-
-impl Loaded {
-    /// Loads rewritten PTX. It is not cached, as nobody wants it again, nor cut, as all of its
-    /// kernels share the variables.
-    fn new(request: &Request, args: &TraceArgs, text: &str) -> Result<Loaded, Failure> {
-        let selected = driver::select(args.launch.device).map_err(|error| of_driver(&error))?;
-        let context = Context::primary(&selected.device).map_err(|error| of_driver(&error))?;
-        let policy = Policy::disabled().with_slicing(Slicing::Never);
-        let loader = Loader::new(context, Cache::new(policy));
-        let name = request.name();
-        let source = Source::new(&name, text.as_bytes());
-        let module = loader.load_sliced(&source, &JitOptions::default());
-        let module = module.map_err(of_load)?;
-        let kernel = module.kernel(&request.sample.kernel).map_err(of_load)?;
-        Ok(Loaded {
-            module,
-            kernel,
-            kind: selected.device.driver().kind(),
-        })
-    }
-
-    fn set(&self, variable: &str, value: u64) -> Result<(), Failure> {
-        let variable = self.module.global(variable).map_err(of_load)?;
-        variable.write(&[value]).map_err(|error| of_driver(&error))
-    }
-
-    fn launch(&self, request: &Request) -> Result<Launched, Failure> {
-        launch::launch(&request.sample, &self.module, &self.kernel).map_err(of_load)
-    }
-}
-
-fn of_driver(error: &Error) -> Failure {
-    super::errors::of_driver(error)
-}
-
-fn of_load(error: LoadError) -> Failure {
-    match error {
-        LoadError::Driver(error) => of_driver(&error),
-        error => Failure::new(error),
-    }
-}
-
-/// The records of a thread.
-struct Traced {
-    words: Vec<u64>,
-    /// The error that ended the kernel.
-    failure: Option<Failure>,
-}
-
-#[allow(unsafe_code, reason = "reads what a kernel wrote before it failed")]
-fn follow(
-    request: &Request,
-    args: &TraceArgs,
-    instrumented: &thread::Instrumented,
-) -> Result<Traced, Failure> {
-    let loaded = Loaded::new(request, args, &instrumented.text)?;
-    // One more than is shown, which tells that there are more.
-    let limit = usize::try_from(args.limit).unwrap_or(MAX_WORDS);
-    let capacity = limit.saturating_add(1).saturating_mul(instrumented.longest);
-    let capacity = capacity.min(MAX_WORDS);
-    // Memory of the host, which can be read after the kernel has failed. Zeros behind the last
-    // record are no record.
-    let context = loaded.kernel.context();
-    let records: PinnedBuffer<u64> =
-        PinnedBuffer::zeroed(context, capacity).map_err(|error| of_driver(&error))?;
-    let first = records.device_address();
-    let bytes = |words: usize| 8 * words as u64;
-    loaded.set(&instrumented.next, first)?;
-    loaded.set(
-        &instrumented.end,
-        first + bytes(capacity - instrumented.longest),
-    )?;
-    let launched = loaded.launch(request)?;
-    let pointer = records.pointer();
-    // SAFETY: the buffer has that many words. Every launch is done, or the context has failed and
-    // executes nothing any more, so nobody writes them.
-    let words = unsafe { std::slice::from_raw_parts(pointer, capacity) }.to_vec();
-    Ok(Traced {
-        words,
-        failure: launched
-            .error
-            .map(|error| run::fault(&request.sample.kernel, &error, loaded.kind)),
-    })
-}
-
 fn cover<'s>(
     request: &Request,
     args: &TraceArgs,
@@ -334,8 +228,14 @@ fn cover<'s>(
         ))
         .help("launch fewer blocks with --grid, or remove kernels from the file"));
     }
-    let loaded = Loaded::new(request, args, &instrumented.text)?;
-    let context = loaded.kernel.context();
+    let name = request.name();
+    let loaded = Loaded::new(
+        &name,
+        &sample.kernel,
+        &instrumented.text,
+        args.launch.device,
+    )?;
+    let context = loaded.context();
     let failed = |error: Error| of_driver(&error);
     let counters: DeviceBuffer<u64> =
         DeviceBuffer::zeroed(context, instrumented.probes.max(1)).map_err(failed)?;
@@ -344,7 +244,7 @@ fn cover<'s>(
         DeviceBuffer::zeroed(context, (words as usize).max(1)).map_err(failed)?;
     loaded.set(&instrumented.counters, counters.address())?;
     loaded.set(&instrumented.masks, masks.address())?;
-    let launched = loaded.launch(request)?;
+    let launched = loaded.launch(sample, |_| Ok(()))?;
     if let Some(error) = launched.error {
         return Err(run::fault(&sample.kernel, &error, loaded.kind));
     }

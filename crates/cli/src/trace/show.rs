@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::coverage::{FunctionCount, LineCount, WARP};
+use crate::instrument::coverage::{FunctionCount, LineCount, WARP};
 use ptxkit::ptx::diagnostic::LineIndex;
 use terminal::output::Escaped;
 

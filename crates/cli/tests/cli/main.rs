@@ -4,6 +4,7 @@ mod assemble;
 mod bad_input;
 mod cache;
 mod cpu_device;
+mod diff;
 mod documentation;
 mod exec;
 mod explain;

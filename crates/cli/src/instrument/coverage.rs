@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use super::rewrite::{self, Insertions};
+use super::Insertions;
 use ptxkit::ptx::ast::{FunctionKind, Module, Statement};
 use ptxkit::ptx::diagnostic::LineIndex;
 use ptxkit::ptx::isa::{self, Effect};
@@ -47,12 +47,12 @@ struct InstructionProbes {
 
 /// Instruments a module without errors; `None` if it does not say the size of addresses.
 pub fn instrument(module: &Module<'_>, source: &str) -> Option<Instrumented> {
-    let prefix = rewrite::prefix(source);
+    let prefix = super::prefix(source);
     let index = LineIndex::new(source);
     let mut insertions = Insertions::default();
     let (counters, masks) = (format!("{prefix}_counters"), format!("{prefix}_masks"));
     insertions.add(
-        rewrite::head_end(module)?,
+        super::head_end(module)?,
         format!(
             " .visible .global .align 8 .u64 {counters}; .visible .global .align 8 .u64 {masks}; \
              .visible .global .align 8 .u64 {prefix}_probes;"
@@ -61,7 +61,7 @@ pub fn instrument(module: &Module<'_>, source: &str) -> Option<Instrumented> {
     let mut functions = Vec::new();
     let mut probes = 0;
     let mut entries = Vec::new();
-    for (function, body) in rewrite::bodies(module) {
+    for (function, body) in super::bodies(module) {
         entries.push(body.span.start + 1);
         let mut instructions = Vec::new();
         let mut block = None;

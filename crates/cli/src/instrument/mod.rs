@@ -1,5 +1,11 @@
-//! Inserts instructions into PTX. Lines stay where they are, so that an error of the device names
-//! those of the file.
+//! PTX that records what it executes: instructions are inserted, and the kernel is launched.
+//!
+//! Lines stay where they are, so that an error of the device names those of the file.
+
+pub mod coverage;
+pub mod load;
+pub mod thread;
+pub mod writer;
 
 use ptxkit::ptx::ast::{
     AddressBase, Body, Function, FunctionKind, Instruction, Item, Module, Name, Operand, Statement,

@@ -8,11 +8,20 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::rewrite::{self, Insertions, Mention, Shown};
+use super::load::Loaded;
+use super::{Insertions, Mention, Shown};
 use crate::element::Element;
-use ptxkit::ptx::ast::{Module, Statement};
+use crate::errors::of_driver;
+use crate::launch::Placed;
+use crate::sample::Sample;
+use ptxkit::driver::{Error, PinnedBuffer};
+use ptxkit::ptx::ast::{Module, Operand, Statement};
 use ptxkit::ptx::diagnostic::LineIndex;
-use ptxkit::ptx::names::Type;
+use ptxkit::ptx::names::{Opcode, Type};
+use terminal::failure::Failure;
+
+/// The words of records, for the most steps that are kept.
+const MAX_WORDS: usize = 1 << 27;
 
 /// A thread of a grid.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +60,9 @@ struct Probe {
     guard: Option<bool>,
     reads: Vec<Field>,
     writes: Vec<Field>,
+    /// It is `cvta`, or a `mov` of what is no register and no number: of the address of a
+    /// variable.
+    makes_address: bool,
 }
 
 /// A value in a record.
@@ -60,6 +72,8 @@ struct Field {
     shown: Shown,
     /// In the record, in words of 8 bytes.
     word: usize,
+    /// Of 64 bits.
+    wide: bool,
 }
 
 /// A module that records what a thread executes.
@@ -68,11 +82,11 @@ pub struct Instrumented {
     pub text: String,
     probes: Vec<Probe>,
     /// The variable for the address of the next record.
-    pub next: String,
+    next: String,
     /// The variable for the address behind which no record begins.
-    pub end: String,
+    end: String,
     /// The words of the longest record.
-    pub longest: usize,
+    longest: usize,
 }
 
 /// Instruments a module without errors; `None` if it does not say the size of addresses.
@@ -82,18 +96,18 @@ pub fn instrument(
     thread: ThreadIndex,
     lines: &[LineRange],
 ) -> Option<Instrumented> {
-    let prefix = rewrite::prefix(source);
+    let prefix = super::prefix(source);
     let index = LineIndex::new(source);
     let mut insertions = Insertions::default();
     let mut probes = Vec::new();
     let (next, end) = (format!("{prefix}_next"), format!("{prefix}_end"));
     insertions.add(
-        rewrite::head_end(module)?,
+        super::head_end(module)?,
         format!(" .visible .global .align 8 .u64 {next}; .visible .global .align 8 .u64 {end};"),
     );
-    for (function, body) in rewrite::bodies(module) {
+    for (function, body) in super::bodies(module) {
         insertions.add(body.span.start + 1, entry(&prefix, thread));
-        rewrite::each_statement(module, function, body, |statement, registers| {
+        super::each_statement(module, function, body, |statement, registers| {
             let Statement::Instruction(instruction) = statement else {
                 return;
             };
@@ -134,6 +148,13 @@ pub fn instrument(
                 line,
                 text: words.join(" "),
                 guard: body.guard(instruction).map(|guard| guard.negated),
+                makes_address: instruction.opcode == Opcode::Cvta
+                    || instruction.opcode == Opcode::Mov
+                        && reads.is_empty()
+                        && matches!(
+                            body.list(instruction.operands).last(),
+                            Some(Operand::Name(_) | Operand::Offset { .. })
+                        ),
                 reads: fields(reads).collect(),
                 writes: fields(writes).collect(),
             });
@@ -189,6 +210,7 @@ fn stored(mention: &Mention<'_>, prefix: &str, word: usize) -> Option<(String, F
         name: name.to_owned(),
         shown: mention.shown,
         word,
+        wide: mention.declared.bits() == 64,
     };
     Some((code, field))
 }
@@ -202,7 +224,46 @@ pub struct Step<'p> {
     complete: bool,
 }
 
+/// The records of a thread.
+#[derive(Debug)]
+pub struct Traced {
+    pub words: Vec<u64>,
+    /// The error that ended the kernel.
+    pub error: Option<Error>,
+    /// Where the arguments were.
+    pub placed: Vec<Option<Placed>>,
+}
+
 impl Instrumented {
+    /// Launches the loaded kernel, and returns the records of up to `limit` steps and one more.
+    #[allow(unsafe_code, reason = "reads what a kernel wrote before it failed")]
+    pub fn follow(&self, loaded: &Loaded, sample: &Sample, limit: u64) -> Result<Traced, Failure> {
+        let limit = usize::try_from(limit).unwrap_or(MAX_WORDS);
+        let capacity = limit.saturating_add(1).saturating_mul(self.longest);
+        let capacity = capacity.min(MAX_WORDS);
+        // Memory of the host, which can be read after the kernel has failed. Zeros behind the
+        // last record are no record.
+        let records: PinnedBuffer<u64> =
+            PinnedBuffer::zeroed(loaded.context(), capacity).map_err(|error| of_driver(&error))?;
+        let first = records.device_address();
+        loaded.set(&self.next, first)?;
+        loaded.set(&self.end, first + 8 * (capacity - self.longest) as u64)?;
+        let mut placed = Vec::new();
+        let launched = loaded.launch(sample, |arguments| {
+            placed = arguments.to_vec();
+            Ok(())
+        })?;
+        let pointer = records.pointer();
+        // SAFETY: the buffer has that many words. Every launch is done, or the context has failed
+        // and executes nothing any more, so nobody writes them.
+        let words = unsafe { std::slice::from_raw_parts(pointer, capacity) }.to_vec();
+        Ok(Traced {
+            words,
+            error: launched.error,
+            placed,
+        })
+    }
+
     /// The steps in `words`, up to the first that is none. The last has no results if the thread
     /// was `stopped` there.
     pub fn steps<'p>(&'p self, mut words: &'p [u64], stopped: bool) -> Vec<Step<'p>> {
@@ -238,9 +299,28 @@ impl Probe {
     }
 }
 
+/// A value that a step wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct StepResult {
+    pub bits: u64,
+    /// Of 64 bits, as addresses are.
+    pub wide: bool,
+    /// The instruction makes addresses.
+    pub is_address: bool,
+}
+
 impl Step<'_> {
+    /// What it wrote, in the order of its operands.
+    pub fn results(&self) -> impl Iterator<Item = StepResult> + '_ {
+        self.written().iter().map(move |field| StepResult {
+            bits: self.words[field.word],
+            wide: field.wide,
+            is_address: self.probe.makes_address,
+        })
+    }
+
     /// Whether its guard let it be executed.
-    fn executed(&self) -> bool {
+    pub fn executed(&self) -> bool {
         match (self.probe.guard, self.probe.reads.first()) {
             (Some(negated), Some(guard)) => (self.words[guard.word] & 1 == 1) != negated,
             _ => true,
