@@ -6,8 +6,8 @@ use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
 use super::{
-    assemble, devices, diff, exec, explain, extract, fmt, inspect, isa, log, occupancy, ptxas,
-    trace,
+    assemble, bench, devices, diff, exec, explain, extract, fmt, inspect, isa, log, occupancy,
+    ptxas, trace,
 };
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
@@ -33,6 +33,9 @@ enum Command {
     /// Run a kernel and check its results
     #[command(after_help = after_help())]
     Run(RunArgs),
+    /// Time a kernel, alone or beside another version of it
+    #[command(after_help = bench::AFTER_HELP)]
+    Bench(bench::BenchArgs),
     /// Compare the results of a kernel on two devices, or of two versions of it
     #[command(after_help = diff::AFTER_HELP)]
     Diff(diff::DiffArgs),
@@ -118,6 +121,7 @@ impl Cli {
         log::start(self.verbose);
         let status = match &self.command {
             Command::Run(args) => run::run(args),
+            Command::Bench(args) => bench::run(args).map(|()| VERIFIED),
             Command::Diff(args) => diff::run(args),
             Command::Trace(args) => trace::run(args).map(|()| VERIFIED),
             Command::Exec(args) => exec::run(args),

@@ -55,7 +55,6 @@ pub fn launch(
 
 /// The same. `prepare` is told where the arguments lie that are buffers, before the launch, which
 /// does not happen if it returns `false`.
-#[allow(unsafe_code, reason = "the user names the code to be run")]
 pub fn launch_prepared(
     sample: &Sample,
     module: &SlicedModule,
@@ -63,33 +62,17 @@ pub fn launch_prepared(
     prepare: impl FnOnce(&[Option<Placed>]) -> bool,
 ) -> Result<Launched, LoadError> {
     let context = kernel.context();
-    for global in &sample.globals {
-        if let Some(initial) = &global.initial {
-            variable(module, kernel, &global.name)?.write(initial)?;
-        }
-    }
-    let passed = pass(sample, context)?;
-    let placed: Vec<Option<Placed>> = passed.iter().map(placed).collect();
-    let launches = match prepare(&placed) {
+    let passed = Passed::new(sample, module, kernel)?;
+    let launches = match prepare(&passed.placed()) {
         true => sample.launches,
         false => 0,
     };
-    let arguments: Vec<Arg<'_>> = passed
-        .iter()
-        .map(|passed| match passed {
-            LaunchArgument::Bytes { bytes, align } => Arg::bytes(bytes, *align),
-            LaunchArgument::Linear(buffer) => buffer.arg(),
-            LaunchArgument::Pitched(buffer) => buffer.arg(),
-        })
-        .collect();
-    let config = LaunchConfig::new(sample.grid, sample.block).with_shared(sample.shared);
     let stream = Stream::new(context)?;
     let (start, end) = (Event::new(context)?, Event::new(context)?);
     let run = || {
         start.record(&stream)?;
         for _ in 0..launches {
-            // SAFETY: the user vouches for the kernel, as for any program.
-            unsafe { kernel.launch(config, &stream, &arguments) }?;
+            passed.launch(kernel, &stream)?;
         }
         end.record(&stream)?;
         stream.synchronize()?;
@@ -119,13 +102,62 @@ pub fn launch_prepared(
     };
     Ok(Launched {
         outcome: Outcome {
-            args: passed.iter().map(read_back).collect::<Result<_, _>>()?,
+            args: passed.read_back()?,
             globals: read_globals(sample, module, kernel)?,
             ..Outcome::default()
         },
         milliseconds: Some(f64::from(elapsed) / f64::from(sample.launches)),
         error: None,
     })
+}
+
+/// The arguments of a sample on a device.
+pub struct Passed {
+    arguments: Vec<LaunchArgument>,
+    config: LaunchConfig,
+}
+
+impl Passed {
+    /// Allocates and fills what the sample passes, and its variables of the module.
+    pub fn new(
+        sample: &Sample,
+        module: &SlicedModule,
+        kernel: &Kernel,
+    ) -> Result<Passed, LoadError> {
+        for global in &sample.globals {
+            if let Some(initial) = &global.initial {
+                variable(module, kernel, &global.name)?.write(initial)?;
+            }
+        }
+        Ok(Passed {
+            arguments: pass(sample, kernel.context())?,
+            config: LaunchConfig::new(sample.grid, sample.block).with_shared(sample.shared),
+        })
+    }
+
+    /// Launches the kernel once.
+    #[allow(unsafe_code, reason = "the user names the code to be run")]
+    pub fn launch(&self, kernel: &Kernel, stream: &Stream) -> Result<(), Error> {
+        let arguments: Vec<Arg<'_>> = self
+            .arguments
+            .iter()
+            .map(|passed| match passed {
+                LaunchArgument::Bytes { bytes, align } => Arg::bytes(bytes, *align),
+                LaunchArgument::Linear(buffer) => buffer.arg(),
+                LaunchArgument::Pitched(buffer) => buffer.arg(),
+            })
+            .collect();
+        // SAFETY: the user vouches for the kernel, as for any program.
+        unsafe { kernel.launch(self.config, stream, &arguments) }
+    }
+
+    fn placed(&self) -> Vec<Option<Placed>> {
+        self.arguments.iter().map(placed).collect()
+    }
+
+    fn read_back(&self) -> Result<Vec<Vec<u8>>, Error> {
+        self.arguments.iter().map(read_back).collect()
+    }
 }
 
 fn pass(sample: &Sample, context: &Context) -> Result<Vec<LaunchArgument>, Error> {

@@ -5,6 +5,7 @@
 
 pub mod argument;
 pub mod assemble;
+pub mod bench;
 pub mod cache;
 pub mod command;
 pub mod compiler;

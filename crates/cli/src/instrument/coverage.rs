@@ -7,10 +7,19 @@
 use std::fmt::Write as _;
 
 use super::Insertions;
-use ptxkit::ptx::ast::{FunctionKind, Module, Statement};
+use super::load::Loaded;
+use crate::errors::of_driver;
+use crate::run;
+use crate::sample::Sample;
+use ptxkit::driver::DeviceBuffer;
+use ptxkit::ptx::ast::{FunctionKind, Modifiers, Module, Statement};
 use ptxkit::ptx::diagnostic::LineIndex;
 use ptxkit::ptx::isa::{self, Effect};
+use ptxkit::ptx::names::Opcode;
+use terminal::failure::Failure;
 
+/// The most memory for the masks.
+const MAX_MASKS: u64 = 1 << 30;
 /// Threads of a warp.
 pub const WARP: u64 = 32;
 
@@ -19,10 +28,10 @@ pub const WARP: u64 = 32;
 pub struct Instrumented {
     pub text: String,
     /// The variables for the addresses of the counters and of the masks.
-    pub counters: String,
-    pub masks: String,
+    counters: String,
+    masks: String,
     /// The number of counters.
-    pub probes: usize,
+    probes: usize,
     functions: Vec<FunctionProbes>,
 }
 
@@ -42,6 +51,8 @@ struct InstructionProbes {
     block: usize,
     /// The counter behind its guard.
     guard: Option<usize>,
+    opcode: Opcode,
+    modifiers: Modifiers,
     jumps: bool,
 }
 
@@ -111,6 +122,8 @@ pub fn instrument(module: &Module<'_>, source: &str) -> Option<Instrumented> {
                 line: index.locate(instruction.span.start).line,
                 block: block_probe,
                 guard,
+                opcode: mnemonic.opcode,
+                modifiers: mnemonic.modifiers,
                 jumps: effect == Effect::Jump,
             });
         }
@@ -214,6 +227,55 @@ impl FunctionCount {
 }
 
 impl Instrumented {
+    /// Launches the loaded kernel, and returns the counters and the masks.
+    ///
+    /// # Errors
+    /// The grid has too many warps, or the kernel fails.
+    pub fn run(&self, loaded: &Loaded, sample: &Sample) -> Result<(Vec<u64>, Vec<u32>), Failure> {
+        let extents = sample.grid.iter().map(|extent| u64::from(*extent));
+        let block: u64 = sample
+            .block
+            .iter()
+            .map(|extent| u64::from(*extent))
+            .product();
+        let warps = extents.fold(block.div_ceil(WARP), u64::saturating_mul);
+        let words = warps.saturating_mul(self.probes as u64);
+        if words > MAX_MASKS / 4 {
+            return Err(Failure::new(format!(
+                "{warps} warps at {} places are too many to count",
+                self.probes
+            ))
+            .help("launch fewer blocks with --grid, or remove kernels from the file"));
+        }
+        let (context, failed) = (loaded.context(), |error| of_driver(&error));
+        let counters: DeviceBuffer<u64> =
+            DeviceBuffer::zeroed(context, self.probes.max(1)).map_err(failed)?;
+        // Not more than MAX_MASKS, which an address space holds.
+        let masks: DeviceBuffer<u32> =
+            DeviceBuffer::zeroed(context, (words as usize).max(1)).map_err(failed)?;
+        loaded.set(&self.counters, counters.address())?;
+        loaded.set(&self.masks, masks.address())?;
+        if let Some(error) = loaded.launch(sample, |_| Ok(()))?.error {
+            return Err(run::fault(&sample.kernel, &error, loaded.kind));
+        }
+        let counters = counters.to_vec().map_err(failed)?;
+        Ok((counters, masks.to_vec().map_err(failed)?))
+    }
+
+    /// How often each instruction was executed.
+    pub fn executions<'c>(
+        &'c self,
+        counters: &'c [u64],
+    ) -> impl Iterator<Item = (Opcode, &'c Modifiers, u64)> {
+        let functions = self.functions.iter();
+        let instructions = functions.flat_map(|function| &function.instructions);
+        instructions.map(|instruction| {
+            let probe = instruction.guard.unwrap_or(instruction.block);
+            let executions = counters.get(probe).copied().unwrap_or(0);
+            (instruction.opcode, &instruction.modifiers, executions)
+        })
+    }
+
     /// What the counters and the masks say, for blocks of so many threads.
     pub fn counts(&self, counters: &[u64], masks: &[u32], block: u64) -> Vec<FunctionCount> {
         let warps = block.div_ceil(WARP).max(1);

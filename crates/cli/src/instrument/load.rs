@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::errors::of_driver;
-use crate::launch::{self, Launched, Placed};
+use crate::launch::{self, Launched, Passed, Placed};
 use crate::matching::Analysis;
 use crate::run::Request;
 use crate::sample::Sample;
@@ -75,6 +75,15 @@ impl Loaded {
 
     pub fn context(&self) -> &Context {
         self.kernel.context()
+    }
+
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Passes the arguments of a sample.
+    pub fn pass(&self, sample: &Sample) -> Result<Passed, Failure> {
+        Passed::new(sample, &self.module, &self.kernel).map_err(of_load)
     }
 
     /// Sets a variable of the module.

@@ -7,14 +7,13 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use super::errors::of_driver;
 use super::instrument::coverage;
 use super::instrument::load::{self, Loaded};
 use super::instrument::thread::{self, LineRange, ThreadIndex};
 use super::run::{self, LaunchArgs, Request};
-use ptxkit::driver::{DeviceBuffer, Error};
 use ptxkit::ptx;
 use show::Coverage;
+pub use show::markup;
 use terminal::failure::Failure;
 use terminal::output::{Escaped, eprint, json_line, print};
 
@@ -22,9 +21,6 @@ pub const AFTER_HELP: &str = "\
 A fault of the kernel ends the trace at the instruction that caused it, on the CPU device.
 
 Exit status: 0 done, 2 the kernel could not be run, or failed.";
-
-/// The most memory for the masks of coverage.
-const MAX_MASKS: u64 = 1 << 30;
 
 /// The arguments of `ptxkit trace`.
 #[derive(Debug, clap::Args)]
@@ -216,18 +212,6 @@ fn cover<'s>(
         block: sample.block,
         functions: Vec::new(),
     };
-    let warps = sample.grid.iter().map(|extent| u64::from(*extent)).fold(
-        coverage.block_threads().div_ceil(coverage::WARP),
-        u64::saturating_mul,
-    );
-    let words = warps.saturating_mul(instrumented.probes as u64);
-    if words > MAX_MASKS / 4 {
-        return Err(Failure::new(format!(
-            "{warps} warps at {} places are too many to count",
-            instrumented.probes
-        ))
-        .help("launch fewer blocks with --grid, or remove kernels from the file"));
-    }
     let name = request.name();
     let loaded = Loaded::new(
         &name,
@@ -235,23 +219,7 @@ fn cover<'s>(
         &instrumented.text,
         args.launch.device,
     )?;
-    let context = loaded.context();
-    let failed = |error: Error| of_driver(&error);
-    let counters: DeviceBuffer<u64> =
-        DeviceBuffer::zeroed(context, instrumented.probes.max(1)).map_err(failed)?;
-    // Not more than MAX_MASKS, which an address space holds.
-    let masks: DeviceBuffer<u32> =
-        DeviceBuffer::zeroed(context, (words as usize).max(1)).map_err(failed)?;
-    loaded.set(&instrumented.counters, counters.address())?;
-    loaded.set(&instrumented.masks, masks.address())?;
-    let launched = loaded.launch(sample, |_| Ok(()))?;
-    if let Some(error) = launched.error {
-        return Err(run::fault(&sample.kernel, &error, loaded.kind));
-    }
-    let (counters, masks) = (
-        counters.to_vec().map_err(failed)?,
-        masks.to_vec().map_err(failed)?,
-    );
+    let (counters, masks) = instrumented.run(&loaded, sample)?;
     coverage.functions = instrumented.counts(&counters, &masks, coverage.block_threads());
     Ok(coverage)
 }

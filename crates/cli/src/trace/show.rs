@@ -227,7 +227,7 @@ fn counted(number: u64, what: &str) -> String {
     }
 }
 
-fn markup(text: &str) -> String {
+pub fn markup(text: &str) -> String {
     let escaped = text.replace('&', "&amp;");
     escaped.replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod bad_input;
+mod bench;
 mod cache;
 mod cpu_device;
 mod diff;

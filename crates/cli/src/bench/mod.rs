@@ -1,0 +1,328 @@
+//! `ptxkit bench`: how long a kernel takes, and how near that is to what the device can do.
+
+mod measure;
+mod roofline;
+mod work;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::errors::of_driver;
+use super::instrument::coverage;
+use super::instrument::load::{self, Loaded};
+use super::progress::Progress;
+use super::run::{LaunchArgs, Request};
+use super::sample::ArgKind;
+use measure::{Spread, Timed};
+use ptxkit::ptx;
+use roofline::Point;
+use terminal::failure::Failure;
+use terminal::output::{Escaped, Format, Lines, json_line, print};
+use work::Work;
+
+pub const AFTER_HELP: &str = "\
+Buffers are filled once: a kernel that changes what it reads gets its own results.
+
+Exit status: 0 done, 2 the kernel could not be run.";
+
+/// The arguments of `ptxkit bench`.
+#[derive(Debug, clap::Args)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    launch: LaunchArgs,
+    /// Another version of the PTX; samples of the two take turns
+    #[arg(long, value_name = "PTX")]
+    against: Option<PathBuf>,
+    /// How many samples are taken
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(5..), default_value = "30")]
+    samples: u32,
+    /// Take no more samples after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..), default_value = "10")]
+    seconds: u32,
+    /// Bytes that a launch moves; the default is the size of its buffers
+    #[arg(long, value_name = "BYTES", value_parser = super::quantity::size)]
+    bytes: Option<u64>,
+    /// Floating-point operations of a launch; the default is counted
+    #[arg(long, value_name = "N")]
+    operations: Option<u64>,
+    /// The most GFLOP/s of the device, for the roofline
+    #[arg(long, value_name = "GFLOPS")]
+    peak: Option<f64>,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    /// Write the roofline to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    roofline: Option<PathBuf>,
+}
+
+/// One version of the kernel.
+struct Version {
+    label: String,
+    loaded: Loaded,
+    work: Work,
+}
+
+/// Times the kernel and prints the report.
+///
+/// # Errors
+/// The file is no PTX or has errors, or the kernel cannot be run.
+pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let mut requests = vec![Request::read(&args.launch)?];
+    if let Some(other) = &args.against {
+        let mut request = Request::read(&args.launch)?;
+        request.bytes = std::fs::read(other)
+            .map_err(|error| Failure::new(format!("{}: {error}", other.display())))?;
+        request.sample.ptx.clone_from(other);
+        requests.push(request);
+    }
+    let mut versions = Vec::with_capacity(2);
+    for request in &mut requests {
+        request.sample.launches = 1;
+        versions.push(version(request, args)?);
+    }
+    let sample = &requests[0].sample;
+    let mut timed: Vec<Timed<'_>> = versions
+        .iter()
+        .zip(&requests)
+        .map(|(version, request)| Timed::new(&version.loaded, &request.sample))
+        .collect::<Result<_, _>>()?;
+    let mut progress = Progress::new("timing");
+    let limit = Duration::from_secs(args.seconds.into());
+    let count = u64::from(args.samples);
+    measure::measure(&mut timed, sample, args.samples as usize, limit, |done| {
+        progress.show(done as u64, count, &sample.kernel);
+    })?;
+    drop(progress);
+    let context = versions[0].loaded.context();
+    let copy = measure::bandwidth(context).map_err(|error| of_driver(&error))?;
+    let buffers = sample.args.iter().map(|arg| match &arg.kind {
+        ArgKind::Buffer(buffer) => buffer.initial.len() as u64,
+        _ => 0,
+    });
+    let bytes = args.bytes.unwrap_or_else(|| buffers.sum());
+    let results: Vec<Measured<'_>> = versions
+        .iter()
+        .zip(&timed)
+        .map(|(version, timed)| Measured {
+            label: &version.label,
+            work: version.work,
+            operations: args.operations.unwrap_or(version.work.operations()),
+            launches: timed.launches,
+            samples: timed.samples.len(),
+            seconds: Spread::of(timed.samples.iter().copied()),
+        })
+        .collect();
+    let ratio = match &timed[..] {
+        [one, other] => {
+            let pairs = one.samples.iter().zip(&other.samples);
+            Some(Spread::of(pairs.map(|(one, other)| one / other)))
+        }
+        _ => None,
+    };
+    let report = Report {
+        kernel: &sample.kernel,
+        device: &versions[0].loaded.device,
+        bytes,
+        copy,
+        results,
+        ratio,
+    };
+    match args.format {
+        Format::Text => print(&report.text()),
+        Format::Json => print(&report.json()),
+    }
+    let Some(path) = &args.roofline else {
+        return Ok(());
+    };
+    let points = report.points();
+    if points.is_empty() {
+        return Err(
+            Failure::new("a roofline needs floating-point operations and bytes")
+                .help("the kernel has none: give them with --operations and --bytes"),
+        );
+    }
+    let peak = args.peak.map(|peak| peak * 1e9);
+    std::fs::write(path, roofline::document(report.device, &points, copy, peak))
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+/// Loads a version, and counts what a launch of it does.
+fn version(request: &Request, args: &BenchArgs) -> Result<Version, Failure> {
+    let (name, sample) = (request.name(), &request.sample);
+    let text = load::text_of(request)?;
+    let reading = ptx::read(&text);
+    let instrumented = coverage::instrument(&reading.module, &text);
+    let instrumented = instrumented.ok_or_else(|| load::narrow(&name))?;
+    let device = args.launch.device;
+    let counting = Loaded::new(&name, &sample.kernel, &instrumented.text, device)?;
+    let (counters, _) = instrumented.run(&counting, sample)?;
+    Ok(Version {
+        work: Work::of(instrumented.executions(&counters)),
+        loaded: Loaded::new(&name, &sample.kernel, &text, device)?,
+        label: name,
+    })
+}
+
+/// The times of a version.
+struct Measured<'r> {
+    label: &'r str,
+    work: Work,
+    operations: u64,
+    launches: u32,
+    samples: usize,
+    /// Of a launch.
+    seconds: Spread,
+}
+
+impl Measured<'_> {
+    fn rate(&self, count: u64) -> f64 {
+        count as f64 / self.seconds.median
+    }
+}
+
+struct Report<'r> {
+    kernel: &'r str,
+    device: &'r str,
+    /// Of a launch.
+    bytes: u64,
+    /// Bytes a second of a copy.
+    copy: f64,
+    results: Vec<Measured<'r>>,
+    /// The times of the first version over those of the other.
+    ratio: Option<Spread>,
+}
+
+impl Report<'_> {
+    fn points(&self) -> Vec<Point> {
+        let measured = self.results.iter().filter(|one| one.operations > 0);
+        let measured = measured.filter(|_| self.bytes > 0);
+        measured
+            .map(|one| Point {
+                label: one.label.to_owned(),
+                intensity: one.operations as f64 / self.bytes as f64,
+                rate: one.rate(one.operations),
+            })
+            .collect()
+    }
+
+    fn text(&self) -> String {
+        let mut lines = Lines::default();
+        lines.add("kernel", format!("{} on {}", self.kernel, self.device));
+        for one in &self.results {
+            if self.ratio.is_some() {
+                lines.add("version", one.label);
+            }
+            let [low, high] = one.seconds.quartiles;
+            lines.add(
+                "time",
+                format!(
+                    "{}, half of the samples from {} to {}, the best {}",
+                    time(one.seconds.median),
+                    time(low),
+                    time(high),
+                    time(one.seconds.least)
+                ),
+            );
+            lines.add(
+                "samples",
+                match one.launches {
+                    1 => format!("{} of one launch", one.samples),
+                    launches => format!("{} of {launches} launches", one.samples),
+                },
+            );
+            let rate = one.rate(self.bytes);
+            lines.add(
+                "buffers",
+                format!(
+                    "{}: {:.2} GB/s if each byte is moved once, {:.0} % of a copy ({:.2} GB/s)",
+                    size(self.bytes),
+                    rate / 1e9,
+                    100.0 * rate / self.copy,
+                    self.copy / 1e9
+                ),
+            );
+            lines.add(
+                "threads",
+                format!(
+                    "load {} and store {} in global memory",
+                    size(one.work.loaded),
+                    size(one.work.stored)
+                ),
+            );
+            let kinds = [
+                ("f16", one.work.f16),
+                ("f32", one.work.f32),
+                ("f64", one.work.f64),
+                ("matrix", one.work.matrix),
+            ];
+            let kinds = kinds.iter().filter(|(_, count)| *count > 0);
+            let kinds: Vec<String> = kinds
+                .map(|(kind, count)| format!("{count} {kind}"))
+                .collect();
+            let rate = format!("{:.2} GFLOP/s", one.rate(one.operations) / 1e9);
+            lines.add(
+                "flop",
+                match (kinds.is_empty(), one.operations) {
+                    (_, 0) => "none".to_owned(),
+                    (true, count) => format!("{count}: {rate}"),
+                    (false, _) => format!("{}: {rate}", kinds.join(", ")),
+                },
+            );
+        }
+        if let (Some(ratio), [one, other]) = (&self.ratio, &self.results[..]) {
+            let [low, high] = ratio.quartiles;
+            lines.add(
+                "ratio",
+                format!(
+                    "{:.3} ({} over {}), half of the pairs from {low:.3} to {high:.3}",
+                    ratio.median, one.label, other.label
+                ),
+            );
+        }
+        lines.0
+    }
+
+    fn json(&self) -> String {
+        let versions: Vec<_> = self
+            .results
+            .iter()
+            .map(|one| {
+                json!({
+                    "ptx": Escaped::new(one.label).to_string(),
+                    "seconds": one.seconds,
+                    "samples": one.samples,
+                    "launches": one.launches,
+                    "work": one.work,
+                    "operations": one.operations,
+                })
+            })
+            .collect();
+        json_line(&json!({
+            "kernel": self.kernel,
+            "device": self.device,
+            "buffer_bytes": self.bytes,
+            "copy_bytes_per_second": self.copy,
+            "versions": versions,
+            "ratio": self.ratio,
+        }))
+    }
+}
+
+fn time(seconds: f64) -> String {
+    match seconds {
+        _ if seconds < 1e-3 => format!("{:.2} us", seconds * 1e6),
+        _ if seconds < 1.0 => format!("{:.3} ms", seconds * 1e3),
+        _ => format!("{seconds:.3} s"),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        10_000_000..10_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}

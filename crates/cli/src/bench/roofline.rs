@@ -1,0 +1,126 @@
+//! The roofline: operations a second over operations a byte, as a picture.
+
+use std::fmt::Write as _;
+
+/// A kernel in the picture.
+pub struct Point {
+    pub label: String,
+    /// Operations for each byte.
+    pub intensity: f64,
+    /// Operations a second.
+    pub rate: f64,
+}
+
+const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 320.0;
+const LEFT: f64 = 80.0;
+const TOP: f64 = 56.0;
+
+/// Colours for light and dark pages: the text of both has a contrast of 7 at least.
+const STYLE: &str = "\
+.back { fill: #ffffff } .name { fill: #1a1d23; font-weight: 600 } .text { fill: #4a5260 }
+.grid { stroke: #dcdfe5 } .roof { stroke: #0b57b8; fill: none; stroke-width: 2 }
+.dot, .mark { fill: #a8210f }
+text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif }
+@media (prefers-color-scheme: dark) {
+.back { fill: #16181d } .name { fill: #e4e6eb } .text { fill: #a9b2c0 }
+.grid { stroke: #333843 } .roof { stroke: #7db4ff } .dot, .mark { fill: #ff9a80 }
+}";
+
+/// A document: the roofs are `bandwidth` in bytes a second, and `peak` in operations a second if
+/// it is known.
+pub fn document(device: &str, points: &[Point], bandwidth: f64, peak: Option<f64>) -> String {
+    let decade = |value: f64| value.max(1e-12).log10();
+    let xs = points.iter().map(|point| decade(point.intensity));
+    let ridge = peak.map(|peak| decade(peak / bandwidth));
+    let (low, high) = span(xs.chain(ridge));
+    let roof = |x: f64| {
+        let slope = x + decade(bandwidth);
+        peak.map_or(slope, |peak| slope.min(decade(peak)))
+    };
+    let ys = points.iter().map(|point| decade(point.rate));
+    let (bottom, top) = span(ys.chain([roof(low), roof(high)]));
+    let x = |value: f64| LEFT + WIDTH * (value - low) / (high - low);
+    let y = |value: f64| TOP + HEIGHT * (1.0 - (value - bottom) / (top - bottom));
+    let (width, height) = (LEFT + WIDTH + 40.0, TOP + HEIGHT + 56.0);
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" role=\"img\">\n<title>Roofline</title>\n\
+         <style>\n{STYLE}\n</style>\n<rect class=\"back\" width=\"100%\" height=\"100%\"/>\n\
+         <text class=\"name\" x=\"16\" y=\"24\">{}</text>\n",
+        crate::trace::markup(device)
+    );
+    for power in low as i32..=high as i32 {
+        let at = x(f64::from(power));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "<path class=\"grid\" d=\"M{at:.1} {TOP}V{:.1}\"/>\
+             <text class=\"text\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            TOP + HEIGHT,
+            TOP + HEIGHT + 18.0,
+            power_of_ten(power)
+        );
+    }
+    for power in bottom as i32..=top as i32 {
+        let at = y(f64::from(power));
+        let _ = writeln!(
+            out,
+            "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{:.1}\"/>\
+             <text class=\"text\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            LEFT + WIDTH,
+            LEFT - 8.0,
+            at + 4.0,
+            power_of_ten(power - 9)
+        );
+    }
+    let bend = ridge
+        .filter(|ridge| (low..high).contains(ridge))
+        .unwrap_or(high);
+    let _ = writeln!(
+        out,
+        "<path class=\"roof\" d=\"M{:.1} {:.1}L{:.1} {:.1}H{:.1}\"/>",
+        x(low),
+        y(roof(low)),
+        x(bend),
+        y(roof(bend)),
+        x(high)
+    );
+    for point in points {
+        let (at, up) = (x(decade(point.intensity)), y(decade(point.rate)));
+        let _ = writeln!(
+            out,
+            "<circle class=\"dot\" cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"4\"/>\
+             <text class=\"mark\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            at + 8.0,
+            up + 4.0,
+            crate::trace::markup(&point.label)
+        );
+    }
+    let _ = write!(
+        out,
+        "<text class=\"text\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">operations a byte</text>\n\
+         <text class=\"text\" x=\"16\" y=\"44\">GFLOP/s; the roof is {:.1} GB/s</text>\n</svg>\n",
+        LEFT + WIDTH / 2.0,
+        TOP + HEIGHT + 42.0,
+        bandwidth / 1e9
+    );
+    out
+}
+
+/// Whole decades around some values, two at least.
+fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    });
+    let (low, high) = ((low - 0.2).floor(), (high + 0.2).ceil());
+    (low, high.max(low + 2.0))
+}
+
+fn power_of_ten(power: i32) -> String {
+    match power {
+        0..=4 => 10_u32.pow(power as u32).to_string(),
+        -3..=-1 => format!("{:.*}", -power as usize, 10_f64.powi(power)),
+        _ => format!("1e{power}"),
+    }
+}

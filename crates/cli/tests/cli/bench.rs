@@ -1,0 +1,81 @@
+//! `ptxkit bench`. Times are of the machine: what is checked are counts, and what follows from
+//! them.
+
+use super::*;
+use serde_json::Value;
+
+fn bench(args: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let device = device();
+    let few = ["--samples", "5", "--seconds", "1", "--device", &device];
+    ptxkit(folder.path(), &[&["bench"], args, &few].concat())
+}
+
+#[track_caller]
+fn json(args: &[&str]) -> Value {
+    let output = bench(&[args, &["--format", "json"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn work_is_counted() {
+    let report = json(&[&sample("matmul_shared.toml")]);
+    let version = &report["versions"][0];
+    // c of 96 by 96 from a and b: an fma for each of 96 products.
+    let n = 96;
+    assert_eq!(version["work"]["f32"], 2 * n * n * n);
+    assert_eq!(version["operations"], 2 * n * n * n);
+    assert_eq!(report["buffer_bytes"], 3 * 4 * n * n);
+    assert_eq!(version["work"]["stored"], 4 * n * n);
+    let seconds = &version["seconds"];
+    let of = |name: &str| seconds[name].as_f64().unwrap();
+    assert!(0.0 < of("least") && of("least") <= of("median"));
+    assert!(of("median") <= seconds["quartiles"][1].as_f64().unwrap());
+    assert!(version["launches"].as_u64().unwrap() >= 1);
+    assert_eq!(report["ratio"], Value::Null);
+}
+
+#[test]
+fn versions_have_a_ratio() {
+    let ptx = sample("vecadd.ptx");
+    let report = json(&[&sample("vecadd.toml"), "--against", &ptx]);
+    let [one, other] = [0, 1].map(|index| &report["versions"][index]);
+    assert_eq!(one["work"], other["work"]);
+    assert_eq!(one["samples"], other["samples"]);
+    assert!(report["ratio"]["median"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn the_report_and_the_roofline() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("roof.svg").display().to_string();
+    let sample = sample("saxpy.toml");
+    let output = bench(&[&sample, "--roofline", &picture, "--peak", "1000"]);
+    let text = stdout(&output);
+    for line in [
+        "kernel ", "time ", "samples ", "buffers ", "threads ", "flop ",
+    ] {
+        assert!(text.lines().any(|one| one.starts_with(line)), "{text}");
+    }
+    let picture = std::fs::read_to_string(&picture).unwrap();
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    assert!(picture.contains("saxpy.ptx</text>"), "{picture}");
+}
+
+#[test]
+fn wrong_input() {
+    let vecadd = sample("vecadd.toml");
+    let output = bench(&[&sample("histogram.toml"), "--roofline", "none.svg"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("--operations"),
+        "{}",
+        stderr(&output)
+    );
+    let output = bench(&[&vecadd, "--against", "none.ptx"]);
+    assert!(stderr(&output).contains("none.ptx"), "{}", stderr(&output));
+    let folder = tempfile::tempdir().unwrap();
+    let output = ptxkit(folder.path(), &["bench", &vecadd, "--samples", "1"]);
+    assert_eq!(output.status.code(), Some(2));
+}
