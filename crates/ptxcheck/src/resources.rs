@@ -9,8 +9,7 @@ use serde::Serialize;
 
 use super::texts_without_errors;
 use ptx::ast::{
-    AddressBase, Body, Function, Instruction, Item, Modifiers, Module, Operand, Space, Statement,
-    Variable,
+    Body, Function, Instruction, Item, Modifiers, Module, Operand, Space, Statement, Variable,
 };
 use ptx::isa::{self, Class};
 use ptx::names::{Modifier, Opcode, Type};
@@ -244,7 +243,8 @@ impl Reached {
                     _ => {}
                 }
             }
-            for name in body.operands.iter().filter_map(named) {
+            let names = body.operands.iter().filter_map(Operand::name);
+            for name in names.map(|name| name.text) {
                 if seen.insert(name) {
                     if let Some(variable) = variables.get(name) {
                         reached.variable(variable);
@@ -270,18 +270,6 @@ impl Reached {
             Space::Shared => self.dynamic_shared |= layout(variable).0 == 0,
             _ => {}
         }
-    }
-}
-
-fn named<'a>(operand: &Operand<'a>) -> Option<&'a str> {
-    match operand {
-        Operand::Name(name)
-        | Operand::Offset { name, .. }
-        | Operand::Address {
-            base: AddressBase::Name(name),
-            ..
-        } => Some(name.text),
-        _ => None,
     }
 }
 

@@ -10,7 +10,7 @@ use ptxkit::image::{self, CubinKernel, Entry, Image, ImageError, Piece, Target, 
 use ptxkit::lint::flow::Pressure;
 use ptxkit::lint::{FunctionContext, ModuleContext};
 use ptxkit::occupancy::{MAX_BARRIERS, MAX_REGISTERS, Multiprocessor};
-use ptxkit::ptx::ast::{AddressBase, Body, Operand, Statement};
+use ptxkit::ptx::ast::{Body, Operand, Statement};
 use ptxkit::ptx::names::{Modifier, Opcode};
 use ptxkit::ptx::signature::signatures;
 use ptxkit::ptx::{self, Diagnostics, Reading};
@@ -276,15 +276,8 @@ fn reached<'r, 'm, 'a>(
 }
 
 fn names<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'a str> + use<'a, 'b> {
-    body.operands.iter().filter_map(|operand| match operand {
-        Operand::Name(name)
-        | Operand::Offset { name, .. }
-        | Operand::Address {
-            base: AddressBase::Name(name),
-            ..
-        } => Some(name.text),
-        _ => None,
-    })
+    let named = body.operands.iter().filter_map(|operand| operand.name());
+    named.map(|name| name.text)
 }
 
 /// The barriers of a block that the instructions of a function name: all, if one is in a
