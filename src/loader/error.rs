@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::compile::Request;
 use crate::driver::{self, Context, CudaError, DriverKind};
-use image::{ImageError, NothingFits, PtxTooNew, newest_ptx};
+use image::{ImageError, NothingFits, PtxTooNew, first_driver_for, newest_ptx};
 use ptx::ast::Version;
 
 /// Why an image was not loaded.
@@ -90,12 +90,20 @@ impl fmt::Display for LoadError {
                 driver,
                 driver_version,
                 ..
-            } => write!(
-                f,
-                "{name} has PTX version {found}, the {driver} (CUDA {}.{}) reads up to {newest}",
-                driver_version / 1000,
-                driver_version % 1000 / 10
-            ),
+            } => {
+                let (major, minor) = (driver_version / 1000, driver_version % 1000 / 10);
+                write!(
+                    f,
+                    "{name} has PTX version {found}, the {driver} (CUDA {major}.{minor}) reads up \
+                     to {newest}"
+                )?;
+                match first_driver_for(*found) {
+                    Some(release) if *driver == DriverKind::Nvidia => {
+                        write!(f, "; {release} reads it")
+                    }
+                    _ => Ok(()),
+                }
+            }
             LoadError::PtxUsesNewer { name, source } => {
                 write!(f, "{name} cannot be compiled: {source}")
             }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ptxkit::image::drivers;
+
 /// The CUDA version of a driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverVersion {
@@ -11,34 +13,6 @@ pub struct DriverVersion {
     /// How the version follows from the text, if it has another number.
     derivation: Option<String>,
 }
-
-/// The first driver branch of each CUDA version from 11.0, the first whose PTX version is known
-/// (CUDA Toolkit Release Notes, "CUDA Toolkit and Corresponding Driver Versions"). A branch
-/// between two belongs to the older one.
-const BRANCHES: [(u32, u32, u32); 22] = [
-    (450, 11, 0),
-    (455, 11, 1),
-    (460, 11, 2),
-    (465, 11, 3),
-    (470, 11, 4),
-    (495, 11, 5),
-    (510, 11, 6),
-    (515, 11, 7),
-    (520, 11, 8),
-    (525, 12, 0),
-    (530, 12, 1),
-    (535, 12, 2),
-    (545, 12, 3),
-    (550, 12, 4),
-    (555, 12, 5),
-    (560, 12, 6),
-    (565, 12, 7),
-    (570, 12, 8),
-    (575, 12, 9),
-    (580, 13, 0),
-    (590, 13, 1),
-    (595, 13, 2),
-];
 
 /// Drivers from this branch are newer than the table.
 const FIRST_UNKNOWN: u32 = 600;
@@ -54,16 +28,18 @@ impl FromStr for DriverVersion {
             [major, minor] if *major < 100 && *minor < 100 => ((*major, *minor), None),
             [major] if *major < 100 => ((*major, 0), Some(format!("the first of CUDA {major}"))),
             [branch, rest @ ..] if *branch >= 100 && rest.len() <= 2 => {
-                let (_, major, minor) = BRANCHES
-                    .into_iter()
-                    .take_while(|(first, ..)| first <= branch)
+                let release = drivers()
+                    .take_while(|release| release.branch <= *branch)
                     .last()
                     .ok_or("drivers before 450 (CUDA 11.0) are not supported")?;
                 let newer = match *branch >= FIRST_UNKNOWN {
                     true => ", which may have a newer one",
                     false => "",
                 };
-                ((major, minor), Some(format!("driver {text}{newer}")))
+                (
+                    (release.cuda / 1000, release.cuda % 1000 / 10),
+                    Some(format!("driver {text}{newer}")),
+                )
             }
             _ => return Err(wrong()),
         };

@@ -1,5 +1,6 @@
 //! `ptxkit isa`: prints the instruction table.
 
+use ptxkit::image::drivers;
 use ptxkit::ptx::diagnostic::nearest;
 use ptxkit::ptx::isa;
 use ptxkit::ptx::names::{Modifier, Opcode};
@@ -10,11 +11,29 @@ use terminal::output::print;
 #[derive(Debug, clap::Args)]
 pub struct IsaArgs {
     /// An opcode with modifiers of its forms: `mul`, `ld.global.v4`; the default is the list of opcodes
+    #[arg(conflicts_with = "drivers")]
     instruction: Option<String>,
+    /// List the versions of NVIDIA's driver, with the newest PTX that each reads
+    #[arg(long)]
+    drivers: bool,
 }
 
-/// Prints the opcodes, or the forms of one.
+/// Prints the opcodes, the forms of one, or the drivers.
 pub fn run(args: &IsaArgs) -> Result<(), Failure> {
+    if args.drivers {
+        let lines = drivers().map(|release| {
+            let (major, minor) = (release.cuda / 1000, release.cuda % 1000 / 10);
+            format!(
+                "{:<9}{:<8}{}\n",
+                release.branch,
+                format!("{major}.{minor}"),
+                release.ptx
+            )
+        });
+        let lines: String = lines.collect();
+        print(&format!("{:<9}{:<8}PTX\n{lines}", "driver", "CUDA"));
+        return Ok(());
+    }
     let Some(instruction) = &args.instruction else {
         let names = Opcode::ALL
             .iter()

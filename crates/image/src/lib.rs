@@ -14,6 +14,7 @@ mod archive;
 mod bytes;
 mod contents;
 mod cubin;
+mod drivers;
 mod elf;
 mod entry;
 mod fatbin;
@@ -27,6 +28,7 @@ mod unpack;
 
 pub use contents::{Contents, FileKind, Piece, PtxFound, contents, ptx_texts};
 pub use cubin::{Cubin, CubinContents, CubinKernel, CubinParam};
+pub use drivers::{DriverRelease, drivers, first_driver_for, newest_ptx};
 pub use entry::{Compression, Entry, EntryKind};
 pub use fatbin::Fatbin;
 pub use select::{JitPolicy, NothingFits, Place, Selection, select};
@@ -37,7 +39,6 @@ pub use unpack::{UnpackLimit, Unpacker};
 use std::fmt;
 
 use bytes::Bytes;
-use ptx::{self, ast::Version};
 
 /// The magic number of modules compiled by the CPU device.
 const CPU_MAGIC: &[u8] = b"PTXKCPU";
@@ -240,21 +241,6 @@ fn looks_like(bytes: &[u8]) -> String {
     )
 }
 
-/// The newest PTX version that a driver of this CUDA version supports (PTX ISA, "Release Notes");
-/// `None` for drivers older than CUDA 11.
-pub fn newest_ptx(driver_version: u32) -> Option<Version> {
-    let minor = (driver_version % 1000 / 10) as u8;
-    let (major, minor) = match (driver_version / 1000, minor) {
-        (11, _) => (7, minor.min(8)),
-        // 12.6 did not introduce a version.
-        (12, 0..=5) => (8, minor),
-        (12, _) => (8, (minor - 1).min(8)),
-        (cuda @ 13.., _) => (u8::try_from(cuda - 4).unwrap_or(u8::MAX), minor),
-        _ => return None,
-    };
-    Some(Version { major, minor })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,25 +277,6 @@ mod tests {
             let error = open(bytes).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
-    }
-
-    #[test]
-    fn newest_versions_are_those_of_the_release_notes() {
-        for (driver, ptx) in [
-            (11000, (7, 0)),
-            (11080, (7, 8)),
-            (12000, (8, 0)),
-            (12050, (8, 5)),
-            (12060, (8, 5)),
-            (12080, (8, 7)),
-            (12090, (8, 8)),
-            (13000, (9, 0)),
-        ] {
-            let (major, minor) = ptx;
-            let newest = newest_ptx(driver);
-            assert_eq!(newest, Some(Version { major, minor }), "{driver}");
-        }
-        assert_eq!(newest_ptx(10020), None);
     }
 
     /// A fatbin with one entry of 8 bytes.

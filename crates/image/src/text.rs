@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{Target, newest_ptx};
+use super::{Target, first_driver_for, newest_ptx};
 use ptx::ast::Version;
 use ptx::diagnostic::{LineIndex, Report};
 use ptx::isa::target;
-use ptx::version::lower;
+use ptx::version::{lower, versions};
 use ptx::{self, read_head};
 
 /// PTX text with its parsed head.
@@ -73,6 +73,10 @@ impl<'a> PtxText<'a> {
             Err(why) => Err(PtxTooNew {
                 found,
                 newest,
+                // Between the two.
+                needed: versions()
+                    .filter(|version| (newest..=found).contains(version))
+                    .find(|version| lower(&reading.module, source, *version).is_ok()),
                 line: LineIndex::new(source).locate(why.span.start).line,
                 why: why.message,
             }),
@@ -88,6 +92,8 @@ pub struct PtxTooNew {
     pub found: Version,
     /// The newest version that the driver supports.
     pub newest: Version,
+    /// The lowest version that has all that the text uses.
+    pub needed: Option<Version>,
     /// The line of the first newer feature, from 1.
     pub line: u32,
     /// The diagnostic of that feature.
@@ -100,7 +106,11 @@ impl fmt::Display for PtxTooNew {
             f,
             "it has PTX version {}, the driver supports up to {}, and line {} needs more: {}",
             self.found, self.newest, self.line, self.why
-        )
+        )?;
+        match self.needed.and_then(first_driver_for) {
+            Some(driver) => write!(f, "; {driver} has it"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -217,6 +227,20 @@ fn with_version(source: &str, version: Version) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_is_too_new_says_what_it_needs() {
+        let text = ".version 9.0\n.target sm_100a\n.address_size 64\n.entry k() {\n\
+                    .reg .f32 f;\nredux.sync.min.f32 f, f, -1;\nret;\n}\n";
+        let error = read(text).unwrap().for_driver(12050).unwrap_err();
+        assert_eq!(error.line, 2);
+        assert_eq!(
+            error.needed.map(|version| version.to_string()),
+            Some("8.6".into())
+        );
+        let said = error.to_string();
+        assert!(said.ends_with("; driver 565 (CUDA 12.7) has it"), "{said}");
+    }
 
     #[test]
     fn the_head_is_read_past_comments() {

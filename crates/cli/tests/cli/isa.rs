@@ -29,3 +29,15 @@ fn what_is_not_there_has_a_neighbour() {
         assert!(stderr(&output).contains(help), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn drivers_are_listed_with_what_they_read() {
+    let text = stdout(&isa(&["--drivers"]));
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(lines[0], ["driver", "CUDA", "PTX"]);
+    assert!(lines.contains(&vec!["570", "12.8", "8.7"]), "{text}");
+    assert_eq!(isa(&["--drivers", "mul"]).status.code(), Some(2));
+}
