@@ -56,6 +56,7 @@ pub use device::attribute::{
 };
 pub use device::context::{Context, Entered, Profiling};
 pub use device::driver::Driver;
+pub use device::report::{Capability, DeviceReport, DriverReport, Missing, MissingEntry};
 pub use device::select::{Selected, Selection, select};
 pub use device::settings::{CacheConfig, ContextFlags, Limit, Scheduling, SharedBanks};
 pub use device::{Device, DeviceLimits};

@@ -90,10 +90,7 @@ enum Command {
     )]
     Extract(extract::ExtractArgs),
     /// List the devices of this machine
-    Devices {
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
+    Devices(devices::DevicesArgs),
     /// List, maintain, fill or transfer the compute cache
     #[command(after_help = cache::AFTER_HELP)]
     Cache {
@@ -133,7 +130,7 @@ impl Cli {
             Command::Explain(args) => explain::run(args),
             Command::Occupancy(args) => occupancy::run(args),
             Command::Extract(args) => extract::run(args),
-            Command::Devices { format } => devices::list(*format).map(|()| VERIFIED),
+            Command::Devices(args) => devices::run(args).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),
             Command::Completions(args) => {
                 args.print(Cli::command());

@@ -1,10 +1,12 @@
-//! `ptxkit devices`: lists the devices of this machine.
+//! `ptxkit devices`: lists the devices of this machine, or all that a bug report should say.
 
 use serde::Serialize;
 
-use ptxkit::driver::{Device, Driver, Error};
+use ptxkit::cache::{Environment, Policy};
+use ptxkit::driver::{Device, DeviceReport, Driver, DriverKind, DriverReport, Error};
+use serde_json::{Value, json};
 use terminal::failure::Failure;
-use terminal::output::{Format, Lines, json_line, print};
+use terminal::output::{Escaped, Format, Lines, json_line, print};
 
 #[derive(Serialize)]
 struct Listed {
@@ -16,7 +18,29 @@ struct Listed {
     driver: String,
 }
 
-pub fn list(format: Format) -> Result<(), Failure> {
+/// The arguments of `ptxkit devices`.
+#[derive(Debug, clap::Args)]
+pub struct DevicesArgs {
+    /// Everything that a bug report should say: drivers, limits, what works here and what does
+    /// not and why, and the variables that are set
+    #[arg(long)]
+    report: bool,
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Lists the devices, or prints the report.
+///
+/// # Errors
+/// A driver that is there does not answer.
+pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
+    match args.report {
+        true => report(args.format),
+        false => list(args.format),
+    }
+}
+
+fn list(format: Format) -> Result<(), Failure> {
     let mut found = Vec::new();
     let nvidia = Driver::nvidia();
     if let Ok(driver) = &nvidia {
@@ -47,13 +71,7 @@ pub fn list(format: Format) -> Result<(), Failure> {
             }
             if let Err(error) = nvidia {
                 // Without the help: the CPU device is listed.
-                lines.add(
-                    "nvidia",
-                    match error {
-                        Error::DriverMissing(missing) => missing.reasons(),
-                        other => other.to_string(),
-                    },
-                );
+                lines.add("nvidia", reasons(&error));
             }
             print(&lines.0);
         }
@@ -68,5 +86,145 @@ fn describe(name: String, device: &Device) -> Result<Listed, Error> {
         target: device.target()?,
         memory_bytes: device.total_memory()?,
         driver: device.driver().describe(),
+    })
+}
+
+/// Why NVIDIA's driver is not there.
+fn reasons(error: &Error) -> String {
+    match error {
+        Error::DriverMissing(missing) => missing.reasons(),
+        other => other.to_string(),
+    }
+}
+
+fn report(format: Format) -> Result<(), Failure> {
+    let of = |driver: Driver| driver.report().map_err(Failure::new);
+    let nvidia = Driver::nvidia();
+    let found = nvidia.as_ref().ok().map(|driver| of(*driver)).transpose()?;
+    let cpu = of(Driver::cpu().map_err(Failure::new)?)?;
+    let missing = nvidia.err().map(|error| reasons(&error));
+    let policy = Policy::from_environment(&Environment::read());
+    let folder = policy.path().filter(|_| policy.enabled());
+    let folder = folder.map(|folder| folder.display().to_string());
+    let mut variables: Vec<(String, String)> = std::env::vars_os()
+        .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| name.starts_with("CUDA_") || name.starts_with("PTXKIT_"))
+        .collect();
+    variables.sort();
+    let drivers = found.iter().chain([&cpu]);
+    match format {
+        Format::Json => print(&json_line(&json!({
+            "ptxkit": env!("CARGO_PKG_VERSION"),
+            "nvidia_missing": missing,
+            "drivers": drivers.map(json_of).collect::<Vec<_>>(),
+            "cache": folder,
+            "variables": variables.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        }))),
+        Format::Text => {
+            let mut lines = Lines::default();
+            lines.add("ptxkit", env!("CARGO_PKG_VERSION"));
+            if let Some(missing) = missing {
+                lines.add("nvidia", format!("not found: {missing}"));
+            }
+            for driver in drivers {
+                text_of(driver, &mut lines);
+            }
+            lines.add("cache", folder.unwrap_or_else(|| "off".to_owned()));
+            for (name, value) in variables {
+                lines.0 += &format!("{}={}\n", Escaped::new(name), Escaped::new(value));
+            }
+            print(&lines.0);
+        }
+    }
+    Ok(())
+}
+
+/// The value for `--device`.
+fn name_of(driver: &DriverReport, device: &DeviceReport) -> String {
+    match driver.kind {
+        DriverKind::Cpu => "cpu".to_owned(),
+        _ => format!("nvidia:{}", device.ordinal),
+    }
+}
+
+fn text_of(driver: &DriverReport, lines: &mut Lines) {
+    let (major, minor) = (driver.version / 1000, driver.version % 1000 / 10);
+    lines.add(
+        "driver",
+        format!(
+            "{} (CUDA {major}.{minor}), {} of {} entries",
+            driver.kind,
+            driver.entries - driver.missing.len(),
+            driver.entries
+        ),
+    );
+    for device in &driver.devices {
+        let limits = &device.limits;
+        let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+        lines.add(&name_of(driver, device), &device.name);
+        let about = [
+            format!("{}, {:.1} GiB of memory", device.target, gib(device.memory)),
+            format!(
+                "{} multiprocessors of {} MHz",
+                device.multiprocessors,
+                device.clock.hertz() / 1_000_000
+            ),
+            format!(
+                "blocks of up to {} threads, with {} bytes of shared memory, {} if asked for",
+                limits.threads_per_block, limits.shared_per_block, limits.shared_per_block_optin
+            ),
+        ];
+        for line in about {
+            lines.add("", line);
+        }
+        if !device.peers.is_empty() {
+            let peers: Vec<String> = device.peers.iter().map(u32::to_string).collect();
+            lines.add("", format!("reaches the memory of {}", peers.join(", ")));
+        }
+        let has = device.capabilities.iter().filter(|one| one.is_supported());
+        let has: Vec<&str> = has.map(|one| one.what).collect();
+        lines.add("has", has.join(", "));
+        for one in &device.capabilities {
+            if let Some(missing) = one.missing {
+                lines.add("lacks", format!("{}: {missing}", one.what));
+            }
+        }
+    }
+}
+
+fn json_of(driver: &DriverReport) -> Value {
+    let devices: Vec<Value> = driver
+        .devices
+        .iter()
+        .map(|device| {
+            let capabilities = device.capabilities.iter().map(|one| {
+                json!({
+                    "what": one.what,
+                    "supported": one.is_supported(),
+                    "why_not": one.missing.map(|missing| missing.to_string()),
+                })
+            });
+            json!({
+                "device": name_of(driver, device),
+                "name": device.name,
+                "target": device.target,
+                "memory_bytes": device.memory,
+                "multiprocessors": device.multiprocessors,
+                "clock_hertz": device.clock.hertz(),
+                "threads_per_block": device.limits.threads_per_block,
+                "shared_per_block": device.limits.shared_per_block,
+                "shared_per_block_optin": device.limits.shared_per_block_optin,
+                "peers": device.peers,
+                "capabilities": capabilities.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({
+        "driver": driver.kind.to_string(),
+        "cuda": driver.version,
+        "entries": driver.entries,
+        "missing_entries": driver.missing.iter().map(|entry| entry.name).collect::<Vec<_>>(),
+        "devices": devices,
     })
 }

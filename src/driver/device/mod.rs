@@ -3,6 +3,7 @@
 pub(crate) mod attribute;
 pub(crate) mod context;
 pub(crate) mod driver;
+pub(crate) mod report;
 pub(crate) mod select;
 pub(crate) mod settings;
 

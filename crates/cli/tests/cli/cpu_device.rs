@@ -27,6 +27,36 @@ fn a_number_that_cannot_be_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_report_has_what_works_and_what_does_not() {
+    let cache = tempfile::tempdir().unwrap();
+    let variables = [("PTXKIT_CPU_DEVICES", Path::new("2"))];
+    let run = |args: &[&str]| {
+        let report = [&["devices", "--report"], args].concat();
+        let output = ptxkit_with(cache.path(), &variables, &report);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let text = run(&[]);
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start));
+    assert!(
+        line("has ").unwrap().contains("cooperative launches"),
+        "{text}"
+    );
+    assert_eq!(
+        line("lacks    ECC"),
+        Some("lacks    ECC: the device has none")
+    );
+    assert!(text.contains("reaches the memory of 1\n"), "{text}");
+    assert_eq!(line("PTXKIT_CPU_DEVICES"), Some("PTXKIT_CPU_DEVICES=2"));
+    let json: serde_json::Value = serde_json::from_str(&run(&["--format", "json"])).unwrap();
+    let drivers = json["drivers"].as_array().unwrap();
+    let cpu = drivers.last().unwrap();
+    assert_eq!(cpu["missing_entries"], serde_json::json!([]));
+    assert_eq!(cpu["devices"][1]["peers"], serde_json::json!([0]));
+    assert_eq!(json["variables"]["PTXKIT_CPU_DEVICES"], "2");
+}
+
+#[test]
 fn one_thread_is_one() {
     let text = stdout(&devices("PTXKIT_CPU_THREADS", "1"));
     assert!(text.contains(", 1 thread,"), "{text}");
