@@ -1,0 +1,6 @@
+//! Modules that are built, and modules that are edited.
+
+mod errors;
+mod programs;
+mod random;
+mod text;
