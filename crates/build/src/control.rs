@@ -8,7 +8,7 @@ impl<'k> Code<'k> {
     /// `inside` where the predicate is true.
     pub fn if_(self, predicate: Value<'k, bool>, inside: impl FnOnce()) {
         let number = self.state.fresh_label("if");
-        let end = format!("$endif_{number}");
+        let end = self.state.label_name("endif", number);
         self.branch_unless(predicate, &end);
         self.state.block(inside);
         self.state.label(&end);
@@ -22,7 +22,10 @@ impl<'k> Code<'k> {
         otherwise: impl FnOnce(),
     ) {
         let number = self.state.fresh_label("if");
-        let (other, end) = (format!("$else_{number}"), format!("$endif_{number}"));
+        let (other, end) = (
+            self.state.label_name("else", number),
+            self.state.label_name("endif", number),
+        );
         self.branch_unless(predicate, &other);
         self.state.block(inside);
         self.branch(&end);
@@ -34,7 +37,10 @@ impl<'k> Code<'k> {
     /// `inside`, again and again, while what `condition` computes is true.
     pub fn while_(self, condition: impl FnOnce() -> Value<'k, bool>, inside: impl FnOnce()) {
         let number = self.state.fresh_label("while");
-        let (start, end) = (format!("$while_{number}"), format!("$endwhile_{number}"));
+        let (start, end) = (
+            self.state.label_name("while", number),
+            self.state.label_name("endwhile", number),
+        );
         self.state.label(&start);
         self.state.block(|| {
             let predicate = condition();
@@ -69,7 +75,10 @@ impl<'k> Code<'k> {
         inside: impl FnOnce(Var<'k, T>),
     ) {
         let number = self.state.fresh_label("for");
-        let (head, done) = (format!("$for_{number}"), format!("$endfor_{number}"));
+        let (head, done) = (
+            self.state.label_name("for", number),
+            self.state.label_name("endfor", number),
+        );
         let counter = self.var(start);
         let (end, step) = (end.text(), step.text());
         self.state.label(&head);

@@ -4,7 +4,8 @@ use std::fmt;
 
 use ptx::Diagnostics;
 
-/// Why a module cannot be built. [`Module::finish`](crate::Module::finish) returns the first.
+/// Why a module cannot be built or edited. [`Module::finish`](crate::Module::finish) returns the
+/// first.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -44,6 +45,16 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// A function or name that an edited module does not have.
+    Missing {
+        /// The name.
+        name: String,
+    },
+    /// Two edits of one part of a text.
+    Overlap {
+        /// The text that the second one puts there.
+        text: String,
+    },
     /// The errors that the checker finds: of what text templates contain, and of what no target
     /// has at once.
     Wrong(Diagnostics),
@@ -72,6 +83,11 @@ impl fmt::Display for Error {
                 "`{name}` belongs to another module: declare it in the one that uses it"
             ),
             Error::Template { template, why } => write!(f, "the template `{template}` {why}"),
+            Error::Missing { name } => write!(f, "the module declares no `{name}`"),
+            Error::Overlap { text } => write!(
+                f,
+                "`{text}` replaces what another edit replaces: edit each part once"
+            ),
             Error::Wrong(diagnostics) => diagnostics.fmt(f),
         }
     }

@@ -29,6 +29,7 @@
 mod atomic;
 mod code;
 mod control;
+pub mod edit;
 mod error;
 mod floors;
 mod module;

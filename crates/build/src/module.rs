@@ -42,9 +42,9 @@ use crate::value::Operand;
 #[derive(Debug)]
 pub struct Module {
     name: String,
-    id: u64,
+    pub(crate) id: u64,
     /// What follows the head.
-    text: String,
+    pub(crate) text: String,
     target: Option<Target>,
     names: HashSet<String>,
     /// The declarations of dynamic shared memory.
@@ -190,7 +190,7 @@ impl Module {
         body(Kernel {
             code: Code::new(&state),
         });
-        let finished = state.finish();
+        let finished = state.end();
         self.add(&format!(".visible .entry {name}"), finished);
     }
 
@@ -223,7 +223,7 @@ impl Module {
         let code = Code::new(&state);
         let result = body(code, P::values(code, names));
         R::store(code, result, "$result");
-        let finished = state.finish();
+        let finished = state.end();
         let returned = R::word().map(|word| format!("(.param .{word} $result) "));
         let head = format!(".func {}{name}", returned.unwrap_or_default());
         self.add(&head, finished);
@@ -248,14 +248,22 @@ impl Module {
         if let Some(name) = hidden {
             self.fail(Error::Taken { name });
         }
-        if let Some(error) = self.error {
-            return Err(error);
-        }
+        self.is_right()?;
         floors::finished(&self.name, &self.text, self.target, self.free_form)
     }
 
-    fn fail(&mut self, error: Error) {
+    /// The first error.
+    pub(crate) fn is_right(&mut self) -> Result<(), Error> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
+    }
+
+    /// Keeps a name from being declared.
+    pub(crate) fn reserve(&mut self, name: &str) {
+        self.names.insert(name.to_owned());
     }
 
     fn take_name(&mut self, name: &str) {
@@ -267,19 +275,24 @@ impl Module {
         }
     }
 
-    fn add(&mut self, head: &str, finished: Finished) {
-        for (name, declaration) in finished.dynamic {
+    /// Takes what a body adds outside of it.
+    pub(crate) fn take(&mut self, finished: &mut Finished) {
+        for (name, declaration) in finished.dynamic.drain(..) {
             if self.dynamic.insert(declaration.clone()) {
                 self.take_name(&name);
                 self.text.push_str(&declaration);
                 self.text.push('\n');
             }
         }
-        if let Some(error) = finished.error {
+        if let Some(error) = finished.error.take() {
             self.fail(error);
         }
-        self.inner.extend(finished.symbols);
+        self.inner.extend(finished.symbols.drain());
         self.free_form |= finished.free_form;
+    }
+
+    fn add(&mut self, head: &str, mut finished: Finished) {
+        self.take(&mut finished);
         let text = &mut self.text;
         // Writing to a String cannot fail.
         let _ = match finished.params.as_slice() {
@@ -289,7 +302,8 @@ impl Module {
         for directive in &finished.directives {
             let _ = writeln!(text, "{directive}");
         }
-        let _ = writeln!(text, "{{\n{}}}", finished.text);
+        let (declarations, body) = (finished.declarations, finished.text);
+        let _ = writeln!(text, "{{\n{declarations}{body}}}");
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
-use crate::types::{
-    Bitwise, Divide, Integer, Number, NumberKind, Scalar, Signed, Type,
-};
-use crate::value::{Operand, Register, Value, Var, multiply_add, mov};
+use crate::types::{Bitwise, Divide, Integer, Number, NumberKind, Scalar, Signed, Type};
+use crate::value::{Operand, Register, Value, Var, mov, multiply_add};
 
 /// `add.rn.f32`, `add.s32`: floats are rounded after each operation, as in Rust, and never
 /// contracted to `fma`; integers wrap.
@@ -178,11 +176,7 @@ impl<'k> Value<'k, f32> {
 /// Predicates.
 impl<'k> Value<'k, bool> {
     /// `a` where it is true, else `b`: `selp`. Both are computed already.
-    pub fn select<T: Scalar>(
-        self,
-        a: impl Operand<'k, T>,
-        b: impl Operand<'k, T>,
-    ) -> Value<'k, T> {
+    pub fn select<T: Scalar>(self, a: impl Operand<'k, T>, b: impl Operand<'k, T>) -> Value<'k, T> {
         let (a, b, p) = (a.text(), b.text(), self.text());
         let mnemonic = format!("selp.{}", mov::<T>());
         self.code.result(&mnemonic, &[&a, &b, &p])

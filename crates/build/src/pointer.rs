@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crate::code::Code;
 use crate::state::Reg;
-use crate::types::sealed::Sealed;
 pub use crate::types::Element;
+use crate::types::sealed::Sealed;
 use crate::types::{Scalar, Vector};
 use crate::value::{Operand, Value, Var};
 
@@ -348,7 +348,9 @@ impl<'k, T: Element, S: Space> Pointer<'k, T, S> {
     ) -> Value<'k, U> {
         let place = self.place();
         let place: &dyn fmt::Display = &place;
-        let operands: Vec<_> = std::iter::once(place).chain(operands.iter().copied()).collect();
+        let operands: Vec<_> = std::iter::once(place)
+            .chain(operands.iter().copied())
+            .collect();
         let mnemonic = format!("atom{}.{operation}", S::WORD);
         self.code.result(&mnemonic, &operands)
     }

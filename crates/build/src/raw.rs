@@ -65,11 +65,7 @@ impl<'k> Raw<'k> {
     }
 
     /// What `{name}` reads: a register with an address.
-    pub fn address<T: Element, S: Space>(
-        self,
-        name: &str,
-        pointer: &Pointer<'k, T, S>,
-    ) -> Raw<'k> {
+    pub fn address<T: Element, S: Space>(self, name: &str, pointer: &Pointer<'k, T, S>) -> Raw<'k> {
         self.input(name, pointer.address())
     }
 

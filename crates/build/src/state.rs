@@ -29,6 +29,8 @@ pub struct State {
     pub function: String,
     /// The identity of the module that it belongs to.
     pub module: u64,
+    /// What the names of registers and labels begin with, after `%` and `$`.
+    prefix: String,
     body: RefCell<Body>,
 }
 
@@ -48,7 +50,7 @@ struct Body {
     dynamic: Vec<(String, String)>,
     /// Parameters and arrays.
     symbols: HashSet<String>,
-    labels: HashMap<&'static str, u32>,
+    labels: Labels,
     /// Text that may not be as the printer writes it.
     free_form: bool,
     error: Option<Error>,
@@ -58,7 +60,15 @@ struct Register {
     class: Class,
     /// The number of the block in which it was made.
     block: u32,
-    name: Option<String>,
+    name: Name,
+}
+
+enum Name {
+    /// To be numbered.
+    None,
+    Given(String),
+    /// That of a register which is declared elsewhere, with its `%`.
+    Existing(String),
 }
 
 /// What became of a body.
@@ -66,21 +76,36 @@ pub struct Finished {
     pub params: Vec<String>,
     pub directives: Vec<String>,
     pub dynamic: Vec<(String, String)>,
-    /// Between the braces.
+    /// The declarations of registers and arrays.
+    pub declarations: String,
+    /// The instructions.
     pub text: String,
     pub symbols: HashSet<String>,
     pub free_form: bool,
     pub error: Option<Error>,
+    /// The number of labels of each kind.
+    pub labels: Labels,
 }
 
+/// The number of labels of each kind.
+pub type Labels = HashMap<&'static str, u32>;
+
 impl State {
+    /// The body of a function.
     pub fn new(function: &str, module: u64) -> State {
+        State::with_prefix(function, module, String::new(), Labels::new())
+    }
+
+    /// Code within a function that has names of its own.
+    pub fn with_prefix(function: &str, module: u64, prefix: String, labels: Labels) -> State {
         State {
             function: function.to_owned(),
             module,
+            prefix,
             body: RefCell::new(Body {
                 open: vec![0],
                 blocks: 1,
+                labels,
                 ..Body::default()
             }),
         }
@@ -98,7 +123,19 @@ impl State {
         body.registers.push(Register {
             class,
             block,
-            name: None,
+            name: Name::None,
+        });
+        Reg(number)
+    }
+
+    /// A register that is declared elsewhere, by its name with the `%`.
+    pub fn existing(&self, class: Class, name: &str) -> Reg {
+        let mut body = self.body.borrow_mut();
+        let number = body.registers.len() as u32;
+        body.registers.push(Register {
+            class,
+            block: 0,
+            name: Name::Existing(name.to_owned()),
         });
         Reg(number)
     }
@@ -110,8 +147,10 @@ impl State {
             });
         }
         let mut body = self.body.borrow_mut();
-        if let Some(register) = body.registers.get_mut(register.0 as usize) {
-            register.name = Some(name.to_owned());
+        if let Some(register) = body.registers.get_mut(register.0 as usize)
+            && !matches!(register.name, Name::Existing(_))
+        {
+            register.name = Name::Given(name.to_owned());
         }
     }
 
@@ -133,12 +172,17 @@ impl State {
         self.body.borrow_mut().lines.push(format!("{label}:"));
     }
 
-    /// `$while_1` and the like: names of users do not begin with `$`.
-    pub fn fresh_label(&self, stem: &'static str) -> u32 {
+    /// A number for labels of this kind.
+    pub fn fresh_label(&self, kind: &'static str) -> u32 {
         let mut body = self.body.borrow_mut();
-        let number = body.labels.entry(stem).or_default();
+        let number = body.labels.entry(kind).or_default();
         *number += 1;
         *number
+    }
+
+    /// `$while_1` and the like: names of users do not begin with `$`.
+    pub fn label_name(&self, stem: &str, number: u32) -> String {
+        format!("${}{stem}_{number}", self.prefix)
     }
 
     /// Values that `inside` makes are unknown after it.
@@ -208,19 +252,28 @@ impl State {
         is_new
     }
 
-    pub fn finish(self) -> Finished {
-        let mut body = self.body.into_inner();
-        if body.lines.last().is_none_or(|line| line != "\tret;") {
-            body.lines.push("\tret;".to_owned());
+    /// Ends the function: with a `ret`, if it has none there.
+    pub fn end(mut self) -> Finished {
+        let lines = &mut self.body.get_mut().lines;
+        let returns = lines.last().is_some_and(|line| line == "\tret;");
+        if !returns {
+            lines.push("\tret;".to_owned());
         }
-        let names = body.choose_names();
-        let mut text = String::new();
+        self.finish()
+    }
+
+    /// Chooses the names of registers, and prints.
+    pub fn finish(self) -> Finished {
+        let body = self.body.into_inner();
+        let names = body.choose_names(&self.prefix);
+        let mut declarations = String::new();
         for class in Class::ALL {
-            body.declare_registers(class, &names, &mut text);
+            body.declare_registers(class, &self.prefix, &names, &mut declarations);
         }
         for declaration in &body.declarations {
-            let _ = writeln!(text, "\t{declaration}");
+            let _ = writeln!(declarations, "\t{declaration}");
         }
+        let mut text = String::new();
         for line in &body.lines {
             resolve(line, &names, &mut text);
             text.push('\n');
@@ -229,10 +282,12 @@ impl State {
             params: body.params,
             directives: body.directives,
             dynamic: body.dynamic,
+            declarations,
             text,
             symbols: body.symbols,
             free_form: body.free_form,
             error: body.error,
+            labels: body.labels,
         }
     }
 }
@@ -250,8 +305,9 @@ impl Body {
     fn readable(&self, line: &str) -> String {
         let names = self.registers.iter().zip(0..);
         let names = names.map(|(register, number): (_, u32)| match &register.name {
-            Some(name) => format!("%{name}"),
-            None => format!("%{}{number}", register.class.words().1),
+            Name::Given(name) => format!("%{name}"),
+            Name::Existing(name) => name.clone(),
+            Name::None => format!("%{}{number}", register.class.words().1),
         });
         let mut out = String::new();
         resolve(line.trim_start(), &names.collect::<Vec<_>>(), &mut out);
@@ -260,18 +316,21 @@ impl Body {
 
     /// The names of all registers: those that were given, with a number where two are the same,
     /// and `%f1`, `%f2` … for the others.
-    fn choose_names(&self) -> Vec<String> {
+    fn choose_names(&self, before: &str) -> Vec<String> {
         let mut taken = HashSet::new();
         let mut next: HashMap<&str, u32> = HashMap::new();
-        let mut counts: HashMap<&str, u32> = HashMap::new();
+        let mut counts: HashMap<Class, u32> = HashMap::new();
         let names = self.registers.iter().map(|register| {
-            let Some(name) = &register.name else {
-                let prefix = register.class.words().1;
-                let count = counts.entry(prefix).or_default();
-                *count += 1;
-                return format!("%{prefix}{count}");
+            let name = match &register.name {
+                Name::Given(name) => name,
+                Name::Existing(name) => return name.clone(),
+                Name::None => {
+                    let count = counts.entry(register.class).or_default();
+                    *count += 1;
+                    return format!("%{before}{}{count}", register.class.words().1);
+                }
             };
-            let mut candidate = format!("%{name}");
+            let mut candidate = format!("%{before}{name}");
             if is_reserved(name) {
                 candidate.push('_');
             }
@@ -286,16 +345,17 @@ impl Body {
         names.collect()
     }
 
-    fn declare_registers(&self, class: Class, names: &[String], text: &mut String) {
+    fn declare_registers(&self, class: Class, before: &str, names: &[String], text: &mut String) {
         let (ty, prefix) = class.words();
         let of_class = self.registers.iter().zip(names);
         let of_class = of_class.filter(|(register, _)| register.class == class);
-        let unnamed = of_class.clone().filter(|(one, _)| one.name.is_none());
+        let unnamed = of_class.clone();
+        let unnamed = unnamed.filter(|(register, _)| matches!(register.name, Name::None));
         let count = unnamed.count();
         if count > 0 {
-            let _ = writeln!(text, "\t.reg .{ty} %{prefix}<{}>;", count + 1);
+            let _ = writeln!(text, "\t.reg .{ty} %{before}{prefix}<{}>;", count + 1);
         }
-        for (_, name) in of_class.filter(|(one, _)| one.name.is_some()) {
+        for (_, name) in of_class.filter(|(one, _)| matches!(one.name, Name::Given(_))) {
             let _ = writeln!(text, "\t.reg .{ty} {name};");
         }
     }
@@ -312,7 +372,10 @@ fn resolve(line: &str, names: &[String], out: &mut String) {
     for (index, part) in line.split(MARK).enumerate() {
         let name = match index % 2 {
             0 => None,
-            _ => part.parse().ok().and_then(|number: usize| names.get(number)),
+            _ => part
+                .parse()
+                .ok()
+                .and_then(|number: usize| names.get(number)),
         };
         out.push_str(name.map_or(part, String::as_str));
     }

@@ -8,7 +8,7 @@ pub(crate) mod sealed {
 }
 
 /// The registers that hold a type: the `.f32` of `.reg .f32 %f<9>;`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     Predicate,
     B16,

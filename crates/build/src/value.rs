@@ -6,9 +6,7 @@ use std::marker::PhantomData;
 use crate::code::Code;
 use crate::state::Reg;
 use crate::types::sealed::Sealed;
-use crate::types::{
-    Float, Integer, Number, NumberKind, Scalar, Signed, Type, WideInteger, Word,
-};
+use crate::types::{Float, Integer, Number, NumberKind, Scalar, Signed, Type, WideInteger, Word};
 
 /// The result of an instruction: a register that is written once.
 ///
@@ -328,11 +326,7 @@ pub trait Register<'k, T: Type>: Operand<'k, T> {
 
     /// The value of the lane so many above this one: `shfl.sync.down`. Lanes for which there is
     /// none keep their own. `mask` has the lanes that take part, this one included.
-    fn shuffle_down(
-        self,
-        by: impl Operand<'k, u32>,
-        mask: impl Operand<'k, u32>,
-    ) -> Value<'k, T>
+    fn shuffle_down(self, by: impl Operand<'k, u32>, mask: impl Operand<'k, u32>) -> Value<'k, T>
     where
         T: Word,
     {
@@ -370,8 +364,7 @@ pub trait Register<'k, T: Type>: Operand<'k, T> {
     {
         let value = self.text();
         let mnemonic = format!("shfl.sync.{mode}.b32");
-        self.code()
-            .result(&mnemonic, &[&value, &by, &clamp, &mask])
+        self.code().result(&mnemonic, &[&value, &by, &clamp, &mask])
     }
 
     #[doc(hidden)]

@@ -68,9 +68,10 @@ pub fn parts() -> Module {
     let table = module.constant("table", &[1.0_f32, 0.5, 0.25]);
     let counter = module.global("counter", &[0_u64]);
     let bins = module.global_zeroed::<u32>("bins", 16);
-    let scale = module.function::<(Ptr<f32, Global>, f32), ()>("scale", ["at", "by"], |_, (at, by)| {
-        at.store(at.load() * by);
-    });
+    let scale =
+        module.function::<(Ptr<f32, Global>, f32), ()>("scale", ["at", "by"], |_, (at, by)| {
+            at.store(at.load() * by);
+        });
     module.kernel("parts", |k| {
         let out = k.param::<Ptr<f32, Global>>("out");
         let bytes = k.param::<Ptr<u8, Global>>("bytes");
@@ -91,7 +92,10 @@ pub fn parts() -> Module {
         let before = k.variable(&counter).atomic_compare_exchange(7, 8);
         k.if_(before.eq(7), || k.trap());
         let chosen = a.lt(b).select(a, 1.0 - b);
-        k.call(&scale, (&out.at(lane), chosen / k.variable(&table).at(lane).load()));
+        k.call(
+            &scale,
+            (&out.at(lane), chosen / k.variable(&table).at(lane).load()),
+        );
         out.store((-chosen.abs()).exp2_approx().bits::<u32>().bits());
         k.fence(Scope::Device);
     });
