@@ -8,7 +8,15 @@ use crate::error::Error;
 /// Texts that take the place of parts of a source.
 #[derive(Debug, Default)]
 pub struct Changes {
-    list: Vec<(Span, String)>,
+    list: Vec<Change>,
+}
+
+#[derive(Debug)]
+struct Change {
+    span: Span,
+    text: String,
+    /// Of one name: it yields to what replaces the text around it.
+    is_name: bool,
 }
 
 /// An edited module.
@@ -48,7 +56,20 @@ fn origin(origins: &Origins, offset: u32) -> Option<u32> {
 impl Changes {
     /// Puts a text in the place of a span. Of insertions at one place, the first one comes first.
     pub fn replace(&mut self, span: Span, text: String) {
-        self.list.push((span, text));
+        self.list.push(Change {
+            span,
+            text,
+            is_name: false,
+        });
+    }
+
+    /// Puts another name in the place of one, where that remains.
+    pub fn rename(&mut self, span: Span, name: &str) {
+        self.list.push(Change {
+            span,
+            text: name.to_owned(),
+            is_name: true,
+        });
     }
 
     /// Puts lines before a statement, indented as it is.
@@ -93,6 +114,20 @@ impl Changes {
         self.replace(span, lines.join(&format!("\n{indent}")));
     }
 
+    /// Removes a statement; of one on its own line also the line, unless a label follows.
+    pub fn remove(&mut self, source: &str, span: Span) {
+        let indent = indentation(source, span.start);
+        let rest = source.get(span.end as usize..).unwrap_or_default();
+        let line = rest.strip_prefix('\n');
+        let is_line = line.is_some_and(|next| {
+            let text = next.strip_prefix(indent);
+            text.is_some_and(|text| !text.starts_with(char::is_whitespace))
+        });
+        let after = if is_line { 1 + indent.len() as u32 } else { 0 };
+        let end = span.end + after;
+        self.replace(Span { end, ..span }, String::new());
+    }
+
     /// The changed text, and where its parts were.
     pub fn apply(&self, source: &str) -> Result<(String, Origins), Error> {
         let whole = vec![(0, 0, source.len() as u32)];
@@ -103,10 +138,11 @@ impl Changes {
     pub fn apply_after(&self, source: &str, before: &Origins) -> Result<(String, Origins), Error> {
         let mut list: Vec<_> = self.list.iter().collect();
         // A stable sort.
-        list.sort_by_key(|(span, _)| span.start);
+        list.sort_by_key(|change| (change.span.start, change.is_name));
         let mut text = String::with_capacity(source.len() + source.len() / 4);
         let mut origins = Origins::new();
-        let mut done = 0;
+        // The end of what is done, and of what was replaced.
+        let (mut done, mut replaced) = (0, 0);
         let mut keep = |text: &mut String, from: u32, to: u32| {
             let part = source.get(from as usize..to as usize);
             let at = text.len() as u32;
@@ -122,16 +158,23 @@ impl Changes {
             }
             Some(())
         };
-        for (span, new) in list {
+        for change in list {
+            let Span { start, end } = change.span;
+            if change.is_name && end <= replaced {
+                continue;
+            }
             let overlap = || Error::Overlap {
-                text: new.trim().to_owned(),
+                text: change.text.trim().to_owned(),
             };
-            if span.start < done {
+            if start < done || end < start {
                 return Err(overlap());
             }
-            keep(&mut text, done, span.start).ok_or_else(overlap)?;
-            text.push_str(new);
-            done = span.end;
+            keep(&mut text, done, start).ok_or_else(overlap)?;
+            text.push_str(&change.text);
+            done = end;
+            if !change.is_name {
+                replaced = end;
+            }
         }
         let end = source.len() as u32;
         keep(&mut text, done, end).ok_or_else(|| Error::Overlap {

@@ -190,7 +190,7 @@ impl<'a> Edit<'a> {
 
     /// Removes an instruction.
     pub fn remove(&mut self, site: &Site<'_>) {
-        self.changes.replace(site.span, String::new());
+        self.changes.remove(self.source, site.span);
     }
 
     /// Puts text in the place of a part of the source: of a name, an operand, a directive.

@@ -89,7 +89,7 @@ impl<'a> Edit<'a> {
             let span = reference.name.span(self.source);
             let end = span.start + reference.declaration.text.len() as u32;
             let start = span.start;
-            self.changes.replace(Span { start, end }, new.to_owned());
+            self.changes.rename(Span { start, end }, new);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Modules that are built, and modules that are edited.
 
+mod edits;
 mod errors;
 mod programs;
 mod random;
