@@ -22,9 +22,11 @@ pub trait Space: Sealed + Copy + 'static {
 }
 
 /// A space that kernels can write.
+#[diagnostic::on_unimplemented(message = "kernels cannot write the space `{Self}`")]
 pub trait Writable: Space {}
 
 /// A space that several threads can write, so that there are atomic operations.
+#[diagnostic::on_unimplemented(message = "there are no atomic operations in the space `{Self}`")]
 pub trait Atomic: Writable {}
 
 /// A space that has a part of the generic addresses.
@@ -95,6 +97,12 @@ impl<T: Element, S: Space> Clone for Pointer<'_, T, S> {
             base: self.base.clone(),
             ..*self
         }
+    }
+}
+
+impl<T: Element, S: Space> fmt::Debug for Pointer<'_, T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pointer({}.{})", S::WORD, T::WORD)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::value::{Operand, Value};
 /// `{name}` is an input or an output, and `{{` and `}}` are braces. Statements end in `;`.
 /// The checker reads the text with the rest of the module, so that a mistake in it is an error
 /// of [`finish`](crate::Module::finish), and `.version` and `.target` are what it needs too.
+#[derive(Debug)]
 #[must_use = "nothing is added before `emit` or `output`"]
 pub struct Raw<'k> {
     code: Code<'k>,

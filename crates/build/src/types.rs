@@ -109,6 +109,10 @@ pub trait Element: Sealed + Copy + 'static {
 }
 
 /// Elements that one instruction loads or stores `N` of: up to 16 bytes.
+#[diagnostic::on_unimplemented(
+    message = "no instruction loads or stores {N} elements of type `{Self}`",
+    note = "2 or 4, of up to 16 bytes together"
+)]
 pub trait Vector<const N: usize>: Element {}
 
 /// An IEEE half: a type only, without Rust values.

@@ -39,6 +39,18 @@ impl<T: Type> Clone for Var<'_, T> {
 
 impl<T: Type> Copy for Var<'_, T> {}
 
+impl<T: Type> fmt::Debug for Value<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value(.{})", T::NAME)
+    }
+}
+
+impl<T: Type> fmt::Debug for Var<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Var(.{})", T::NAME)
+    }
+}
+
 impl<'k, T: Type> Value<'k, T> {
     /// A register of its own, which the caller writes.
     pub(crate) fn fresh(code: Code<'k>) -> Value<'k, T> {
@@ -110,6 +122,11 @@ pub(crate) fn mov<T: Type>() -> &'static str {
 
 /// What an instruction can read as a `T`: a [`Value`], a [`Var`], or a Rust constant, which is
 /// written into the instruction.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no operand of type `{T}`",
+    note = "operands are values and variables of this type, and constants; `convert` has the \
+            number in another type, `bits` the same bits"
+)]
 pub trait Operand<'k, T: Type>: Copy + Sealed {
     #[doc(hidden)]
     fn text(self) -> String;

@@ -88,6 +88,9 @@ impl Changes {
 
     /// Puts lines after a statement and the comment that follows it on its line.
     pub fn after(&mut self, source: &str, span: Span, lines: &str) {
+        if lines.is_empty() {
+            return;
+        }
         let indent = indentation(source, span.start);
         let rest = source.get(span.end as usize..).unwrap_or_default();
         let line = rest.lines().next().unwrap_or_default();
