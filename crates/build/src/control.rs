@@ -66,7 +66,7 @@ impl<'k> Code<'k> {
     }
 
     /// As [`for_range`](Code::for_range), in steps of `step`. The last counter plus `step` must
-    /// not wrap.
+    /// not wrap. An end or step that is a variable is read each time.
     pub fn for_step<T: Integer>(
         self,
         start: impl Operand<'k, T>,

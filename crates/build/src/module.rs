@@ -206,7 +206,7 @@ impl Module {
     ///     let x = k.param::<Ptr<f32, Global>>("x").at(k.global_index());
     ///     x.store(k.call(&cube, (x.load(),)));
     /// });
-    /// assert!(module.finish()?.text().contains("\t\tcall (result), cube, (arg_0);\n"));
+    /// assert!(module.finish()?.text().contains("\t\tcall ($returned), cube, ($arg_0);\n"));
     /// # Ok::<(), ptxkit_build::Error>(())
     /// ```
     pub fn function<P: Parameters, R: Returned>(
@@ -352,28 +352,29 @@ impl<'k> Code<'k> {
     ) -> R::Value<'k> {
         self.own(function.module, &function.name);
         let arguments = arguments.arguments();
+        // Names of users do not begin with `$`.
         self.state.braces(|| {
             let line = |text: fmt::Arguments<'_>| self.state.line(text);
             let words = P::words();
             for (index, word) in words.iter().enumerate() {
-                line(format_args!(".param .{word} arg_{index};"));
+                line(format_args!(".param .{word} $arg_{index};"));
             }
             if let Some(word) = R::word() {
-                line(format_args!(".param .{word} result;"));
+                line(format_args!(".param .{word} $returned;"));
             }
             for (index, (word, argument)) in words.iter().zip(&arguments).enumerate() {
-                line(format_args!("st.param.{word} [arg_{index}], {argument};"));
+                line(format_args!("st.param.{word} [$arg_{index}], {argument};"));
             }
-            let names = (0..words.len()).map(|index| format!("arg_{index}"));
+            let names = (0..words.len()).map(|index| format!("$arg_{index}"));
             let names = names.collect::<Vec<_>>().join(", ");
             let name = &function.name;
             match (R::word(), names.as_str()) {
                 (None, "") => line(format_args!("call {name};")),
                 (None, names) => line(format_args!("call {name}, ({names});")),
-                (Some(_), "") => line(format_args!("call (result), {name};")),
-                (Some(_), names) => line(format_args!("call (result), {name}, ({names});")),
+                (Some(_), "") => line(format_args!("call ($returned), {name};")),
+                (Some(_), names) => line(format_args!("call ($returned), {name}, ({names});")),
             }
-            R::load(self, "result")
+            R::load(self, "$returned")
         })
     }
 

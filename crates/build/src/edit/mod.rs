@@ -370,8 +370,9 @@ impl<'k> Code<'k> {
         P::of_kernel(self, &param.name)
     }
 
-    /// A register of the code around this one: `k.existing::<u64>("%rd4")`. The checker finds
-    /// out if there is none of this name, or one of another size.
+    /// A register of the code around this one, by its name in the new text:
+    /// `k.existing::<u64>("%rd4")`. The checker finds out if there is none of this name, or one
+    /// of another size.
     pub fn existing<T: Type>(self, name: &str) -> Value<'k, T> {
         if !name.strip_prefix('%').is_some_and(is_name) && !is_name(name) {
             let name = name.to_owned();
