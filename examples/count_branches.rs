@@ -10,7 +10,7 @@ use ptxkit::driver::{Context, Device, DeviceBuffer, LaunchConfig, Module, Stream
 use ptxkit::ptx::diagnostic::LineIndex;
 use ptxkit::ptx::names::Opcode;
 
-/// What nvcc makes of
+/// What nvcc makes, but for a lower `.version`, of
 ///
 /// ```cuda
 /// extern "C" __global__ void steps(const unsigned *from, unsigned *count, unsigned n) {

@@ -97,12 +97,10 @@ fn operators_of_floats_are_those_of_rust() {
         } else {
             double as f32
         };
-        if x == x {
-            chosen
-        } else if root != root {
-            1.0
-        } else {
-            2.0
+        match (x.is_nan(), root.is_nan()) {
+            (false, _) => chosen,
+            (true, true) => 1.0,
+            (true, false) => 2.0,
         }
     };
     let mut values: Vec<f32> = words(640).iter().map(|x| *x as i32 as f32 * 1e-7).collect();

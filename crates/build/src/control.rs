@@ -53,14 +53,14 @@ impl<'k> Code<'k> {
 
     /// `inside` for each number from `start` up to and without `end`. The counter is a variable,
     /// which `inside` may also set. A Rust `for` around code unrolls it instead.
-    pub fn for_range<T: Integer>(
+    pub fn for_range<T>(
         self,
         start: impl Operand<'k, T>,
         end: impl Operand<'k, T>,
         inside: impl FnOnce(Var<'k, T>),
     ) where
+        T: Integer + Operand<'k, T>,
         u8: Into<T>,
-        T: Operand<'k, T>,
     {
         self.for_step(start, end, 1_u8.into(), inside);
     }

@@ -30,9 +30,11 @@ pub fn finished(
         return Err(wrong(&draft, reading.diagnostics));
     }
     let check = |target| {
-        let mut options = CheckOptions::default();
-        options.version = Some(newest);
-        options.target = Some(target);
+        let options = CheckOptions {
+            version: Some(newest),
+            target: Some(target),
+            ..CheckOptions::default()
+        };
         check_with(&reading.module, &draft, &options)
     };
     let target = match target {

@@ -244,16 +244,16 @@ impl Module {
     /// What types cannot express: names, templates, values that are used after their block, and
     /// what no target has at once.
     pub fn finish(mut self) -> Result<Ptx, Error> {
-        let hidden = self.inner.intersection(&self.names).min().cloned();
-        if let Some(name) = hidden {
-            self.fail(Error::Taken { name });
-        }
         self.is_right()?;
         floors::finished(&self.name, &self.text, self.target, self.free_form)
     }
 
     /// The first error.
     pub(crate) fn is_right(&mut self) -> Result<(), Error> {
+        let hidden = self.inner.intersection(&self.names).min().cloned();
+        if let Some(name) = hidden {
+            self.fail(Error::Taken { name });
+        }
         self.error.take().map_or(Ok(()), Err)
     }
 

@@ -288,8 +288,10 @@ impl<'a> Edit<'a> {
             && let Some((own, span)) = reading.module.version
         {
             let right = |version| {
-                let mut options = CheckOptions::default();
-                options.version = Some(version);
+                let options = CheckOptions {
+                    version: Some(version),
+                    ..CheckOptions::default()
+                };
                 check_with(&reading.module, &text, &options).is_empty()
             };
             let mut higher = versions().filter(|version| *version > own);
