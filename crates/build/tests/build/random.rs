@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::process::Command;
 
 use ptxkit_build::{
-    Global, Kernel, Module, Number, Operand, Pointer, Ptr, Register, Scalar, Shared, Value, special,
+    Divide, Global, Kernel, Module, Operand, Pointer, Ptr, Register, Scalar, Shared, Value, special,
 };
 
 /// xorshift
@@ -150,15 +150,12 @@ impl<'k> Program<'k> {
         }
     }
 
-    fn arithmetic<T: Number>(
+    fn arithmetic<T: Divide>(
         &self,
         a: Value<'k, T>,
         b: Value<'k, T>,
         constant: impl Operand<'k, T>,
-    ) -> Value<'k, T>
-    where
-        T: ptxkit_build::Divide,
-    {
+    ) -> Value<'k, T> {
         match self.below(9) {
             0 => a + b,
             1 => a - constant,
