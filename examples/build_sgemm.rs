@@ -37,7 +37,7 @@ impl Tile {
         (32..=1024).contains(&threads)
             && shared <= 48 << 10
             && self.thread_rows * self.thread_columns <= 64
-            && loads.iter().all(|loads| loads % threads == 0)
+            && loads.iter().all(|loads| loads.is_multiple_of(threads))
     }
 }
 
@@ -54,7 +54,7 @@ fn tiles(size: u32) -> Vec<Tile> {
                     thread_rows,
                     thread_columns,
                 };
-                if tile.is_possible() && size % rows == 0 && size % columns == 0 {
+                if tile.is_possible() && size.is_multiple_of(rows) && size.is_multiple_of(columns) {
                     tiles.push(tile);
                 }
             }
