@@ -61,6 +61,8 @@
 
 pub use ::{image, occupancy, ptx};
 
+#[cfg(feature = "build")]
+pub use ::build;
 #[cfg(feature = "cache")]
 pub use ::cache;
 #[cfg(feature = "cpu")]
@@ -119,6 +121,9 @@ pub use macros::DeviceRepr;
 mod documentation {
     #[doc = include_str!("../README.md")]
     mod readme {}
+    #[cfg(feature = "build")]
+    #[doc = include_str!("../docs/build.md")]
+    mod build {}
     #[doc = include_str!("../docs/check.md")]
     mod check {}
     #[doc = include_str!("../docs/driver.md")]

@@ -28,10 +28,11 @@ const fn root(folder: &'static str) -> Root {
     }
 }
 
-const ROOTS: [Root; 12] = [
+const ROOTS: [Root; 13] = [
     root("src"),
     root("crates/analysis/src"),
     root("crates/api/src"),
+    root("crates/build/src"),
     root("crates/cache/src"),
     root("crates/cli/src"),
     Root {

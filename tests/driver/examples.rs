@@ -2,6 +2,14 @@
 
 use crate::support::{alone, device, isolated};
 
+#[cfg(all(feature = "build", feature = "cache"))]
+#[path = "../../examples/build_sgemm.rs"]
+#[allow(dead_code)]
+mod build_sgemm;
+#[cfg(feature = "build")]
+#[path = "../../examples/count_branches.rs"]
+#[allow(dead_code)]
+mod count_branches;
 #[path = "../../examples/guide_context.rs"]
 #[allow(dead_code)]
 mod guide_context;
@@ -94,4 +102,16 @@ fn textures() {
 #[test]
 fn surfaces_layers_and_cubemaps() {
     guide_surfaces::run(device()).unwrap();
+}
+
+#[cfg(all(feature = "build", feature = "cache"))]
+#[test]
+fn products_by_kernels_that_are_built() {
+    build_sgemm::run(device(), 64).unwrap();
+}
+
+#[cfg(feature = "build")]
+#[test]
+fn branches_of_a_kernel_are_counted() {
+    count_branches::run(device()).unwrap();
 }

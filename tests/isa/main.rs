@@ -12,6 +12,8 @@ mod blackwell;
 mod block;
 mod bodies;
 mod both;
+#[cfg(feature = "build")]
+mod built;
 mod calls;
 mod cluster;
 mod compare;

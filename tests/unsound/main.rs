@@ -36,9 +36,10 @@ fn programs_without_unsafe_launch_typed_kernels() {
     }
 }
 
-/// What `kernels!` and `DeviceRepr` say of declarations that are wrong.
+/// What `kernels!` and `DeviceRepr` say of declarations that are wrong, and the types of the
+/// builder of code.
 #[test]
-fn errors_of_the_macros_say_what_is_wrong_and_where() {
+fn errors_of_macros_and_types_say_what_is_wrong_and_where() {
     for program in programs("messages") {
         let (is_right, said) = run_compiler(&program);
         assert!(!is_right, "{}", program.display());

@@ -1,0 +1,7 @@
+//! Modules that are built, and modules that are edited.
+
+mod edits;
+mod errors;
+mod programs;
+mod random;
+mod text;
