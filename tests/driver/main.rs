@@ -29,6 +29,7 @@ mod occupancy;
 mod older;
 mod opengl;
 mod options;
+mod order;
 mod peer;
 mod pointer;
 mod pool;

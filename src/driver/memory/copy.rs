@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, lock_memory};
+use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
 use crate::driver::memory::managed::ManagedBuffer;
+use crate::driver::memory::order::Effect;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
+use crate::driver::memory::uses::{Use, lock_memory};
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{Api, CUdeviceptr};
@@ -21,7 +23,7 @@ pub trait Linear<T>: sealed::Memory {}
 pub trait LinearMut<T>: Linear<T> {}
 
 pub(crate) mod sealed {
-    use super::{Allocation, Arc, CUdeviceptr};
+    use super::{Allocation, Arc, CUdeviceptr, Effect, Use};
 
     pub trait Memory {
         #[doc(hidden)]
@@ -31,6 +33,9 @@ pub(crate) mod sealed {
         #[doc(hidden)]
         #[allow(private_interfaces, reason = "called in this crate alone")]
         fn memory(&self) -> &Arc<Allocation>;
+        #[doc(hidden)]
+        #[allow(private_interfaces, reason = "called in this crate alone")]
+        fn used(&self, effect: Effect) -> Use<'_>;
     }
 }
 
@@ -46,6 +51,10 @@ macro_rules! linear {
             #[allow(private_interfaces, reason = "called in this crate alone")]
             fn memory(&self) -> &Arc<Allocation> {
                 self.allocation()
+            }
+            #[allow(private_interfaces, reason = "called in this crate alone")]
+            fn used(&self, effect: Effect) -> Use<'_> {
+                <$buffer>::used(self, effect)
             }
         }
         impl<T: Pod> Linear<T> for $buffer {}
@@ -121,7 +130,7 @@ fn copy_in<T: Pod>(
         return Ok(());
     }
     let api = context.bind()?;
-    let guard = lock_memory(stream, memory)?;
+    let guard = lock_memory(stream, [to.used(Effect::Write), from.used(Effect::Read)])?;
     call(api, to.unified_address(), from.unified_address(), bytes)?;
     drop(guard);
     match stream {

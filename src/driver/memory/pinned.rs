@@ -9,6 +9,8 @@ use crate::driver::device::context::Context;
 use crate::driver::error::Error;
 use crate::driver::memory::allocation::{Allocation, HostPointer, Release, VecParts};
 use crate::driver::memory::length;
+use crate::driver::memory::order::Effect;
+use crate::driver::memory::uses::Use;
 use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use crate::driver::stream::retained::RetainedRef;
 use api::CUdeviceptr;
@@ -339,6 +341,11 @@ impl<T: Pod> PinnedBuffer<T> {
 
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         &self.memory
+    }
+
+    /// As what work uses.
+    pub(crate) fn used(&self, effect: Effect) -> Use<'_> {
+        Use::whole(&self.memory, effect)
     }
 
     /// For a graph that uses it.
