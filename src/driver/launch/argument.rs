@@ -174,12 +174,12 @@ impl<'a> Arg<'a> {
         self.size == param.size && param.offset & (self.align - 1) == 0
     }
 
-    /// Whether a launch in `stream` has nothing to note for it.
+    /// Whether a launch in `stream`, which has this identity, has nothing to note for it.
     #[inline]
-    pub(crate) fn needs_no_tracking(&self, stream: &Stream) -> bool {
+    pub(crate) fn needs_no_tracking(&self, stream: &Stream, identity: *mut ()) -> bool {
         let memory = self.memory;
         self.object.is_none()
-            && memory.is_none_or(|memory| memory.needs_no_tracking(stream, self.effect))
+            && memory.is_none_or(|memory| memory.needs_no_tracking(stream, identity, self.effect))
     }
 
     /// Whether its bytes may be read only by its fields.

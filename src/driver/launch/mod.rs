@@ -191,11 +191,12 @@ impl Kernel {
         let Some(layout) = self.layout().filter(|_| self.layout_is_certain()) else {
             return false;
         };
+        let identity = stream.identity();
         layout.params.len() == args.len()
             && layout.params[..args.len()]
                 .iter()
                 .zip(args)
-                .all(|(param, arg)| arg.matches(param) && arg.needs_no_tracking(stream))
+                .all(|(param, arg)| arg.matches(param) && arg.needs_no_tracking(stream, identity))
     }
 
     /// Every other launch: tells what is wrong with the arguments, or notes who
@@ -324,11 +325,11 @@ impl Kernel {
 
     /// As [`is_untracked`](Kernel::is_untracked); the layout may be the PTX's.
     fn is_untracked_block(&self, stream: &Stream, params: &ParamBuffer<'_>) -> bool {
-        let packed = params.packed();
+        let (packed, identity) = (params.packed(), stream.identity());
         self.layout().is_some_and(|layout| {
             layout.params.len() == packed.len()
                 && packed.iter().zip(&layout.params).all(|(argument, param)| {
-                    argument.is_at(param) && argument.needs_no_tracking(stream)
+                    argument.is_at(param) && argument.needs_no_tracking(stream, identity)
                 })
         })
     }

@@ -50,12 +50,12 @@ impl PackedArgument {
         self.offset == param.offset && self.size == param.size
     }
 
-    /// Whether a launch in `stream` has nothing to note for it.
+    /// Whether a launch in `stream`, which has this identity, has nothing to note for it.
     #[inline]
-    pub fn needs_no_tracking(&self, stream: &Stream) -> bool {
+    pub fn needs_no_tracking(&self, stream: &Stream, identity: *mut ()) -> bool {
         let memory = self.memory.as_ref();
         self.object.is_none()
-            && memory.is_none_or(|memory| memory.needs_no_tracking(stream, self.effect))
+            && memory.is_none_or(|memory| memory.needs_no_tracking(stream, identity, self.effect))
     }
 
     /// The memory as what the kernel uses.

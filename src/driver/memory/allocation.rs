@@ -171,12 +171,12 @@ impl Allocation {
         self.users.is_some()
     }
 
-    /// Whether work in `stream` may use it without being recorded.
+    /// Whether work in `stream`, which has this identity, may use it without being recorded.
     #[inline]
-    pub fn needs_no_tracking(&self, stream: &Stream, effect: Effect) -> bool {
+    pub fn needs_no_tracking(&self, stream: &Stream, identity: *mut (), effect: Effect) -> bool {
         self.context.is_clone_of(stream.context())
             && (!self.is_tracked() || self.is_of(stream))
-            && (self.order.is_kept(stream.identity(), effect) || !self.context.is_event_tracking())
+            && (self.order.is_kept(identity, effect) || !self.context.is_event_tracking())
     }
 
     /// All of it.
