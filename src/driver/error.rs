@@ -232,6 +232,10 @@ pub enum Error {
     /// Borrowed memory was used after it went back to its owner.
     Ended,
 
+    /// Work would use pinned memory of which the program has a slice, or a slice was asked for of
+    /// memory that is borrowed for a while.
+    HostSlice,
+
     /// Memory and what is to use it are of different devices.
     DifferentDevices { what: &'static str },
 

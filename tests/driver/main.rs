@@ -17,6 +17,7 @@ mod graph;
 mod graph_change;
 mod graph_memory;
 mod host;
+mod host_copy;
 mod ipc;
 mod jit;
 mod kernels;

@@ -241,9 +241,7 @@ impl Allocation {
             return Ok(None);
         };
         let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
-        if users.ended {
-            return Err(Error::Ended);
-        }
+        users.check()?;
         let is_new = !users.streams.iter().any(|user| same_stream(user, stream));
         if is_new && let Release::InOrder(origin) = &self.release {
             order_after(origin.stream(), stream)?;
@@ -283,6 +281,27 @@ impl Allocation {
         }
         users.wait()?;
         Ok(Some(users))
+    }
+
+    /// Waits for the work that uses it, and refuses other work until
+    /// [`end_host_slice`](Allocation::end_host_slice).
+    pub fn begin_host_slice(&self) -> Result<(), Error> {
+        if matches!(self.release, Release::Registered(_, None)) {
+            // The buffer may be leaked, and its slice with it: the owner's would be another.
+            return Err(Error::HostSlice);
+        }
+        if let Some(mut users) = self.wait_idle()? {
+            users.host_slices += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes work again.
+    pub fn end_host_slice(&self) {
+        if let Some(users) = &self.users {
+            let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
+            users.host_slices -= 1;
+        }
     }
 
     /// Returns borrowed memory to its owner, even if this is still referenced.
@@ -431,7 +450,7 @@ impl Drop for Allocation {
                 release,
                 users: Some(Mutex::new(Users {
                     streams: users,
-                    ended: false,
+                    ..Users::default()
                 })),
                 peers: Mutex::default(),
                 order: Order::default(),

@@ -6,6 +6,7 @@ pub(crate) mod buffer;
 pub(crate) mod copy;
 pub(crate) mod fill;
 pub(crate) mod growable;
+pub(crate) mod host;
 pub(crate) mod ipc;
 pub(crate) mod length;
 pub(crate) mod location;

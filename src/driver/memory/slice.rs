@@ -205,7 +205,7 @@ impl<T: Pod> DeviceSlice<'_, T> {
         self.after(Some(stream), "copy to the host")
     }
 
-    fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
+    pub(super) fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
         if stream.is_some_and(|stream| stream.context() != self.context()) {
             return Err(Error::DifferentContexts {
                 what: "buffer and stream",

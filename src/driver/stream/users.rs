@@ -16,9 +16,22 @@ pub(crate) struct Users {
     pub streams: Vec<Stream>,
     /// Whether borrowed memory was returned to its owner.
     pub ended: bool,
+    /// Slices of the memory that the program has. Meanwhile no work may use it.
+    pub host_slices: usize,
 }
 
 impl Users {
+    /// Refuses work that the memory is not there for.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Users { ended: true, .. } => Err(Error::Ended),
+            Users {
+                host_slices: 1.., ..
+            } => Err(Error::HostSlice),
+            _ => Ok(()),
+        }
+    }
+
     /// Waits for all of them. A stream stays listed until it is known to be idle.
     pub fn wait(&mut self) -> Result<(), Error> {
         while let Some(stream) = self.streams.last() {
