@@ -108,6 +108,7 @@ pub use stream::Stream;
 pub use stream::attribute::{AccessPolicy, AccessProperty};
 pub use stream::capture::{CaptureMode, CaptureStatus};
 pub use stream::event::Event;
+pub use stream::finished::Finished;
 pub use texture::array::Array;
 pub use texture::mipmapped::MipmappedArray;
 pub use texture::reference::{SurfaceReference, TextureReference};

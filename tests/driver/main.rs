@@ -13,6 +13,7 @@ mod device;
 mod documentation;
 mod examples;
 mod faults;
+mod finished;
 mod graph;
 mod graph_change;
 mod graph_memory;

@@ -5,6 +5,7 @@ pub(crate) mod before_capture;
 pub(crate) mod capture;
 pub(crate) mod capture_lock;
 pub(crate) mod event;
+pub(crate) mod finished;
 pub(crate) mod host_function;
 pub(crate) mod retained;
 pub(crate) mod users;
