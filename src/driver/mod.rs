@@ -97,6 +97,7 @@ pub use module::link::LinkInput;
 pub use module::nvjitlink;
 pub use module::{Loading, Module, Symbol, WeakModule};
 pub use pod::Pod;
+pub use pod::boolean::Bool;
 #[cfg(feature = "cache")]
 pub(crate) use pod::bytes_of;
 #[doc(hidden)]

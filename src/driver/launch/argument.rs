@@ -9,6 +9,7 @@ use crate::driver::memory::order::{Effect, Part};
 use crate::driver::memory::uses::Use;
 use crate::driver::module::layout::ParamLayout;
 use crate::driver::pod::Pod;
+use crate::driver::pod::boolean::Bool;
 use crate::driver::pod::param::{self, DeviceParam};
 use crate::driver::stream::Stream;
 use crate::driver::texture::object::Object;
@@ -237,6 +238,17 @@ impl<T: Pod> Argument for T {
     #[inline]
     fn arg(&self) -> Arg<'_> {
         Arg::value(self)
+    }
+}
+
+/// A `.u8` parameter of a kernel, 0 or 1.
+impl Argument for bool {
+    #[inline]
+    fn arg(&self) -> Arg<'_> {
+        match self {
+            true => Arg::value(&Bool(1)),
+            false => Arg::value(&Bool(0)),
+        }
     }
 }
 

@@ -98,6 +98,7 @@ pub trait ArgumentsFor<P: Parameters>: sealed::ArgumentsFor<P> {}
 pub trait ByValue: Argument + Copy + 'static {}
 
 impl<T: Pod> ByValue for T {}
+impl ByValue for bool {}
 
 /// Implemented here alone: an address that is passed must be one of tracked
 /// memory, and a length be that memory's.

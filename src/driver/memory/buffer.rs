@@ -13,6 +13,7 @@ use crate::driver::memory::pool::MemoryPool;
 use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
 use crate::driver::memory::uses::Use;
 use crate::driver::pod::Pod;
+use crate::driver::pod::boolean::Bool;
 use crate::driver::stream::Stream;
 use crate::driver::stream::users::StreamOfThread;
 use api::{Api, CUdeviceptr};
@@ -340,6 +341,21 @@ impl<T: Pod> DeviceBuffer<T> {
     /// As what work uses.
     pub(crate) fn used(&self, effect: Effect) -> Use<'_> {
         Use::whole(self.allocation(), effect)
+    }
+}
+
+impl DeviceBuffer<Bool> {
+    /// All of it as a vector ([`Error::Bool`] for a byte other than 0 and 1).
+    pub fn to_bools(&self) -> Result<Vec<bool>, Error> {
+        let values = self.to_vec()?.into_iter().enumerate();
+        values
+            .map(|(index, value)| {
+                value.get().ok_or(Error::Bool {
+                    index,
+                    byte: value.0,
+                })
+            })
+            .collect()
     }
 }
 
