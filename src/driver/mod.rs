@@ -83,6 +83,7 @@ pub use memory::managed::{Advice, Attach, ManagedBuffer};
 pub use memory::memory_op::{MemoryOp, WaitValue};
 pub use memory::peer::{PeerAccess, PeerLink};
 pub use memory::pinned::{HostFlags, PinnedBuffer, PinnedSlice, PinnedSliceMut, RegisterFlags};
+pub use memory::pinned_part::{PinnedPart, PinnedPartMut};
 pub use memory::pitched::PitchedBuffer;
 pub use memory::pointer::{MemoryKind, PointerAttributes};
 pub use memory::pool::{MemoryPool, PoolBytes, PoolReuse};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ptxkit::driver::{
-    CaptureMode, DeviceBuffer, Error, Graph, PinnedBuffer, RegisterFlags, Stream,
+    CaptureMode, DeviceBuffer, Error, Graph, PinnedBuffer, RegisterFlags, Stream, copy, copy_async,
 };
 
 use crate::support::{alone, context};
@@ -111,4 +111,31 @@ fn borrowed_memory_has_no_slices() {
         assert!(matches!(pinned.as_slice(), Err(Error::HostSlice)));
     })
     .unwrap();
+}
+
+#[test]
+fn parts_of_pinned_memory_are_copied_in_two_streams() {
+    alone();
+    let context = context();
+    let streams = [(); 2].map(|()| Stream::non_blocking(&context).unwrap());
+    let numbers: Vec<u32> = (0..1000).collect();
+    let from = PinnedBuffer::from_slice(&context, &numbers).unwrap();
+    let mut to = PinnedBuffer::<u32>::zeroed(&context, 1000).unwrap();
+    let mut buffer = DeviceBuffer::<u32>::new(&context, 1000).unwrap();
+    let parts = from.chunks(150).zip(to.chunks_mut(150));
+    let mut all = buffer.all_mut();
+    let parts = parts.zip(all.chunks_mut(150));
+    for (((from, mut to), mut part), stream) in parts.zip(streams.iter().cycle()) {
+        assert_eq!(from.len(), part.len());
+        copy_async(&mut part, &from, stream).unwrap();
+        copy_async(&mut to, &part, stream).unwrap();
+    }
+    assert_eq!(*to.as_slice().unwrap(), numbers);
+    let (mut end, all) = (to.part_mut(998..).unwrap(), buffer.all());
+    copy(&mut end, &all.slice(..2).unwrap()).unwrap();
+    assert_eq!(to.to_vec().unwrap()[997..], [997, 0, 1]);
+    assert!(matches!(from.part(999..1001), Err(Error::Length { .. })));
+    let (short, mut long) = (from.part(..3).unwrap(), to.part_mut(..4).unwrap());
+    assert!(copy_async(&mut long, &short, &streams[0]).is_err());
+    assert!(from.part(7..7).unwrap().is_empty());
 }

@@ -9,17 +9,18 @@ use crate::driver::memory::length;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::order::Effect;
 use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::memory::pinned_part::{PinnedPart, PinnedPartMut};
 use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
 use crate::driver::memory::uses::{Use, lock_memory};
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{Api, CUdeviceptr};
 
-/// An array in memory of any kind: [`DeviceBuffer`], [`DeviceSlice`], [`PinnedBuffer`] or
-/// [`ManagedBuffer`].
+/// An array in memory of any kind: [`DeviceBuffer`], [`DeviceSlice`], [`PinnedBuffer`],
+/// [`PinnedPart`] or [`ManagedBuffer`].
 pub trait Linear<T>: sealed::Memory {}
 
-/// One that can be written: all of them, and of slices [`DeviceSliceMut`].
+/// One that can be written: all of them, and of parts [`DeviceSliceMut`] and [`PinnedPartMut`].
 pub trait LinearMut<T>: Linear<T> {}
 
 pub(crate) mod sealed {
@@ -67,12 +68,15 @@ linear! {
     DeviceSliceMut<'_, T>, |slice: &DeviceSliceMut<'_, T>| slice.address();
     ManagedBuffer<T>, |buffer: &ManagedBuffer<T>| buffer.address();
     PinnedBuffer<T>, |buffer: &PinnedBuffer<T>| buffer.pointer().expose_provenance() as u64;
+    PinnedPart<'_, T>, |part: &PinnedPart<'_, T>| part.host_address();
+    PinnedPartMut<'_, T>, |part: &PinnedPartMut<'_, T>| part.host_address();
 }
 
 impl<T: Pod> LinearMut<T> for DeviceBuffer<T> {}
 impl<T: Pod> LinearMut<T> for DeviceSliceMut<'_, T> {}
 impl<T: Pod> LinearMut<T> for ManagedBuffer<T> {}
 impl<T: Pod> LinearMut<T> for PinnedBuffer<T> {}
+impl<T: Pod> LinearMut<T> for PinnedPartMut<'_, T> {}
 
 /// Copies a whole array to another of the same length, in memory of any kind (`cuMemcpy`).
 /// It is ordered like work of the default stream.

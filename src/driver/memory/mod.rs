@@ -15,6 +15,7 @@ pub(crate) mod memory_op;
 pub(crate) mod order;
 pub(crate) mod peer;
 pub(crate) mod pinned;
+pub(crate) mod pinned_part;
 pub(crate) mod pitched;
 pub(crate) mod pointer;
 pub(crate) mod pool;

@@ -1,7 +1,7 @@
 //! Parts of device memory: what copies, fills and launches work on.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, Deref, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
 use crate::driver::device::context::Context;
@@ -84,18 +84,7 @@ impl<'a, T> DeviceSlice<'a, T> {
         what: &'static str,
         range: impl RangeBounds<usize>,
     ) -> Result<DeviceSlice<'a, T>, Error> {
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len,
-        };
-        let len = end.saturating_sub(start);
-        length::check_range(what, start, len, self.len)?;
+        let (start, len) = length::range(what, range, self.len)?;
         Ok(self.part(start, len))
     }
 

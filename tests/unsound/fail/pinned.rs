@@ -1,5 +1,5 @@
 //! Slices of pinned memory beside work that writes it, and after it.
-use ptxkit::driver::{Context, DeviceBuffer, PinnedBuffer, Stream};
+use ptxkit::driver::{Context, DeviceBuffer, PinnedBuffer, Stream, copy_async};
 
 fn written_by_a_copy(from: &DeviceBuffer<u32>, pinned: &mut PinnedBuffer<u32>, stream: &Stream) {
     let slice = pinned.as_slice().unwrap();
@@ -12,6 +12,12 @@ fn written_twice(pinned: &mut PinnedBuffer<u32>) {
     let mut other = pinned.as_mut_slice().unwrap(); //~ E0499
     one[0] = other[0];
     other[0] = 1;
+}
+
+fn copied_while_written(pinned: &mut PinnedBuffer<u32>, to: &mut DeviceBuffer<u32>, stream: &Stream) {
+    let mut slice = pinned.as_mut_slice().unwrap();
+    let _ = copy_async(to, &pinned.part(..1).unwrap(), stream); //~ E0502
+    slice[0] = 1;
 }
 
 fn freed(context: &Context) {
