@@ -50,8 +50,14 @@ type Add = TypedKernel<(*const f32, *const f32, *mut f32, Count<u32>)>;
 
 fn adding() -> (Context, Add) {
     alone();
-    let (context, _, vecadd) = kernel(VECADD, "vecadd");
-    (context, unsafe { vecadd.typed() }.unwrap())
+    let (context, stream, vecadd) = kernel(VECADD, "vecadd");
+    let add: Add = unsafe { vecadd.typed() }.unwrap();
+    // A driver may load a kernel when it is first launched, and wait for all streams then.
+    let [a, b, mut sum] = [(); 3].map(|()| DeviceBuffer::zeroed(&context, 1).unwrap());
+    let config = LaunchConfig::for_elements(1, 32);
+    add.launch(config, &stream, (&a, &b, &mut sum, 1)).unwrap();
+    stream.synchronize().unwrap();
+    (context, add)
 }
 
 #[test]
@@ -222,6 +228,8 @@ fn launches_of_graphs_are_in_order() {
     })
     .unwrap();
     let exec = graph.instantiate().unwrap();
+    exec.launch(&third).unwrap();
+    third.synchronize().unwrap();
     let on = streams();
     from.fill_async(8, &on.first).unwrap();
     exec.launch(&on.second).unwrap();

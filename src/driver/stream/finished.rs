@@ -88,18 +88,19 @@ impl Future for Finished {
     type Output = Result<(), Error>;
 
     fn poll(self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<Result<(), Error>> {
-        let result = match &self.state {
+        let state = match &self.state {
             Err(error) => return Poll::Ready(Err(error.clone())),
-            Ok(state) => match &mut *lock(state) {
-                State::Done(result) => *result,
-                State::Waiting(waker) => {
-                    match waker {
-                        Some(waker) => waker.clone_from(task.waker()),
-                        None => *waker = Some(task.waker().clone()),
-                    }
-                    return Poll::Pending;
-                }
-            },
+            Ok(state) => state,
+        };
+        let waker = task.waker().clone();
+        // Outlives the lock: dropping it may drop a task.
+        let _replaced;
+        let result = match &mut *lock(state) {
+            State::Done(result) => *result,
+            State::Waiting(waiting) => {
+                _replaced = waiting.replace(waker);
+                return Poll::Pending;
+            }
         };
         Poll::Ready(result.map_err(|code| self.describe(code)))
     }
@@ -118,10 +119,13 @@ impl Finished {
 /// The task is not kept until the stream is done.
 impl Drop for Finished {
     fn drop(&mut self) {
-        if let Ok(state) = &self.state
-            && let State::Waiting(waker) = &mut *lock(state)
-        {
-            *waker = None;
+        if let Ok(state) = &self.state {
+            // The lock is let go of first, as in `poll`.
+            let waker = match &mut *lock(state) {
+                State::Waiting(waker) => waker.take(),
+                State::Done(_) => None,
+            };
+            drop(waker);
         }
     }
 }

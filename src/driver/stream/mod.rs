@@ -24,7 +24,7 @@ use api::CudaError;
 use api::{CUcontext, CUstream};
 
 /// A stream of a context. Clones share it; the last one destroys it, and queued work still
-/// runs.
+/// runs. Buffers that its work uses have clones of it.
 #[derive(Clone, Debug)]
 pub struct Stream {
     inner: Arc<Inner>,
