@@ -128,6 +128,10 @@ mod documentation {
     mod check {}
     #[doc = include_str!("../docs/driver.md")]
     mod driver {}
+    #[doc = include_str!("../docs/from-cudarc.md")]
+    mod from_cudarc {}
+    #[doc = include_str!("../docs/from-cust.md")]
+    mod from_cust {}
     #[doc = include_str!("../docs/kernels.md")]
     mod kernels {}
     #[doc = include_str!("../docs/loader.md")]

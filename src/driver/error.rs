@@ -232,6 +232,13 @@ pub enum Error {
     /// Borrowed memory was used after it went back to its owner.
     Ended,
 
+    /// A byte of device memory is no truth value.
+    Bool { index: usize, byte: u8 },
+
+    /// Work would use pinned memory of which the program has a slice, or a slice was asked for of
+    /// memory that is borrowed for a while.
+    HostSlice,
+
     /// Memory and what is to use it are of different devices.
     DifferentDevices { what: &'static str },
 

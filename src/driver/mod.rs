@@ -84,7 +84,8 @@ pub use memory::location::{Access, Location};
 pub use memory::managed::{Advice, Attach, ManagedBuffer};
 pub use memory::memory_op::{MemoryOp, WaitValue};
 pub use memory::peer::{PeerAccess, PeerLink};
-pub use memory::pinned::{HostFlags, PinnedBuffer, RegisterFlags};
+pub use memory::pinned::{HostFlags, PinnedBuffer, PinnedSlice, PinnedSliceMut, RegisterFlags};
+pub use memory::pinned_part::{PinnedPart, PinnedPartMut};
 pub use memory::pitched::PitchedBuffer;
 pub use memory::pointer::{MemoryKind, PointerAttributes};
 pub use memory::pool::{MemoryPool, PoolBytes, PoolReuse};
@@ -99,6 +100,7 @@ pub use module::link::LinkInput;
 pub use module::nvjitlink;
 pub use module::{Loading, Module, Symbol, WeakModule};
 pub use pod::Pod;
+pub use pod::boolean::Bool;
 #[cfg(feature = "cache")]
 pub(crate) use pod::bytes_of;
 #[doc(hidden)]
@@ -110,6 +112,7 @@ pub use stream::Stream;
 pub use stream::attribute::{AccessPolicy, AccessProperty};
 pub use stream::capture::{CaptureMode, CaptureStatus};
 pub use stream::event::Event;
+pub use stream::finished::Finished;
 pub use texture::array::Array;
 pub use texture::mipmapped::MipmappedArray;
 pub use texture::reference::{SurfaceReference, TextureReference};

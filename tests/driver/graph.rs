@@ -587,7 +587,9 @@ fn a_launch_that_a_capture_overtakes_keeps_what_it_uses() {
     let stream = Stream::non_blocking(&context).unwrap();
     let module = Module::load(&context, ADD.as_bytes()).unwrap();
     let add = module.kernel("add").unwrap();
-    let numbers = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
+    let mut numbers = DeviceBuffer::from_slice(&context, &[1_u32]).unwrap();
+    // Then a launch has nothing to note of them.
+    numbers.fill_async(1, &stream).unwrap();
     context.synchronize().unwrap();
     let graph = std::thread::scope(|scope| {
         let launcher = scope.spawn(|| unsafe { add.launch(ONE, &stream, (&numbers, 2_u32)) });

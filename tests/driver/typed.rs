@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use ptxkit::driver::{
-    Attach, Count, DeviceBuffer, Error, Kernel, LaunchConfig, Library, ManagedBuffer, Module,
+    Attach, Bool, Count, DeviceBuffer, Error, Kernel, LaunchConfig, Library, ManagedBuffer, Module,
     PinnedBuffer, RegisterFlags, Stream, TypedKernel,
 };
 use ptxkit::jit::{self, JitOptions};
@@ -206,4 +206,46 @@ fn what_loads_ptx_refuses_binaries() {
     // SAFETY: the compiler made it a moment ago.
     let module = unsafe { Module::load_image(&context, &binary) }.unwrap();
     module.kernel("vecadd").unwrap();
+}
+
+/// `pick(values, pick, n)`: each byte becomes 2 if `pick` is not 0, else 1.
+const PICK: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry pick(.param .u64 values, .param .u8 pick, .param .u32 n)
+{
+    .reg .pred %p; .reg .b16 %h<3>; .reg .b32 %r<3>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [values];
+    ld.param.u8 %h1, [pick];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, %tid.x;
+    setp.ge.u32 %p, %r2, %r1;
+    @%p ret;
+    setp.ne.u16 %p, %h1, 0;
+    selp.u16 %h2, 2, 1, %p;
+    cvt.u64.u32 %rd2, %r2;
+    add.u64 %rd3, %rd1, %rd2;
+    st.global.u8 [%rd3], %h2;
+    ret;
+}
+";
+
+#[test]
+fn truth_values_are_passed_and_checked_when_they_are_read() {
+    let (context, stream, pick) = kernel(PICK, "pick");
+    let pick = unsafe { pick.typed::<(*mut Bool, bool, Count<u32>)>() }.unwrap();
+    let mut flags = DeviceBuffer::from_slice(&context, Bool::slice_of(&[false; 3])).unwrap();
+    let config = LaunchConfig::for_elements(3, 32);
+    pick.launch(config, &stream, (&mut flags, false, 3))
+        .unwrap();
+    assert_eq!(flags.to_bools().unwrap(), [true; 3]);
+    let mut two = flags.slice_mut(1..2).unwrap();
+    pick.launch(config, &stream, (&mut two, true, 1)).unwrap();
+    let error = flags.to_bools().unwrap_err();
+    assert!(
+        matches!(error, Error::Bool { index: 1, byte: 2 }),
+        "{error}"
+    );
+    assert_eq!(flags.to_vec().unwrap(), [Bool(1), Bool(2), Bool(1)]);
 }

@@ -29,6 +29,7 @@ struct Inner {
     limits: DeviceLimits,
     ownership: Ownership,
     check_mode: AtomicBool,
+    event_tracking: AtomicBool,
     /// For a primary context, the device's reset count, and its value when this was
     /// created. Once they differ the handle is invalid.
     reset_count: &'static AtomicU32,
@@ -189,6 +190,7 @@ impl Context {
         let mut attached = Context::own(self.device(), handle, ownership)?;
         if let Some(inner) = Arc::get_mut(&mut attached.inner) {
             *inner.check_mode.get_mut() = self.check_mode();
+            *inner.event_tracking.get_mut() = self.is_event_tracking();
         }
         Ok(attached)
     }
@@ -237,6 +239,7 @@ impl Context {
             limits: DeviceLimits::default(),
             ownership,
             check_mode: AtomicBool::new(check_mode_of_environment()),
+            event_tracking: AtomicBool::new(true),
             reset_count,
             generation,
         };
@@ -465,6 +468,47 @@ impl Context {
     pub fn check_mode(&self) -> bool {
         self.inner.check_mode.load(Ordering::Relaxed)
     }
+
+    /// Turns on that work is ordered by the memory that it uses, as it is in a new context: what
+    /// writes a buffer waits for what other streams do with it, and what reads it for what
+    /// writes it. Work that was queued while it was off is not waited for.
+    ///
+    /// It holds for copies, fills, launches and graphs, and for buffers of this value and its
+    /// clones; not for arrays and textures, nor between the streams of one capture. An event is
+    /// recorded when work of another stream uses the memory, not before: it stands for all that
+    /// was queued in the first stream until then. A launch by raw arguments writes all of its
+    /// buffers, but those passed as [`Arg::read_only`](crate::driver::Arg::read_only); a graph
+    /// writes all of its buffers.
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, DeviceBuffer, Driver, Stream};
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let [first, second] = [Stream::non_blocking(&context)?, Stream::non_blocking(&context)?];
+    /// let mut numbers = DeviceBuffer::<u32>::new(&context, 1000)?;
+    /// let mut copy = DeviceBuffer::<u32>::new(&context, 1000)?;
+    /// numbers.fill_async(7, &first)?;
+    /// copy.copy_from_async(&numbers, &second)?; // after the fill
+    /// assert_eq!(copy.to_vec()?, [7; 1000]); // after the copy
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    pub fn enable_event_tracking(&self) {
+        self.inner.event_tracking.store(true, Ordering::Relaxed);
+    }
+
+    /// Turns it off, for programs that order their streams by events of their own. With it, a
+    /// kernel that waits for a value which another stream is to write, in memory that both use,
+    /// may wait for ever.
+    pub fn disable_event_tracking(&self) {
+        self.inner.event_tracking.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether work is ordered by the memory that it uses.
+    #[inline]
+    pub fn is_event_tracking(&self) -> bool {
+        self.inner.event_tracking.load(Ordering::Relaxed)
+    }
 }
 
 impl Context {
@@ -472,6 +516,12 @@ impl Context {
     #[inline]
     pub(crate) fn is_clone_of(&self, other: &Context) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// A number that clones share, and that nothing else has as long as one of them is there.
+    #[inline]
+    pub(crate) fn identity(&self) -> *mut () {
+        Arc::as_ptr(&self.inner).cast_mut().cast()
     }
 
     /// Whether both have the same handle, as two values for one primary context do.

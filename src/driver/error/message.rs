@@ -239,6 +239,14 @@ impl fmt::Display for Error {
             ),
             Error::Captured { what } => write!(f, "{what} cannot be captured in a graph"),
             Error::Ended => f.write_str("the memory was borrowed, and went back to its owner"),
+            Error::Bool { index, byte } => {
+                write!(f, "value {index} is {byte}, and a `bool` is 0 or 1")
+            }
+            Error::HostSlice => f.write_str(
+                "the program has a slice of the pinned memory, or the memory is borrowed: drop \
+                 the slice before work that uses the memory is queued, and take none of borrowed \
+                 memory",
+            ),
             Error::DifferentDevices { what } => write!(f, "{what} are of different devices"),
             Error::GraphNode => f.write_str("the node is not of this graph"),
             Error::GraphMemory => f.write_str(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::driver::error::Error;
 use crate::driver::graph::Graph;
 use crate::driver::stream::Stream;
+use crate::driver::stream::before_capture;
 use crate::driver::stream::capture::CaptureMode;
 use crate::driver::stream::retained::{Capture, RetainedRef};
 use api::CUgraph;
@@ -33,13 +34,15 @@ impl Graph {
         impl CaptureScope<'_> {
             fn end(&mut self) -> (Result<CUgraph, Error>, Vec<RetainedRef>) {
                 self.ended = true;
-                self.capture.end(|| {
+                let ended = self.capture.end(|| {
                     let api = self.stream.context().bind()?;
                     let mut handle = null_mut();
                     // SAFETY: the stream is live; writes one handle.
                     unsafe { api.cuStreamEndCapture(self.stream.raw(), &mut handle) }?;
                     Ok(handle)
-                })
+                });
+                before_capture::forget_ended();
+                ended
             }
         }
         impl Drop for CaptureScope<'_> {
@@ -59,8 +62,16 @@ impl Graph {
         let api = stream.context().bind()?;
         let capture = Arc::new(Capture::default());
         let exclusive = stream.lock_exclusive();
+        if !stream.is_capturing() {
+            before_capture::record(stream, &capture)?;
+        }
         // SAFETY: the stream is live.
-        unsafe { api.cuStreamBeginCapture_v2(stream.raw(), mode as c_uint) }?;
+        let begun = unsafe { api.cuStreamBeginCapture_v2(stream.raw(), mode as c_uint) };
+        if begun.is_err() {
+            capture.end(|| ());
+            before_capture::forget_ended();
+        }
+        begun?;
         stream.join_capture(&capture);
         drop(exclusive);
         let mut scope = CaptureScope {

@@ -17,6 +17,7 @@ use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use crate::driver::stream::event::Event;
 use crate::driver::stream::retained::RetainedRef;
+use crate::driver::stream::users::Waits;
 use api::CudaError;
 use api::{Api, CUDA_MEMCPY3D, CUgraphExec, CUgraphNode, GraphUpdateResult};
 
@@ -64,9 +65,9 @@ impl GraphExec {
     pub fn launch(&self, stream: &Stream) -> Result<(), Error> {
         self.check_stream(stream)?;
         let api = self.graph.context.bind()?;
-        let mut guards = Vec::new();
+        let (mut guards, mut waits) = (Vec::new(), Waits::default());
         for used in &self.retained {
-            guards.extend(used.before_launch(stream)?);
+            guards.extend(used.before_launch(stream, &mut waits)?);
         }
         // SAFETY: graph and stream are live; what the nodes use is kept.
         let launched = unsafe { api.cuGraphLaunch(self.handle, stream.raw()) };

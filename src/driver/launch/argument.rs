@@ -5,8 +5,11 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::driver::memory::allocation::Allocation;
+use crate::driver::memory::order::{Effect, Part};
+use crate::driver::memory::uses::Use;
 use crate::driver::module::layout::ParamLayout;
 use crate::driver::pod::Pod;
+use crate::driver::pod::boolean::Bool;
 use crate::driver::pod::param::{self, DeviceParam};
 use crate::driver::stream::Stream;
 use crate::driver::texture::object::Object;
@@ -18,6 +21,9 @@ pub struct Arg<'a> {
     size: usize,
     align: usize,
     memory: Option<&'a Arc<Allocation>>,
+    /// Bytes of the memory from the address on.
+    extent: usize,
+    effect: Effect,
     object: Option<&'a dyn Object>,
     /// Of a structure with padding: what writes its fields.
     structure: Option<&'a dyn DeviceParam>,
@@ -33,6 +39,8 @@ impl<'a> Arg<'a> {
             size: size_of::<T>(),
             align: align_of::<T>(),
             memory: None,
+            extent: 0,
+            effect: Effect::Write,
             object: None,
             structure: None,
             lifetime: PhantomData,
@@ -49,6 +57,8 @@ impl<'a> Arg<'a> {
             size: bytes.len(),
             align: align.clamp(1, 32 << 10),
             memory: None,
+            extent: 0,
+            effect: Effect::Write,
             object: None,
             structure: None,
             lifetime: PhantomData,
@@ -64,6 +74,8 @@ impl<'a> Arg<'a> {
             size: size_of::<T>(),
             align: align_of::<T>(),
             memory: None,
+            extent: 0,
+            effect: Effect::Write,
             object: None,
             structure: Some(value),
             lifetime: PhantomData,
@@ -73,15 +85,36 @@ impl<'a> Arg<'a> {
     /// The address of `memory`.
     #[inline]
     pub(crate) fn of(memory: &'a Arc<Allocation>) -> Arg<'a> {
-        Arg::address(memory.address(), memory)
+        Arg::address(memory.address(), memory.bytes(), memory)
     }
 
-    /// An address in `memory`.
+    /// The address of so many bytes in `memory`.
     #[inline]
-    pub(crate) fn address(address: &'a u64, memory: &'a Arc<Allocation>) -> Arg<'a> {
+    pub(crate) fn address(address: &'a u64, extent: usize, memory: &'a Arc<Allocation>) -> Arg<'a> {
         Arg {
             memory: Some(memory),
+            extent,
             ..Arg::value(address)
+        }
+    }
+
+    /// The same for memory that the kernel reads and does not write: launches in other streams
+    /// that read it too do not wait for this one.
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, DeviceBuffer, Driver};
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let weights = DeviceBuffer::from_slice(&context, &[1.0_f32, 2.0])?;
+    /// let argument = weights.arg().read_only(); // for `Kernel::launch`
+    /// # let _ = argument;
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
+    #[inline]
+    pub fn read_only(self) -> Arg<'a> {
+        Arg {
+            effect: Effect::Read,
+            ..self
         }
     }
 
@@ -117,6 +150,18 @@ impl<'a> Arg<'a> {
         self.memory
     }
 
+    /// The same as what the kernel uses.
+    pub(crate) fn used(&self) -> Option<Use<'a>> {
+        // SAFETY: the bytes of an address are given with the memory alone: `value` is made from
+        // a reference to it that lives for `'a`.
+        let address = || unsafe { self.value.cast::<u64>().read() };
+        self.memory.map(|memory| Use {
+            memory,
+            part: Part::new(address(), self.extent),
+            effect: self.effect,
+        })
+    }
+
     /// The texture or surface that it stands for.
     #[inline]
     pub(crate) fn object(&self) -> Option<&'a dyn Object> {
@@ -130,11 +175,12 @@ impl<'a> Arg<'a> {
         self.size == param.size && param.offset & (self.align - 1) == 0
     }
 
-    /// Whether a launch in `stream` has nothing to note for it.
+    /// Whether a launch in `stream`, which has this identity, has nothing to note for it.
     #[inline]
-    pub(crate) fn needs_no_tracking(&self, stream: &Stream) -> bool {
+    pub(crate) fn needs_no_tracking(&self, stream: &Stream, identity: *mut ()) -> bool {
         let memory = self.memory;
-        self.object.is_none() && memory.is_none_or(|memory| memory.needs_no_tracking(stream))
+        self.object.is_none()
+            && memory.is_none_or(|memory| memory.needs_no_tracking(stream, identity, self.effect))
     }
 
     /// Whether its bytes may be read only by its fields.
@@ -172,6 +218,8 @@ impl<'a> Arg<'a> {
             size: size_of::<T>(),
             align: align_of::<T>(),
             memory: None,
+            extent: 0,
+            effect: Effect::Write,
             object: None,
             structure: None,
             lifetime: PhantomData,
@@ -190,6 +238,17 @@ impl<T: Pod> Argument for T {
     #[inline]
     fn arg(&self) -> Arg<'_> {
         Arg::value(self)
+    }
+}
+
+/// A `.u8` parameter of a kernel, 0 or 1.
+impl Argument for bool {
+    #[inline]
+    fn arg(&self) -> Arg<'_> {
+        match self {
+            true => Arg::value(&Bool(1)),
+            false => Arg::value(&Bool(0)),
+        }
     }
 }
 

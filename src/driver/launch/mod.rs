@@ -17,11 +17,13 @@ use crate::driver::error::Error;
 use crate::driver::launch::argument::{Arg, Arguments};
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::launch::options::LaunchOptions;
-use crate::driver::launch::params::ParamBuffer;
-use crate::driver::memory::allocation::{self, Allocation, MemoryGuard};
+use crate::driver::launch::params::{PackedArgument, ParamBuffer};
+use crate::driver::memory::allocation::Allocation;
+use crate::driver::memory::uses::{MemoryGuard, Use, lock_memory};
 use crate::driver::module::kernel::Kernel;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::RetainedRef;
+use crate::driver::stream::users::Waits;
 use crate::driver::texture::object::Object;
 
 /// Launches up to this many arguments allocate nothing.
@@ -189,11 +191,12 @@ impl Kernel {
         let Some(layout) = self.layout().filter(|_| self.layout_is_certain()) else {
             return false;
         };
+        let identity = stream.identity();
         layout.params.len() == args.len()
             && layout.params[..args.len()]
                 .iter()
                 .zip(args)
-                .all(|(param, arg)| arg.matches(param) && arg.needs_no_tracking(stream))
+                .all(|(param, arg)| arg.matches(param) && arg.needs_no_tracking(stream, identity))
     }
 
     /// Every other launch: tells what is wrong with the arguments, or notes who
@@ -215,8 +218,8 @@ impl Kernel {
         }
         self.check_stream(stream)?;
         self.check_args(args)?;
-        let memory = args.iter().filter_map(|arg| arg.memory());
-        let guard = allocation::lock_memory(Some(stream), memory.chain(self.module().resolved()))?;
+        let memory = args.iter().filter_map(Arg::used).chain(self.resolved());
+        let guard = lock_memory(Some(stream), memory)?;
         with_pointers(args, |pointers| {
             // SAFETY: as above.
             unsafe { self.call(config, stream, mode, Parameters::pointers(pointers)) }
@@ -322,11 +325,11 @@ impl Kernel {
 
     /// As [`is_untracked`](Kernel::is_untracked); the layout may be the PTX's.
     fn is_untracked_block(&self, stream: &Stream, params: &ParamBuffer<'_>) -> bool {
-        let packed = params.packed();
+        let (packed, identity) = (params.packed(), stream.identity());
         self.layout().is_some_and(|layout| {
             layout.params.len() == packed.len()
                 && packed.iter().zip(&layout.params).all(|(argument, param)| {
-                    argument.is_at(param) && argument.needs_no_tracking(stream)
+                    argument.is_at(param) && argument.needs_no_tracking(stream, identity)
                 })
         })
     }
@@ -346,8 +349,10 @@ impl Kernel {
         self.check_reach(params)?;
         self.check_places(params)?;
         let packed = params.packed().iter();
-        let memory = packed.filter_map(|argument| argument.memory.as_ref());
-        let guard = allocation::lock_memory(Some(stream), memory.chain(self.module().resolved()))?;
+        let memory = packed
+            .filter_map(PackedArgument::used)
+            .chain(self.resolved());
+        let guard = lock_memory(Some(stream), memory)?;
         // SAFETY: the caller's.
         unsafe { self.launch_block(config, stream, params.bytes(), mode) }?;
         let packed = params.packed().iter();
@@ -367,7 +372,7 @@ impl Kernel {
         params: &[u8],
     ) -> Result<(), Error> {
         self.check_stream(stream)?;
-        let guard = allocation::lock_memory(Some(stream), self.module().resolved())?;
+        let guard = lock_memory(Some(stream), self.resolved())?;
         // SAFETY: the caller's.
         unsafe { self.launch_block(&config, stream, params, LaunchMode::Default) }?;
         self.retain_for_launch(stream, guard, []);
@@ -412,6 +417,11 @@ impl Kernel {
         unsafe { self.call(config, stream, mode, parameters) }
     }
 
+    /// The memory of variables that the caller gave, which the kernel may use.
+    fn resolved(&self) -> impl Iterator<Item = Use<'_>> {
+        self.module().resolved().iter().map(Use::from)
+    }
+
     /// If the stream captures, its graph keeps the kernel, its textures and
     /// surfaces; else those wait for the stream before they are destroyed.
     fn retain_for_launch(
@@ -428,7 +438,7 @@ impl Kernel {
             match capture {
                 Some(capture) => capture.retain(object),
                 // Objects note the stream, and take no locks.
-                None => drop(object.before_launch(stream)),
+                None => drop(object.before_launch(stream, &mut Waits::default())),
             }
         }
     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::driver::device::context::Context;
 use crate::driver::launch::argument::Argument;
 use crate::driver::memory::allocation::Allocation;
+use crate::driver::memory::order::{Effect, Part};
+use crate::driver::memory::uses::Use;
 use crate::driver::module::layout::ParamLayout;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::RetainedRef;
@@ -34,6 +36,9 @@ pub(crate) struct PackedArgument {
     pub size: usize,
     /// The memory that it points to.
     pub memory: Option<Arc<Allocation>>,
+    /// The part of it that the kernel uses, and how.
+    pub part: Part,
+    pub effect: Effect,
     /// The texture or surface that it stands for, and its context.
     pub object: Option<(Context, RetainedRef)>,
 }
@@ -45,11 +50,21 @@ impl PackedArgument {
         self.offset == param.offset && self.size == param.size
     }
 
-    /// Whether a launch in `stream` has nothing to note for it.
+    /// Whether a launch in `stream`, which has this identity, has nothing to note for it.
     #[inline]
-    pub fn needs_no_tracking(&self, stream: &Stream) -> bool {
+    pub fn needs_no_tracking(&self, stream: &Stream, identity: *mut ()) -> bool {
         let memory = self.memory.as_ref();
-        self.object.is_none() && memory.is_none_or(|memory| memory.needs_no_tracking(stream))
+        self.object.is_none()
+            && memory.is_none_or(|memory| memory.needs_no_tracking(stream, identity, self.effect))
+    }
+
+    /// The memory as what the kernel uses.
+    pub fn used(&self) -> Option<Use<'_>> {
+        self.memory.as_ref().map(|memory| Use {
+            memory,
+            part: self.part.clone(),
+            effect: self.effect,
+        })
     }
 }
 
@@ -65,10 +80,13 @@ impl<'a> ParamBuffer<'a> {
         let offset = self.bytes.len().next_multiple_of(arg.align());
         self.bytes.resize(offset, 0);
         arg.append_to(&mut self.bytes);
+        let used = arg.used();
         self.packed.push(PackedArgument {
             offset,
             size: arg.size(),
+            effect: used.as_ref().map_or(Effect::Read, |used| used.effect),
             memory: arg.memory().cloned(),
+            part: used.map_or(Part::new(0, 0), |used| used.part),
             object: arg
                 .object()
                 .map(|object| (object.context().clone(), object.retained())),

@@ -53,7 +53,7 @@ impl<T: Pod> DeviceSlice<'_, T> {
     /// Its address as a kernel argument.
     #[inline]
     pub fn arg(&self) -> Arg<'_> {
-        Arg::address(self.place(), self.allocation())
+        Arg::address(self.place(), self.bytes(), self.allocation())
     }
 }
 

@@ -99,6 +99,7 @@ pub trait ArgumentsFor<P: Parameters>: sealed::ArgumentsFor<P> {}
 pub trait ByValue: Argument + Copy + 'static {}
 
 impl<T: Pod> ByValue for T {}
+impl ByValue for bool {}
 
 /// Implemented here alone: an address that is passed must be one of tracked
 /// memory, and a length be that memory's.
@@ -226,9 +227,10 @@ impl<P: Parameters> TypedKernel<P> {
     /// Launches it ([`Kernel::launch`]). What is passed stays allocated until the
     /// kernel is done.
     ///
-    /// An argument that is passed as `&mut` is written after the call has
-    /// returned. Work of other streams that uses it meanwhile finds old values or
-    /// new ones, as on every device.
+    /// An argument that is passed as `&mut` is written after the call has returned, and
+    /// after work of other streams that uses it. Where [that order is turned
+    /// off](crate::driver::Context::disable_event_tracking), other work finds old values or
+    /// new ones.
     #[inline]
     pub fn launch(
         &self,
@@ -320,7 +322,7 @@ impl<T: Pod> sealed::Parameter for *mut T {
 }
 
 macro_rules! memory {
-    ($($argument:ty => $slice:ty, $pointer:ty;)*) => { $(
+    ($($argument:ty => $slice:ty, $pointer:ty $(, $read_only:ident)?;)*) => { $(
         impl<T: Pod> sealed::ArgumentFor<$slice> for $argument {
             #[inline]
             fn length(&self) -> u64 {
@@ -329,7 +331,7 @@ macro_rules! memory {
 
             #[inline]
             fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>) {
-                list.push((**self).arg());
+                list.push((**self).arg()$(.$read_only())?);
                 list.push(Arg::value(length));
             }
         }
@@ -342,24 +344,24 @@ macro_rules! memory {
 
             #[inline]
             fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>) {
-                list.push_pointer((**self).arg(), *length);
+                list.push_pointer((**self).arg()$(.$read_only())?, *length);
             }
         }
     )* };
 }
 
 memory! {
-    &DeviceBuffer<T> => &[T], *const T;
+    &DeviceBuffer<T> => &[T], *const T, read_only;
     &mut DeviceBuffer<T> => &mut [T], *mut T;
-    &DeviceSlice<'_, T> => &[T], *const T;
+    &DeviceSlice<'_, T> => &[T], *const T, read_only;
     &mut DeviceSliceMut<'_, T> => &mut [T], *mut T;
-    &GrowableBuffer<T> => &[T], *const T;
+    &GrowableBuffer<T> => &[T], *const T, read_only;
     &mut GrowableBuffer<T> => &mut [T], *mut T;
-    &ManagedBuffer<T> => &[T], *const T;
+    &ManagedBuffer<T> => &[T], *const T, read_only;
     &mut ManagedBuffer<T> => &mut [T], *mut T;
-    &PinnedBuffer<T> => &[T], *const T;
+    &PinnedBuffer<T> => &[T], *const T, read_only;
     &mut PinnedBuffer<T> => &mut [T], *mut T;
-    &IpcBuffer<T> => &[T], *const T;
+    &IpcBuffer<T> => &[T], *const T, read_only;
     &mut IpcBuffer<T> => &mut [T], *mut T;
 }
 

@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, ThreadId};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
+use crate::driver::memory::order::{Effect, Order, Part};
 use crate::driver::memory::pool::MemoryPool;
 use crate::driver::memory::virtual_memory::{Mapping, Mappings};
+use crate::driver::stream::Stream;
 use crate::driver::stream::retained::{Capture, NodeMemory, Retained};
-use crate::driver::stream::users::{Users, order_after, same_stream, wait, wait_until_unused};
-use crate::driver::stream::{EnqueueGuard, Stream};
+use crate::driver::stream::users::{
+    StreamOfThread, Users, Waits, order_after, same_stream, wait, wait_until_unused,
+};
 use api::CUdeviceptr;
 
 /// Memory of any kind, owned by buffers and shared with graphs.
@@ -28,6 +30,8 @@ pub(crate) struct Allocation {
     users: Option<Mutex<Users>>,
     /// Peer contexts whose work uses it. Freeing waits for them too.
     peers: Mutex<Vec<Context>>,
+    /// What work of which streams uses it, for work of others to wait for.
+    order: Order,
 }
 
 /// How memory is released.
@@ -38,7 +42,7 @@ pub(crate) enum Release {
     /// `cuMemFree_v2`, which waits for all work.
     Free,
     /// `cuMemFreeAsync` in the stream in which it was allocated.
-    InOrder(AllocationStream),
+    InOrder(StreamOfThread),
     /// `cuMemFreeHost`
     Host(HostPointer),
     /// By a free node of the graph that allocates it.
@@ -50,31 +54,6 @@ pub(crate) enum Release {
     Ipc(Option<MemoryPool>),
     /// `cuMemHostUnregister`; then the vector is dropped, if it is owned.
     Registered(HostPointer, Option<VecParts>),
-}
-
-/// The stream in whose order memory is allocated and freed.
-#[derive(Debug)]
-pub(crate) struct AllocationStream {
-    stream: Stream,
-    /// For a per-thread default stream, its thread: in another thread the handle names
-    /// another stream.
-    thread: Option<ThreadId>,
-}
-
-impl AllocationStream {
-    pub fn new(stream: &Stream) -> AllocationStream {
-        AllocationStream {
-            stream: stream.clone(),
-            thread: stream.is_per_thread().then(|| thread::current().id()),
-        }
-    }
-
-    fn is(&self, stream: &Stream) -> bool {
-        same_stream(&self.stream, stream)
-            && self
-                .thread
-                .is_none_or(|origin| origin == thread::current().id())
-    }
 }
 
 /// A host address.
@@ -137,6 +116,7 @@ impl Allocation {
             release,
             users: is_tracked.then(Mutex::default),
             peers: Mutex::default(),
+            order: Order::default(),
         })
     }
 
@@ -191,10 +171,48 @@ impl Allocation {
         self.users.is_some()
     }
 
-    /// Whether work in `stream` may use it without being recorded.
+    /// Whether work in `stream`, which has this identity, may use it without being recorded.
     #[inline]
-    pub fn needs_no_tracking(&self, stream: &Stream) -> bool {
-        self.context.is_clone_of(stream.context()) && (!self.is_tracked() || self.is_of(stream))
+    pub fn needs_no_tracking(&self, stream: &Stream, identity: *mut (), effect: Effect) -> bool {
+        self.context.is_clone_of(stream.context())
+            && (!self.is_tracked() || self.is_of(stream))
+            && (self.order.is_kept(identity, effect) || !self.context.is_event_tracking())
+    }
+
+    /// All of it.
+    #[inline]
+    pub fn whole(&self) -> Part {
+        Part::new(self.address, self.bytes)
+    }
+
+    /// Lets work that is queued next in `stream`, or in the default stream, wait for work of
+    /// other streams that uses the same part.
+    #[inline]
+    pub fn keep_order(
+        &self,
+        stream: Option<&Stream>,
+        part: Part,
+        effect: Effect,
+        waits: &mut Waits,
+    ) -> Result<(), Error> {
+        let identity = stream.map_or_else(|| self.context.identity(), Stream::identity);
+        if self.order.is_kept(identity, effect)
+            || effect == Effect::Synchronizes
+            || part.is_empty()
+            || !self.context.is_event_tracking()
+            || matches!(self.release, Release::InGraph(_))
+        {
+            return Ok(());
+        }
+        let whole = self.whole();
+        match stream {
+            Some(stream) => self.order.keep(stream, part, effect, whole, waits),
+            None => {
+                let stream = Stream::default_of(&self.context);
+                self.order
+                    .keep(&stream, part, effect, whole, &mut Waits::default())
+            }
+        }
     }
 
     /// Whether it was allocated, and will be freed, in the order of this stream.
@@ -204,7 +222,7 @@ impl Allocation {
 
     /// Records work in `stream` before it is queued. The guard is held until then. In a
     /// capture, the graph retains the memory instead.
-    fn record_use(
+    pub fn record_use(
         self: &Arc<Allocation>,
         stream: &Stream,
         capture: Option<&Arc<Capture>>,
@@ -223,12 +241,10 @@ impl Allocation {
             return Ok(None);
         };
         let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
-        if users.ended {
-            return Err(Error::Ended);
-        }
+        users.check()?;
         let is_new = !users.streams.iter().any(|user| same_stream(user, stream));
         if is_new && let Release::InOrder(origin) = &self.release {
-            order_after(&origin.stream, stream)?;
+            order_after(origin.stream(), stream)?;
         }
         if is_new {
             users.streams.push(stream.clone());
@@ -265,6 +281,27 @@ impl Allocation {
         }
         users.wait()?;
         Ok(Some(users))
+    }
+
+    /// Waits for the work that uses it, and refuses other work until
+    /// [`end_host_slice`](Allocation::end_host_slice).
+    pub fn begin_host_slice(&self) -> Result<(), Error> {
+        if matches!(self.release, Release::Registered(_, None)) {
+            // The buffer may be leaked, and its slice with it: the owner's would be another.
+            return Err(Error::HostSlice);
+        }
+        if let Some(mut users) = self.wait_idle()? {
+            users.host_slices += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes work again.
+    pub fn end_host_slice(&self) {
+        if let Some(users) = &self.users {
+            let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
+            users.host_slices -= 1;
+        }
     }
 
     /// Returns borrowed memory to its owner, even if this is still referenced.
@@ -307,12 +344,12 @@ impl Allocation {
             return;
         };
         let is_another = !origin.is(stream);
-        let former = std::mem::replace(origin, AllocationStream::new(stream));
+        let former = std::mem::replace(origin, StreamOfThread::new(stream));
         if let Some(users) = &mut self.users
             && is_another
         {
             let users = users.get_mut().unwrap_or_else(PoisonError::into_inner);
-            users.streams.push(former.stream);
+            users.streams.push(former.into_stream());
         }
     }
 
@@ -342,102 +379,17 @@ impl Allocation {
     }
 }
 
-/// Held while work that uses memory is queued.
-#[derive(Default)]
-pub(crate) struct MemoryGuard<'a> {
-    /// Most calls have one, which needs no list.
-    #[allow(dead_code, reason = "held, not read")]
-    one: Option<MutexGuard<'a, Users>>,
-    #[allow(dead_code, reason = "held, not read")]
-    others: Vec<MutexGuard<'a, Users>>,
-    /// Dropped last.
-    #[allow(dead_code, reason = "held, not read")]
-    enqueue: Option<EnqueueGuard<'a>>,
-}
-
-impl MemoryGuard<'_> {
-    /// The capture that records the work.
-    pub fn capture(&self) -> Option<&Arc<Capture>> {
-        self.enqueue.as_ref()?.capture()
-    }
-}
-
-/// Records the work that is queued next in `stream`, or in the default stream for a call
-/// without a stream, as a use of `memory`.
-#[inline]
-pub(crate) fn lock_memory<'a>(
-    stream: Option<&'a Stream>,
-    memory: impl IntoIterator<Item = &'a Arc<Allocation>>,
-) -> Result<MemoryGuard<'a>, Error> {
-    lock_memory_in(stream, stream.map(Stream::begin_enqueue), memory)
-}
-
-/// The same for a caller that holds the stream's guard.
-#[inline]
-pub(crate) fn lock_memory_in<'a>(
-    stream: Option<&Stream>,
-    enqueue: Option<EnqueueGuard<'a>>,
-    memory: impl IntoIterator<Item = &'a Arc<Allocation>>,
-) -> Result<MemoryGuard<'a>, Error> {
-    let memory = memory.into_iter();
-    if enqueue
-        .as_ref()
-        .is_some_and(|enqueue| enqueue.capture().is_some())
-    {
-        return lock_all(stream, enqueue, memory.collect());
-    }
-    let mut with_users = memory.filter(|memory| memory.is_tracked());
-    match (with_users.next(), with_users.next()) {
-        (None, _) => Ok(MemoryGuard {
-            enqueue,
-            ..MemoryGuard::default()
-        }),
-        (Some(only), None) => Ok(MemoryGuard {
-            one: lock_one(stream, None, only)?,
-            enqueue,
-            ..MemoryGuard::default()
-        }),
-        (Some(one), Some(other)) => {
-            let others = [one, other].into_iter().chain(with_users);
-            lock_all(stream, enqueue, others.collect())
-        }
-    }
-}
-
-fn lock_one<'a>(
-    stream: Option<&Stream>,
-    capture: Option<&Arc<Capture>>,
-    memory: &'a Arc<Allocation>,
-) -> Result<Option<MutexGuard<'a, Users>>, Error> {
-    match stream {
-        Some(stream) => memory.record_use(stream, capture),
-        None => memory.record_use(&Stream::default_of(memory.context()), None),
-    }
-}
-
-#[cold]
-fn lock_all<'a>(
-    stream: Option<&Stream>,
-    enqueue: Option<EnqueueGuard<'a>>,
-    mut memory: Vec<&'a Arc<Allocation>>,
-) -> Result<MemoryGuard<'a>, Error> {
-    // All threads lock in the same order, and each lock once.
-    memory.sort_by_key(|memory| Arc::as_ptr(memory));
-    memory.dedup_by_key(|memory| Arc::as_ptr(memory));
-    let capture = enqueue.as_ref().and_then(EnqueueGuard::capture);
-    let mut others = Vec::new();
-    for memory in memory {
-        others.extend(lock_one(stream, capture, memory)?);
-    }
-    Ok(MemoryGuard {
-        one: None,
-        others,
-        enqueue,
-    })
-}
-
 impl Retained for Allocation {
-    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+    fn before_launch(
+        &self,
+        stream: &Stream,
+        waits: &mut Waits,
+    ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        // The driver refuses a launch into a capture.
+        if !stream.is_capturing() {
+            // Which nodes read it, and which parts, is not known.
+            self.keep_order(Some(stream), self.whole(), Effect::Write, waits)?;
+        }
         self.record_stream(stream)
     }
 
@@ -482,7 +434,7 @@ impl Drop for Allocation {
         }
         let users = self.take_users();
         let origin = match &release {
-            Release::InOrder(origin) => Some(&origin.stream),
+            Release::InOrder(origin) => Some(origin.stream()),
             _ => None,
         };
         // A capturing stream takes no work outside of its graph, so the memory is freed
@@ -498,9 +450,10 @@ impl Drop for Allocation {
                 release,
                 users: Some(Mutex::new(Users {
                     streams: users,
-                    ended: false,
+                    ..Users::default()
                 })),
                 peers: Mutex::default(),
+                order: Order::default(),
             }));
             return;
         }
@@ -526,7 +479,7 @@ impl Drop for Allocation {
                 report_drop(bound.and_then(|api| unsafe { Ok(api.cuMemFree_v2(self.address)?) }));
             }
             Release::InOrder(origin) => report_drop(bound.and_then(|api| {
-                let origin = &origin.stream;
+                let origin = origin.stream();
                 for user in &users {
                     order_after(user, origin)?;
                 }

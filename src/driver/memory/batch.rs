@@ -1,12 +1,11 @@
 //! Batches of copies in one call.
 
-use std::sync::Arc;
-
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, lock_memory};
 use crate::driver::memory::copy::Linear;
 use crate::driver::memory::length;
 use crate::driver::memory::location::Location;
+use crate::driver::memory::order::Effect;
+use crate::driver::memory::uses::{Use, lock_memory};
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{CUdeviceptr, CopyAttributes};
@@ -39,7 +38,7 @@ pub struct CopyBatch<'a> {
     to: Vec<CUdeviceptr>,
     from: Vec<CUdeviceptr>,
     bytes: Vec<usize>,
-    memory: Vec<&'a Arc<Allocation>>,
+    memory: Vec<Use<'a>>,
 }
 
 /// `CU_MEMCPY_SRC_ACCESS_ORDER_STREAM`
@@ -74,7 +73,8 @@ impl<'a> CopyBatch<'a> {
             self.to.push(to.unified_address());
             self.from.push(from.unified_address());
             self.bytes.push(bytes);
-            self.memory.extend([to.memory(), from.memory()]);
+            self.memory
+                .extend([to.used(Effect::Write), from.used(Effect::Read)]);
         }
         Ok(self)
     }
@@ -83,7 +83,7 @@ impl<'a> CopyBatch<'a> {
     /// capturing ([`Error::Captured`]).
     pub fn queue(mut self, stream: &Stream) -> Result<(), Error> {
         let context = stream.context();
-        let reached = |memory: &&Arc<Allocation>| memory.is_reached_from(context);
+        let reached = |used: &Use<'_>| used.memory.is_reached_from(context);
         if !self.memory.iter().all(reached) {
             return Err(Error::DifferentContexts {
                 what: "the copies of a batch and the stream",

@@ -6,12 +6,16 @@ use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, AllocationStream, Release};
+use crate::driver::memory::allocation::{Allocation, Release};
+use crate::driver::memory::order::Effect;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::pool::MemoryPool;
 use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
+use crate::driver::memory::uses::Use;
 use crate::driver::pod::Pod;
+use crate::driver::pod::boolean::Bool;
 use crate::driver::stream::Stream;
+use crate::driver::stream::users::StreamOfThread;
 use api::{Api, CUdeviceptr};
 
 /// Bytes of device memory, freed when dropped (`cuMemFree_v2`, which waits for
@@ -66,7 +70,7 @@ impl DeviceMemory {
         let mut release = Release::Nothing;
         if bytes > 0 {
             allocate(api, &mut address)?;
-            release = Release::InOrder(AllocationStream::new(stream));
+            release = Release::InOrder(StreamOfThread::new(stream));
         }
         Ok(DeviceMemory {
             allocation: Allocation::new(context, address, bytes, false, release, true),
@@ -132,9 +136,8 @@ impl DeviceMemory {
 
 /// An array in device memory.
 ///
-/// Calls that name no stream are work of the default stream: in order with
-/// streams from [`Stream::new`], not with those from [`Stream::non_blocking`],
-/// for which the context is to be synchronised first.
+/// Calls that name no stream are work of the default stream. Work of all streams that uses an
+/// array is in order, unless [that is turned off](Context::disable_event_tracking).
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -333,6 +336,26 @@ impl<T: Pod> DeviceBuffer<T> {
     /// For a graph that uses it.
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         self.memory.allocation()
+    }
+
+    /// As what work uses.
+    pub(crate) fn used(&self, effect: Effect) -> Use<'_> {
+        Use::whole(self.allocation(), effect)
+    }
+}
+
+impl DeviceBuffer<Bool> {
+    /// All of it as a vector ([`Error::Bool`] for a byte other than 0 and 1).
+    pub fn to_bools(&self) -> Result<Vec<bool>, Error> {
+        let values = self.to_vec()?.into_iter().enumerate();
+        values
+            .map(|(index, value)| {
+                value.get().ok_or(Error::Bool {
+                    index,
+                    byte: value.0,
+                })
+            })
+            .collect()
     }
 }
 

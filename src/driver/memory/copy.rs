@@ -3,25 +3,28 @@
 use std::sync::Arc;
 
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, lock_memory};
+use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
 use crate::driver::memory::managed::ManagedBuffer;
+use crate::driver::memory::order::Effect;
 use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::memory::pinned_part::{PinnedPart, PinnedPartMut};
 use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
+use crate::driver::memory::uses::{Use, lock_memory};
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{Api, CUdeviceptr};
 
-/// An array in memory of any kind: [`DeviceBuffer`], [`DeviceSlice`], [`PinnedBuffer`] or
-/// [`ManagedBuffer`].
+/// An array in memory of any kind: [`DeviceBuffer`], [`DeviceSlice`], [`PinnedBuffer`],
+/// [`PinnedPart`] or [`ManagedBuffer`].
 pub trait Linear<T>: sealed::Memory {}
 
-/// One that can be written: all of them, and of slices [`DeviceSliceMut`].
+/// One that can be written: all of them, and of parts [`DeviceSliceMut`] and [`PinnedPartMut`].
 pub trait LinearMut<T>: Linear<T> {}
 
 pub(crate) mod sealed {
-    use super::{Allocation, Arc, CUdeviceptr};
+    use super::{Allocation, Arc, CUdeviceptr, Effect, Use};
 
     pub trait Memory {
         #[doc(hidden)]
@@ -31,6 +34,9 @@ pub(crate) mod sealed {
         #[doc(hidden)]
         #[allow(private_interfaces, reason = "called in this crate alone")]
         fn memory(&self) -> &Arc<Allocation>;
+        #[doc(hidden)]
+        #[allow(private_interfaces, reason = "called in this crate alone")]
+        fn used(&self, effect: Effect) -> Use<'_>;
     }
 }
 
@@ -47,6 +53,10 @@ macro_rules! linear {
             fn memory(&self) -> &Arc<Allocation> {
                 self.allocation()
             }
+            #[allow(private_interfaces, reason = "called in this crate alone")]
+            fn used(&self, effect: Effect) -> Use<'_> {
+                <$buffer>::used(self, effect)
+            }
         }
         impl<T: Pod> Linear<T> for $buffer {}
     )* };
@@ -58,12 +68,15 @@ linear! {
     DeviceSliceMut<'_, T>, |slice: &DeviceSliceMut<'_, T>| slice.address();
     ManagedBuffer<T>, |buffer: &ManagedBuffer<T>| buffer.address();
     PinnedBuffer<T>, |buffer: &PinnedBuffer<T>| buffer.pointer().expose_provenance() as u64;
+    PinnedPart<'_, T>, |part: &PinnedPart<'_, T>| part.host_address();
+    PinnedPartMut<'_, T>, |part: &PinnedPartMut<'_, T>| part.host_address();
 }
 
 impl<T: Pod> LinearMut<T> for DeviceBuffer<T> {}
 impl<T: Pod> LinearMut<T> for DeviceSliceMut<'_, T> {}
 impl<T: Pod> LinearMut<T> for ManagedBuffer<T> {}
 impl<T: Pod> LinearMut<T> for PinnedBuffer<T> {}
+impl<T: Pod> LinearMut<T> for PinnedPartMut<'_, T> {}
 
 /// Copies a whole array to another of the same length, in memory of any kind (`cuMemcpy`).
 /// It is ordered like work of the default stream.
@@ -121,7 +134,7 @@ fn copy_in<T: Pod>(
         return Ok(());
     }
     let api = context.bind()?;
-    let guard = lock_memory(stream, memory)?;
+    let guard = lock_memory(stream, [to.used(Effect::Write), from.used(Effect::Read)])?;
     call(api, to.unified_address(), from.unified_address(), bytes)?;
     drop(guard);
     match stream {

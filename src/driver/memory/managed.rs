@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, Release, lock_memory};
+use crate::driver::memory::allocation::{Allocation, Release};
 use crate::driver::memory::length;
 use crate::driver::memory::location::Location;
+use crate::driver::memory::order::Effect;
+use crate::driver::memory::uses::{Use, lock_memory};
 use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use crate::driver::stream::Stream;
 use api::CUdeviceptr;
@@ -227,6 +229,11 @@ impl<T: Pod> ManagedBuffer<T> {
         let pointer = std::ptr::with_exposed_provenance_mut(self.address() as usize);
         // SAFETY: as above.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, self.len) })
+    }
+
+    /// As what work uses.
+    pub(crate) fn used(&self, effect: Effect) -> Use<'_> {
+        Use::whole(&self.memory, effect)
     }
 
     /// Waits for the work that uses it.

@@ -1,8 +1,9 @@
 //! Stream memory operations: writes of values, and waits for values.
 
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{MemoryGuard, lock_memory};
 use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::order::Effect;
+use crate::driver::memory::uses::{MemoryGuard, lock_memory};
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{CUdeviceptr, MemoryOperation};
@@ -107,8 +108,12 @@ impl Stream {
         }
         let count = u32::try_from(described.len()).unwrap_or(u32::MAX);
         let memory = operations.iter().map(|operation| match operation {
-            MemoryOp::Wait(buffer, ..) | MemoryOp::Write(buffer, _) => buffer.allocation(),
-            MemoryOp::Wait64(buffer, ..) | MemoryOp::Write64(buffer, _) => buffer.allocation(),
+            MemoryOp::Wait(buffer, ..) | MemoryOp::Write(buffer, _) => {
+                buffer.used(Effect::Synchronizes)
+            }
+            MemoryOp::Wait64(buffer, ..) | MemoryOp::Write64(buffer, _) => {
+                buffer.used(Effect::Synchronizes)
+            }
         });
         let api = self.context().bind()?;
         let _guard = lock_memory(Some(self), memory)?;
@@ -124,7 +129,10 @@ impl Stream {
         buffer: &'a DeviceBuffer<T>,
     ) -> Result<(CUdeviceptr, MemoryGuard<'a>), Error> {
         let address = self.address_of_first(buffer)?;
-        Ok((address, lock_memory(Some(self), [buffer.allocation()])?))
+        Ok((
+            address,
+            lock_memory(Some(self), [buffer.used(Effect::Synchronizes)])?,
+        ))
     }
 
     fn address_of_first<T: Pod>(&self, buffer: &DeviceBuffer<T>) -> Result<CUdeviceptr, Error> {

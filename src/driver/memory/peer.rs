@@ -8,10 +8,11 @@ use cudarc::driver::sys::CUmemorytype;
 use crate::driver::device::Device;
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::lock_memory;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
+use crate::driver::memory::order::Effect;
 use crate::driver::memory::pitched::PitchedBuffer;
+use crate::driver::memory::uses::lock_memory;
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::CUDA_MEMCPY3D_PEER;
@@ -199,7 +200,7 @@ impl<T: Pod> DeviceBuffer<T> {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _guard = lock_memory(None, [self.allocation(), source.allocation()])?;
+        let _guard = lock_memory(None, [self.used(Effect::Write), source.used(Effect::Read)])?;
         // SAFETY: both buffers have that many bytes and are of the contexts given.
         unsafe {
             Ok(api.cuMemcpyPeer(
@@ -225,9 +226,9 @@ impl<T: Pod> DeviceBuffer<T> {
             return Ok(());
         }
         let api = stream.context().bind()?;
-        let memory = [self.allocation(), source.allocation()];
-        for memory in memory {
-            memory.record_peer(stream.context());
+        let memory = [self.used(Effect::Write), source.used(Effect::Read)];
+        for used in &memory {
+            used.memory.record_peer(stream.context());
         }
         let guard = lock_memory(Some(stream), memory)?;
         // SAFETY: as above; freeing either waits for the stream's context.
@@ -280,9 +281,9 @@ impl<T: Pod> PitchedBuffer<T> {
             return Ok(());
         };
         let api = stream.context().bind()?;
-        let memory = [self.allocation(), source.allocation()];
-        for memory in memory {
-            memory.record_peer(stream.context());
+        let memory = [self.used(Effect::Write), source.used(Effect::Read)];
+        for used in &memory {
+            used.memory.record_peer(stream.context());
         }
         let guard = lock_memory(Some(stream), memory)?;
         // SAFETY: as above; freeing either waits for the stream's context.

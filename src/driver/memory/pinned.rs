@@ -3,12 +3,15 @@
 use std::ffi::c_uint;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
 use crate::driver::memory::allocation::{Allocation, HostPointer, Release, VecParts};
 use crate::driver::memory::length;
+use crate::driver::memory::order::Effect;
+use crate::driver::memory::uses::Use;
 use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use crate::driver::stream::retained::RetainedRef;
 use api::CUdeviceptr;
@@ -16,10 +19,23 @@ use api::CUdeviceptr;
 /// An array in pinned host memory (`cuMemHostAlloc`), for copies that run
 /// beside the program, and for kernels that reach it over the bus.
 ///
-/// The memory is reached by copying only: a device may write it at any time, so
-/// no reference into it is handed out. Reading, writing and freeing wait for
-/// the copies and kernels that were started with it, also by the launch of a
-/// graph.
+/// Reading, writing and freeing wait for the copies and kernels that were started
+/// with it, also by the launch of a graph. As long as there is a slice of it
+/// ([`as_slice`](PinnedBuffer::as_slice)), no work is started with it.
+///
+/// ```
+/// # #[cfg(feature = "cpu")] {
+/// use ptxkit::driver::{Context, DeviceBuffer, Driver, PinnedBuffer, Stream};
+/// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+/// let stream = Stream::new(&context)?;
+/// let numbers = DeviceBuffer::from_slice(&context, &[3_u32, 1, 2])?;
+/// let mut pinned = PinnedBuffer::zeroed(&context, 3)?;
+/// numbers.read_async(&mut pinned, &stream)?;
+/// pinned.as_mut_slice()?.sort(); // after the copy
+/// assert_eq!(*pinned.as_slice()?, [1, 2, 3]);
+/// # }
+/// # Ok::<(), ptxkit::driver::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PinnedBuffer<T> {
     memory: Arc<Allocation>,
@@ -27,6 +43,72 @@ pub struct PinnedBuffer<T> {
     pointer: HostPointer,
     len: usize,
     values: PhantomData<T>,
+}
+
+/// The values of a [`PinnedBuffer`], where they are. Work that would use the buffer meanwhile is
+/// refused ([`Error::HostSlice`]): the launch of a graph that retains it.
+#[derive(Debug)]
+pub struct PinnedSlice<'a, T: Pod>(&'a PinnedBuffer<T>);
+
+/// The same to write.
+#[derive(Debug)]
+pub struct PinnedSliceMut<'a, T: Pod>(PinnedSlice<'a, T>);
+
+impl<'a, T: Pod> PinnedSlice<'a, T> {
+    fn new(buffer: &'a PinnedBuffer<T>) -> Result<PinnedSlice<'a, T>, Error> {
+        let pointer = buffer.pointer();
+        if !pointer.is_aligned() {
+            return Err(Error::Cast {
+                address: pointer.addr() as u64,
+                bytes: buffer.bytes(),
+                size: size_of::<T>(),
+                align: align_of::<T>(),
+            });
+        }
+        buffer.memory.begin_host_slice()?;
+        Ok(PinnedSlice(buffer))
+    }
+
+    /// Where the values are; for no values, an address that suits them.
+    fn pointer(&self) -> *mut T {
+        match self.0.is_empty() || size_of::<T>() == 0 {
+            true => std::ptr::dangling_mut(),
+            false => self.0.pointer(),
+        }
+    }
+}
+
+impl<T: Pod> Drop for PinnedSlice<'_, T> {
+    fn drop(&mut self) {
+        self.0.memory.end_host_slice();
+    }
+}
+
+impl<T: Pod> Deref for PinnedSlice<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: so many values, initialised when they were allocated and aligned (`new`); any
+        // bits are values. No work uses
+        // them, as all was waited for and more is refused, and the program writes them by `&mut`
+        // alone.
+        unsafe { std::slice::from_raw_parts(self.pointer(), self.0.len) }
+    }
+}
+
+impl<T: Pod> Deref for PinnedSliceMut<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: Pod> DerefMut for PinnedSliceMut<'_, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above; the buffer is borrowed exclusively, so there is no other slice.
+        unsafe { std::slice::from_raw_parts_mut(self.0.pointer(), self.0.0.len) }
+    }
 }
 
 /// How pinned memory is allocated (`CU_MEMHOSTALLOC_*`).
@@ -320,6 +402,17 @@ impl<T: Pod> PinnedBuffer<T> {
         Ok(values)
     }
 
+    /// Its values, after the work that uses it ([`Error::HostSlice`] for memory that is
+    /// [borrowed](PinnedBuffer::borrowed)).
+    pub fn as_slice(&self) -> Result<PinnedSlice<'_, T>, Error> {
+        PinnedSlice::new(self)
+    }
+
+    /// The same to write.
+    pub fn as_mut_slice(&mut self) -> Result<PinnedSliceMut<'_, T>, Error> {
+        PinnedSlice::new(self).map(PinnedSliceMut)
+    }
+
     /// Waits for the work that uses it.
     pub fn wait(&self) -> Result<(), Error> {
         self.memory.wait_idle().map(drop)
@@ -339,6 +432,11 @@ impl<T: Pod> PinnedBuffer<T> {
 
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         &self.memory
+    }
+
+    /// As what work uses.
+    pub(crate) fn used(&self, effect: Effect) -> Use<'_> {
+        Use::whole(&self.memory, effect)
     }
 
     /// For a graph that uses it.

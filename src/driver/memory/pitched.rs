@@ -8,7 +8,9 @@ use crate::driver::error::Error;
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::buffer::DeviceMemory;
 use crate::driver::memory::length;
+use crate::driver::memory::order::Effect;
 use crate::driver::memory::region::{PitchedEndpoint, Rows, RowsMut};
+use crate::driver::memory::uses::Use;
 use crate::driver::pod::{Pod, zeroed};
 use api::CUdeviceptr;
 
@@ -156,5 +158,10 @@ impl<T: Pod> PitchedBuffer<T> {
 
     pub(crate) fn allocation(&self) -> &Arc<Allocation> {
         self.memory.allocation()
+    }
+
+    /// As what work uses.
+    pub(crate) fn used(&self, effect: Effect) -> Use<'_> {
+        Use::whole(self.allocation(), effect)
     }
 }

@@ -7,11 +7,13 @@ use cudarc::driver::sys::CUmemorytype;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, lock_memory};
+use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::fill::FillValue;
 use crate::driver::memory::managed::ManagedBuffer;
+use crate::driver::memory::order::{Effect, Part};
 use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::memory::uses::{Use, lock_memory};
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use api::{CUDA_MEMCPY2D, CUDA_MEMCPY3D};
@@ -105,6 +107,25 @@ impl<'a> PitchedEndpoint<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The memory from the first to the last value of a box within it, which work uses.
+    fn used<T>(&self, extent: [usize; 3], effect: Effect) -> Option<Use<'a>> {
+        let row = |[_, y, z]: [usize; 3]| z * self.capacity[1] + y;
+        let byte = |at: [usize; 3]| row(at) * self.pitch + at[0] * size_of::<T>();
+        let last = std::array::from_fn(|axis| self.origin[axis] + extent[axis].saturating_sub(1));
+        let (first, end) = (byte(self.origin), byte(last) + size_of::<T>());
+        let memory = self.memory?;
+        // Pinned memory may have another address on the device, and is used as a whole.
+        let part = match self.on_host {
+            true => memory.whole(),
+            false => Part::new(self.address + first as u64, end - first),
+        };
+        Some(Use {
+            memory,
+            part,
+            effect,
+        })
     }
 
     fn split_planes(&mut self, height: usize) -> Result<(), Error> {
@@ -223,6 +244,10 @@ impl<'a, T: Pod> RowsMut<'a, T> {
         to.check("copy to rows", extent)?;
         from.check("copy from rows", extent)?;
         let memory = || to.memory.into_iter().chain(from.memory);
+        let uses = [
+            to.used::<T>(extent, Effect::Write),
+            from.used::<T>(extent, Effect::Read),
+        ];
         let Some(context) = context_of(memory, stream)? else {
             return Err(Error::Pageable); // both ends are pageable host memory
         };
@@ -230,7 +255,7 @@ impl<'a, T: Pod> RowsMut<'a, T> {
             return Ok(());
         }
         let api = context.bind()?;
-        let guard = lock_memory(stream, memory().collect::<Vec<_>>())?;
+        let guard = lock_memory(stream, uses.into_iter().flatten())?;
         let queue = stream.map(Stream::raw);
         let flat = extent[2] == 1 && to.origin[2] == 0 && from.origin[2] == 0;
         // SAFETY: both ends hold the box (checked); they are borrowed until the copy is done,
@@ -284,7 +309,7 @@ impl<'a, T: Pod> RowsMut<'a, T> {
             return Ok(());
         }
         let api = context.bind()?;
-        let guard = lock_memory(stream, memory().collect::<Vec<_>>())?;
+        let guard = lock_memory(stream, to.used::<T>(extent, Effect::Write))?;
         let [x, y, z] = to.origin;
         for plane in z..z + extent[2] {
             let row = plane * to.capacity[1] + y;

@@ -1,15 +1,17 @@
 //! Parts of device memory: what copies, fills and launches work on.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, Deref, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{Allocation, lock_memory};
+use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::fill::FillValue;
 use crate::driver::memory::length;
+use crate::driver::memory::order::{Effect, Part};
 use crate::driver::memory::pinned::PinnedBuffer;
+use crate::driver::memory::uses::{Use, lock_memory};
 use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use crate::driver::stream::Stream;
 use crate::driver::stream::attribute::{AccessPolicy, AccessProperty};
@@ -63,6 +65,15 @@ impl<'a, T> DeviceSlice<'a, T> {
         self.allocation
     }
 
+    /// As what work uses.
+    pub(crate) fn used(&self, effect: Effect) -> Use<'a> {
+        Use {
+            memory: self.allocation,
+            part: Part::new(self.address, self.len * size_of::<T>()),
+            effect,
+        }
+    }
+
     pub(crate) fn place(&self) -> &CUdeviceptr {
         &self.address
     }
@@ -73,18 +84,7 @@ impl<'a, T> DeviceSlice<'a, T> {
         what: &'static str,
         range: impl RangeBounds<usize>,
     ) -> Result<DeviceSlice<'a, T>, Error> {
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len,
-        };
-        let len = end.saturating_sub(start);
-        length::check_range(what, start, len, self.len)?;
+        let (start, len) = length::range(what, range, self.len)?;
         Ok(self.part(start, len))
     }
 
@@ -163,7 +163,7 @@ impl<T: Pod> DeviceSlice<'_, T> {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _guard = lock_memory(None, [self.allocation])?;
+        let _guard = lock_memory(None, [self.used(Effect::Read)])?;
         let (to, bytes) = (destination.as_mut_ptr().cast(), destination.len());
         // SAFETY: both have that many bytes; any bits are values.
         unsafe { Ok(api.cuMemcpyDtoH_v2(to, self.address, bytes)?) }
@@ -184,7 +184,8 @@ impl<T: Pod> DeviceSlice<'_, T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        let guard = lock_memory(Some(stream), [self.allocation, values.allocation()])?;
+        let memory = [self.used(Effect::Read), values.used(Effect::Write)];
+        let guard = lock_memory(Some(stream), memory)?;
         let (to, from) = (values.pointer().cast(), self.address);
         // SAFETY: both have that many bytes; the pinned memory stays as it is until the
         // stream is done.
@@ -193,7 +194,7 @@ impl<T: Pod> DeviceSlice<'_, T> {
         self.after(Some(stream), "copy to the host")
     }
 
-    fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
+    pub(super) fn bind_with(&self, stream: Option<&Stream>) -> Result<&'static Api, Error> {
         if stream.is_some_and(|stream| stream.context() != self.context()) {
             return Err(Error::DifferentContexts {
                 what: "buffer and stream",
@@ -217,6 +218,11 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
     /// It has memory of no other slice that is there meanwhile.
     pub(super) fn new(slice: DeviceSlice<'a, T>) -> DeviceSliceMut<'a, T> {
         DeviceSliceMut(slice)
+    }
+
+    /// As what work uses.
+    pub(crate) fn used(&self, effect: Effect) -> Use<'a> {
+        self.0.used(effect)
     }
 
     /// Part of it.
@@ -256,7 +262,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
             return Ok(());
         }
         let api = self.context().bind()?;
-        let _guard = lock_memory(None, [self.allocation])?;
+        let _guard = lock_memory(None, [self.used(Effect::Write)])?;
         // SAFETY: both have that many bytes.
         unsafe { Ok(api.cuMemcpyHtoD_v2(self.address, bytes.as_ptr().cast(), bytes.len())?) }
     }
@@ -269,7 +275,8 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        let guard = lock_memory(Some(stream), [self.allocation, values.allocation()])?;
+        let memory = [self.used(Effect::Write), values.used(Effect::Read)];
+        let guard = lock_memory(Some(stream), memory)?;
         let (to, from) = (self.address, values.pointer().cast());
         // SAFETY: both have that many bytes; the pinned memory stays as it is until the
         // stream is done.
@@ -314,7 +321,7 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        let _guard = lock_memory(stream, [self.allocation])?;
+        let _guard = lock_memory(stream, [self.used(Effect::Write)])?;
         // SAFETY: the range is the slice, which is aligned to its values, or else the driver
         // refuses it; freeing it waits for the stream.
         unsafe { fill.fill(api, stream, self.address, count) }?;
@@ -351,7 +358,8 @@ impl<'a, T: Pod> DeviceSliceMut<'a, T> {
         if self.bytes() == 0 {
             return Ok(());
         }
-        let guard = lock_memory(stream, [self.allocation, source.allocation])?;
+        let memory = [self.used(Effect::Write), source.used(Effect::Read)];
+        let guard = lock_memory(stream, memory)?;
         let (to, from, bytes) = (self.address, source.address, self.bytes());
         // SAFETY: both have that many bytes; freeing either waits for the copy.
         unsafe {

@@ -1,11 +1,19 @@
 //! Values that are nothing but their bytes.
 
+pub(crate) mod boolean;
+mod elements;
 pub mod layout_check;
 pub(crate) mod param;
 pub(crate) mod texel;
 pub(crate) mod vector;
 
 /// A type that may be copied to a device and back byte by byte.
+///
+/// Numbers, arrays and [CUDA's vectors](crate::driver::Float4) are, and structures with
+/// [`DeviceRepr`](crate::DeviceRepr). For `bool` there is [`Bool`](crate::driver::Bool). Features
+/// add types of other crates: `half` its `f16` and `bf16`, `float8` its `F8E4M3` and `F8E5M2`,
+/// `num-complex` its `Complex<T>`, `glam` its vectors, quaternions and matrices of 32-bit numbers
+/// and vectors of `f64`, but for those with padding (`Vec3A`).
 ///
 /// # Safety
 /// Every pattern of bits must be a value of the type, and it must have no

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
+use crate::driver::stream::before_capture;
 use crate::driver::stream::retained::{Capture, Retained};
 use crate::driver::stream::{EnqueueGuard, Stream, is_ready};
 use api::{CUevent, CUipcEventHandle};
@@ -205,6 +206,10 @@ impl Stream {
         };
         let waits = self
             .refuse_per_thread()
+            .and_then(|()| match self.is_capturing() {
+                true => Ok(()),
+                false => before_capture::record(self, capture),
+            })
             .and_then(|()| self.wait_for_recorded(event));
         if waits.is_ok() {
             self.join_capture(capture);

@@ -1,9 +1,11 @@
 //! Streams: queues of work, in order.
 
 pub(crate) mod attribute;
+pub(crate) mod before_capture;
 pub(crate) mod capture;
 pub(crate) mod capture_lock;
 pub(crate) mod event;
+pub(crate) mod finished;
 pub(crate) mod host_function;
 pub(crate) mod retained;
 pub(crate) mod users;
@@ -16,12 +18,13 @@ use crate::driver::device::Device;
 use crate::driver::device::context::{Context, Owner, report_drop};
 use crate::driver::error::Error;
 use crate::driver::stream::capture_lock::{CaptureLock, ExclusiveGuard, SharedGuard};
+use crate::driver::stream::event::Event;
 use crate::driver::stream::retained::Capture;
 use api::CudaError;
 use api::{CUcontext, CUstream};
 
 /// A stream of a context. Clones share it; the last one destroys it, and queued work still
-/// runs.
+/// runs. Buffers that its work uses have clones of it.
 #[derive(Clone, Debug)]
 pub struct Stream {
     inner: Arc<Inner>,
@@ -33,10 +36,15 @@ struct Inner {
     /// Null for the default stream, which is never destroyed.
     handle: CUstream,
     ownership: Ownership,
+    /// Whether it is known to keep order with the default stream.
+    is_blocking: bool,
     /// The number of captures begun, shifted left by one; the lowest bit is set while one
     /// may be active. Launches read it, where a lock would cost too much.
     capture_epoch: AtomicU32,
     capture: Mutex<Option<Arc<Capture>>>,
+    /// Recorded before the last capture: work of other streams waits for it while the capture
+    /// lasts, in which the stream takes no event of its own work.
+    before_capture: Mutex<Option<Event>>,
     /// Shared while work is queued, exclusive while a capture begins.
     capture_lock: CaptureLock,
 }
@@ -102,7 +110,8 @@ impl Stream {
     }
 
     /// A new stream that does not wait for the default stream
-    /// (`CU_STREAM_NON_BLOCKING`).
+    /// (`CU_STREAM_NON_BLOCKING`), but for work there that uses the same memory
+    /// ([`Context::enable_event_tracking`]).
     pub fn non_blocking(context: &Context) -> Result<Stream, Error> {
         Stream::create(context, NON_BLOCKING)
     }
@@ -111,7 +120,7 @@ impl Stream {
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
         unsafe { context.bind()?.cuStreamCreate(&mut handle, flags) }?;
-        Ok(Stream::with(context, handle, Ownership::Own))
+        Ok(Stream::own(context, handle, flags))
     }
 
     /// A new stream with a priority (`cuStreamCreateWithPriority`); lower numbers run
@@ -122,7 +131,7 @@ impl Stream {
         let api = context.bind()?;
         // SAFETY: writes one handle.
         unsafe { api.cuStreamCreateWithPriority(&mut handle, DEFAULT, priority) }?;
-        Ok(Stream::with(context, handle, Ownership::Own))
+        Ok(Stream::own(context, handle, DEFAULT))
     }
 
     /// Lowest and highest priority (`cuCtxGetStreamPriorityRange`); the highest has the
@@ -157,8 +166,9 @@ impl Stream {
     /// A stream that other code owns: CUDA's runtime, or another library.
     ///
     /// # Safety
-    /// `handle` must be a live stream of `context`, stay alive as long as the
-    /// returned value, and not be captured by anybody else while this is used.
+    /// `handle` must be a live stream of `context`, stay alive as long as the returned
+    /// value and all memory that its work uses, and not be captured by anybody else
+    /// while this is used.
     pub unsafe fn from_raw(context: &Context, handle: CUstream) -> Stream {
         Stream::with(context, handle, Ownership::Borrowed)
     }
@@ -176,17 +186,45 @@ impl Stream {
         Stream::with(context, handle, Ownership::Shared(owner))
     }
 
+    fn own(context: &Context, handle: CUstream, flags: u32) -> Stream {
+        Stream::of(context, handle, Ownership::Own, flags == DEFAULT)
+    }
+
     fn with(context: &Context, handle: CUstream, ownership: Ownership) -> Stream {
+        Stream::of(context, handle, ownership, false)
+    }
+
+    fn of(context: &Context, handle: CUstream, ownership: Ownership, is_blocking: bool) -> Stream {
         Stream {
             inner: Arc::new(Inner {
                 context: context.clone(),
                 handle,
                 ownership,
+                is_blocking,
                 capture_epoch: AtomicU32::new(0),
                 capture: Mutex::default(),
+                before_capture: Mutex::default(),
                 capture_lock: CaptureLock::default(),
             }),
         }
+    }
+
+    /// A number that clones share, as do all values for the default stream of a context. It is
+    /// no other stream's as long as one of them is there.
+    #[inline]
+    pub(crate) fn identity(&self) -> *mut () {
+        match self.inner.handle.is_null() {
+            true => self.inner.context.identity(),
+            false => Arc::as_ptr(&self.inner).cast_mut().cast(),
+        }
+    }
+
+    /// Whether the driver keeps the work of both in order, as one is the default stream.
+    pub(crate) fn is_ordered_with(&self, other: &Stream) -> bool {
+        let follows = |one: &Stream, other: &Stream| {
+            one.raw().is_null() && (other.inner.is_blocking || other.raw().is_null())
+        };
+        self.context() == other.context() && (follows(self, other) || follows(other, self))
     }
 
     /// Whether it is `CU_STREAM_PER_THREAD`, a handle for another stream in each thread.
@@ -309,6 +347,26 @@ impl Stream {
 
     pub(crate) fn join_capture(&self, capture: &Arc<Capture>) {
         *self.capture_slot() = Some(Arc::clone(capture));
+    }
+
+    /// Whether it keeps order with the default stream.
+    pub(crate) fn waits_for_default(&self) -> Result<bool, Error> {
+        Ok(self.inner.is_blocking || self.flags()? & NON_BLOCKING == 0)
+    }
+
+    pub(crate) fn set_before_capture(&self, event: Event) {
+        let slot = &self.inner.before_capture;
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
+    }
+
+    /// Lets `after` wait for what was queued before the capture of this stream.
+    pub(crate) fn order_before_capture(&self, after: &Stream) -> Result<(), Error> {
+        let slot = &self.inner.before_capture;
+        let event = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*event {
+            Some(event) => after.wait_for_recorded(event),
+            None => Ok(()),
+        }
     }
 
     fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {

@@ -11,14 +11,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::driver::error::Error;
 use crate::driver::stream::Stream;
 use crate::driver::stream::capture_lock::CaptureLock;
-use crate::driver::stream::users::Users;
+use crate::driver::stream::users::{Users, Waits};
 use api::CUgraphNode;
 
 /// A resource that a graph may use.
 pub(crate) trait Retained: Debug + Send + Sync {
     /// Called before a graph that uses it is launched into `stream`. The guard is held
     /// until the launch is queued.
-    fn before_launch(&self, _stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+    fn before_launch(
+        &self,
+        _stream: &Stream,
+        _waits: &mut Waits,
+    ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         Ok(None)
     }
 

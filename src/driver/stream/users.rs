@@ -1,10 +1,13 @@
 //! The streams whose work may still use a resource.
 
+use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use crate::driver::device::context::report_drop;
 use crate::driver::error::Error;
 use crate::driver::stream::Stream;
+use crate::driver::stream::before_capture;
 use crate::driver::stream::event::Event;
 
 /// The streams whose work may still use memory.
@@ -13,9 +16,22 @@ pub(crate) struct Users {
     pub streams: Vec<Stream>,
     /// Whether borrowed memory was returned to its owner.
     pub ended: bool,
+    /// Slices of the memory that the program has. Meanwhile no work may use it.
+    pub host_slices: usize,
 }
 
 impl Users {
+    /// Refuses work that the memory is not there for.
+    pub fn check(&self) -> Result<(), Error> {
+        match self {
+            Users { ended: true, .. } => Err(Error::Ended),
+            Users {
+                host_slices: 1.., ..
+            } => Err(Error::HostSlice),
+            _ => Ok(()),
+        }
+    }
+
     /// Waits for all of them. A stream stays listed until it is known to be idle.
     pub fn wait(&mut self) -> Result<(), Error> {
         while let Some(stream) = self.streams.last() {
@@ -50,6 +66,64 @@ impl UsingStreams {
     }
 }
 
+/// A stream in which work was queued.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamOfThread {
+    stream: Stream,
+    /// For a per-thread default stream, its thread: in another thread the handle names
+    /// another stream.
+    thread: Option<ThreadId>,
+}
+
+impl StreamOfThread {
+    pub fn new(stream: &Stream) -> StreamOfThread {
+        StreamOfThread {
+            stream: stream.clone(),
+            thread: stream.is_per_thread().then(|| thread::current().id()),
+        }
+    }
+
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    pub fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    pub fn is(&self, stream: &Stream) -> bool {
+        same_stream(&self.stream, stream)
+            && self
+                .thread
+                .is_none_or(|origin| origin == thread::current().id())
+    }
+
+    /// That of the stream; none for a per-thread default stream, of which it would have to say
+    /// the thread.
+    pub fn identity(&self) -> *mut () {
+        match self.thread {
+            Some(_) => null_mut(),
+            None => self.stream.identity(),
+        }
+    }
+}
+
+/// The streams that one call lets its stream wait for, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Waits(Vec<Stream>);
+
+impl Waits {
+    /// Orders work queued in `after` from now on after the work already in `before`.
+    pub fn wait_for(&mut self, before: &Stream, after: &Stream) -> Result<(), Error> {
+        if before.is_ordered_with(after) || self.0.iter().any(|done| same_stream(done, before)) {
+            return Ok(());
+        }
+        order_after(before, after)?;
+        self.0.push(before.clone());
+        Ok(())
+    }
+}
+
 /// Compares handle and context, as the default streams of all contexts have the same
 /// handle.
 pub(crate) fn same_stream(one: &Stream, other: &Stream) -> bool {
@@ -69,9 +143,10 @@ pub(crate) fn wait(stream: &Stream) -> Result<(), Error> {
 pub(crate) fn order_after(before: &Stream, after: &Stream) -> Result<(), Error> {
     let enqueue = before.begin_enqueue();
     if enqueue.capture().is_some() {
-        return Err(Error::Captured {
-            what: "work outside of a graph that waits for a stream within it",
-        });
+        return before.order_before_capture(after);
+    }
+    if before_capture::wait_for_default(before, after)? {
+        return Ok(());
     }
     if before.is_per_thread() || after.is_per_thread() {
         drop(enqueue);

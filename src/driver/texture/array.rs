@@ -5,15 +5,16 @@ use std::sync::{Arc, MutexGuard};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use crate::driver::memory::allocation::{MemoryGuard, lock_memory, lock_memory_in};
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::length;
+use crate::driver::memory::order::Effect;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::pitched::PitchedBuffer;
+use crate::driver::memory::uses::{MemoryGuard, Use, lock_memory, lock_memory_in};
 use crate::driver::pod::texel::Texel;
 use crate::driver::pod::zeroed;
 use crate::driver::stream::retained::Retained;
-use crate::driver::stream::users::{Users, UsingStreams};
+use crate::driver::stream::users::{Users, UsingStreams, Waits};
 use crate::driver::stream::{EnqueueGuard, Stream};
 use crate::driver::texture::mipmapped_memory::MipmappedMemory;
 use crate::driver::texture::shape::{ArrayDescriptor, ArrayFlags, ArrayShape, raw_descriptor};
@@ -72,7 +73,11 @@ unsafe impl Send for ArrayMemory {}
 unsafe impl Sync for ArrayMemory {}
 
 impl Retained for ArrayMemory {
-    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+    fn before_launch(
+        &self,
+        stream: &Stream,
+        _waits: &mut Waits,
+    ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.users.record(stream);
         Ok(None)
     }
@@ -322,7 +327,7 @@ impl<T: Texel> Array<T> {
     pub fn write_async(&mut self, texels: &PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         length::check_equal("write to an array", texels.len(), self.len())?;
         let enqueue = self.begin(stream)?;
-        let guard = lock_memory_in(Some(stream), Some(enqueue), [texels.allocation()])?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [texels.used(Effect::Read)])?;
         let from = CopyEndpoint::host(texels.pointer().cast());
         // SAFETY: both have that many texels; the pinned memory stays as it is until the
         // stream is done.
@@ -335,7 +340,7 @@ impl<T: Texel> Array<T> {
     pub fn read_async(&self, texels: &mut PinnedBuffer<T>, stream: &Stream) -> Result<(), Error> {
         length::check_equal("read of an array", texels.len(), self.len())?;
         let enqueue = self.begin(stream)?;
-        let guard = lock_memory_in(Some(stream), Some(enqueue), [texels.allocation()])?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [texels.used(Effect::Write)])?;
         let to = CopyEndpoint::host(texels.pointer().cast());
         // SAFETY: as `write_async`.
         unsafe { self.queue(self.endpoint([0; 3]), to, stream, guard) }
@@ -345,7 +350,7 @@ impl<T: Texel> Array<T> {
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_from_buffer(&mut self, source: &DeviceBuffer<T>) -> Result<(), Error> {
         self.check_buffer(source)?;
-        let _guard = lock_memory(None, [source.allocation()])?;
+        let _guard = lock_memory(None, [source.used(Effect::Read)])?;
         let from = self.linear(source);
         // SAFETY: both have that many texels, and are of one context.
         unsafe { self.copy(from, self.endpoint([0; 3])) }
@@ -359,7 +364,7 @@ impl<T: Texel> Array<T> {
     ) -> Result<(), Error> {
         self.check_buffer(source)?;
         let enqueue = self.begin(stream)?;
-        let guard = lock_memory_in(Some(stream), Some(enqueue), [source.allocation()])?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [source.used(Effect::Read)])?;
         let from = self.linear(source);
         // SAFETY: as `copy_from_buffer`; freeing either waits for the copy.
         unsafe { self.queue(from, self.endpoint([0; 3]), stream, guard) }
@@ -369,7 +374,7 @@ impl<T: Texel> Array<T> {
     /// `cuMemcpy2DUnaligned_v2`, `cuMemcpy3D_v2`), ordered like work of the default stream.
     pub fn copy_to_buffer(&self, target: &mut DeviceBuffer<T>) -> Result<(), Error> {
         self.check_buffer(target)?;
-        let _guard = lock_memory(None, [target.allocation()])?;
+        let _guard = lock_memory(None, [target.used(Effect::Write)])?;
         let to = self.linear(target);
         // SAFETY: as `copy_from_buffer`.
         unsafe { self.copy(self.endpoint([0; 3]), to) }
@@ -383,7 +388,7 @@ impl<T: Texel> Array<T> {
     ) -> Result<(), Error> {
         self.check_buffer(target)?;
         let enqueue = self.begin(stream)?;
-        let guard = lock_memory_in(Some(stream), Some(enqueue), [target.allocation()])?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), [target.used(Effect::Write)])?;
         let to = self.linear(target);
         // SAFETY: as `copy_from_buffer_async`.
         unsafe { self.queue(self.endpoint([0; 3]), to, stream, guard) }
@@ -424,7 +429,7 @@ impl<T: Texel> Array<T> {
         self.check_array(source)?;
         let enqueue = self.begin(stream)?;
         source.memory.record_use(stream, &enqueue);
-        let guard = lock_memory_in(Some(stream), Some(enqueue), [])?;
+        let guard = lock_memory_in(Some(stream), Some(enqueue), None::<Use<'_>>)?;
         // SAFETY: as `copy_from`; freeing either waits for the copy.
         unsafe {
             self.queue(

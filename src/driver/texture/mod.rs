@@ -19,7 +19,7 @@ use crate::driver::error::Error;
 use crate::driver::pod::texel::Texel;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::{Retained, RetainedRef};
-use crate::driver::stream::users::{Users, UsingStreams};
+use crate::driver::stream::users::{Users, UsingStreams, Waits};
 use crate::driver::texture::object::Object;
 use crate::driver::texture::resource::{TextureResource, TextureSource};
 use crate::driver::texture::shape::LAYERED;
@@ -343,7 +343,11 @@ pub(crate) struct TextureObject {
 }
 
 impl Retained for TextureObject {
-    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+    fn before_launch(
+        &self,
+        stream: &Stream,
+        _waits: &mut Waits,
+    ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.users.record(stream);
         Ok(None)
     }

@@ -7,7 +7,7 @@ use crate::driver::error::Error;
 use crate::driver::pod::texel::Texel;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::{Retained, RetainedRef};
-use crate::driver::stream::users::{Users, UsingStreams};
+use crate::driver::stream::users::{Users, UsingStreams, Waits};
 use crate::driver::texture::array::{Array, ArrayMemory};
 use crate::driver::texture::object::Object;
 use api::{CUsurfObject, ResourceDesc};
@@ -64,7 +64,11 @@ pub(crate) struct SurfaceObject {
 }
 
 impl Retained for SurfaceObject {
-    fn before_launch(&self, stream: &Stream) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+    fn before_launch(
+        &self,
+        stream: &Stream,
+        _waits: &mut Waits,
+    ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
         self.users.record(stream);
         Ok(None)
     }
