@@ -17,8 +17,9 @@ use crate::matrix::Operation;
 use crate::runtime;
 use crate::sanitizer::Arrived;
 
-/// The number of rounds without progress after which the block is suspended, so that
-/// other blocks can run.
+/// The number of rounds in which all threads that ran have yielded, after which the block is
+/// suspended, so that other blocks can run. What happens between them does not count: a loop
+/// that waits for another block may have barriers of its own.
 const MAX_STALLED_ROUNDS: u32 = 64;
 
 /// The functions of a kernel, and what the scheduler needs to know about it.
@@ -96,8 +97,6 @@ pub(super) struct Schedule {
     pub(super) live: u32,
     /// All threads are in the same state and ready.
     in_lockstep: bool,
-    /// The number of consecutive rounds in which all threads that ran have yielded.
-    stalled_rounds: u32,
     /// The description of a fault that the scheduler found.
     pub(super) detail: Option<String>,
 }
@@ -148,7 +147,6 @@ impl Schedule {
         }
         self.live = self.threads;
         self.in_lockstep = true;
-        self.stalled_rounds = 0;
         self.detail = None;
     }
 
@@ -164,7 +162,7 @@ impl Schedule {
         context: *mut BlockContext,
         stop: impl Fn() -> bool,
     ) -> Outcome {
-        self.stalled_rounds = 0;
+        let mut stalled_rounds = 0;
         loop {
             if stop() {
                 return Outcome::Stopped;
@@ -179,11 +177,11 @@ impl Schedule {
             };
             match result {
                 Ok(Progress::Done) => return Outcome::Done,
-                Ok(Progress::Advanced) => self.stalled_rounds = 0,
+                Ok(Progress::Advanced) => {}
                 Ok(Progress::AtClusterBarrier) => return Outcome::AtClusterBarrier,
                 Ok(Progress::Stalled) => {
-                    self.stalled_rounds += 1;
-                    if self.stalled_rounds >= MAX_STALLED_ROUNDS {
+                    stalled_rounds += 1;
+                    if stalled_rounds >= MAX_STALLED_ROUNDS {
                         return Outcome::Waiting;
                     }
                 }
