@@ -1,5 +1,6 @@
 // A driver that does nothing: every entry returns success and writes nothing. What a test
-// suite passes on it says nothing about a driver.
+// suite passes on it says nothing about a driver. `clients/run` adds the entries that are not
+// here, for programs that look up symbols.
 #include <stddef.h>
 #include <string.h>
 
@@ -11,7 +12,9 @@ EXPORT int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
 
 EXPORT int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 
-static int text(int code, const char **out) { (void)code; *out = "nothing"; return 0; }
+EXPORT int cuGetErrorName(int code, const char **out) { (void)code; *out = "nothing"; return 0; }
+
+EXPORT int cuGetErrorString(int code, const char **out) { return cuGetErrorName(code, out); }
 
 EXPORT int cuGetProcAddress_v2(const char *name, void **entry, int version,
                                unsigned long long flags, int *status) {
@@ -19,7 +22,7 @@ EXPORT int cuGetProcAddress_v2(const char *name, void **entry, int version,
   *entry = (void *)nothing;
   if (strcmp(name, "cuDriverGetVersion") == 0) *entry = (void *)cuDriverGetVersion;
   if (strcmp(name, "cuDeviceGetCount") == 0) *entry = (void *)cuDeviceGetCount;
-  if (strncmp(name, "cuGetError", 10) == 0) *entry = (void *)text;
+  if (strncmp(name, "cuGetError", 10) == 0) *entry = (void *)cuGetErrorName;
   if (strcmp(name, "cuGetProcAddress") == 0) *entry = (void *)cuGetProcAddress_v2;
   if (status) *status = 0;
   return 0;

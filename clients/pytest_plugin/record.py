@@ -3,12 +3,17 @@ crash are known, and leaves out tests that have one."""
 
 import json
 import os
+import signal
+import time
 
 import pytest
+from _pytest.runner import runtestprotocol
 
 FAULTS = ["ILLEGAL_ADDRESS", "LAUNCH_FAILED", "MISALIGNED_ADDRESS", "ILLEGAL_INSTRUCTION", "CUDA_ERROR_ASSERT"]
 PATH = os.environ["PTXKIT_CLIENT_OUTCOMES"]
 FOLDER = os.getcwd()
+# Seconds that a test on the driver that does nothing may take, in a process of its own.
+ALONE = int(os.environ.get("PTXKIT_CLIENT_ALONE", 0))
 
 
 def name_of(item):
@@ -26,6 +31,25 @@ def pytest_collection_modifyitems(config, items):
         done = {json.loads(line)[0] for line in file}
     config.hook.pytest_deselected(items=[item for item in items if name_of(item) in done])
     items[:] = [item for item in items if name_of(item) not in done]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """What crashes or hangs without a driver takes no other test with it."""
+    if not ALONE:
+        return None
+    child = os.fork()
+    if child == 0:
+        runtestprotocol(item, nextitem=nextitem, log=False)
+        os._exit(0)
+    end = time.monotonic() + ALONE
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            break
+        time.sleep(0.005)
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,5 +1,10 @@
 import os
+import pathlib
 import shutil
+import sys
+
+# Kernels in Triton that this repository has for the linter too.
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "crates/ptxcheck/ecosystem"))
 
 # Triton runs ptxas by name: for compute capability 9.0 and later by the second.
 if ptxas := shutil.which("ptxkit-ptxas"):

@@ -17,13 +17,14 @@ def call(entry, *arguments):
 
 
 class Buffer:
-    """What Triton takes for a tensor: something with `dtype` and `data_ptr`."""
+    """What Triton takes for a tensor: something with `dtype` and `data_ptr`. `dtype` is Triton's
+    name of a type that numpy lacks, of which the array holds the bits."""
 
-    def __init__(self, array):
+    def __init__(self, array, dtype=None):
         # Triton makes the context current.
         triton.runtime.driver.active.get_current_device()
         self.array = numpy.ascontiguousarray(array)
-        self.dtype = {"float16": "fp16", "float32": "fp32", "float64": "fp64"}.get(
+        self.dtype = dtype or {"bool": "i1", "float16": "fp16", "float32": "fp32", "float64": "fp64"}.get(
             str(self.array.dtype), str(self.array.dtype).replace("uint", "u").replace("int", "i")
         )
         self.address = ctypes.c_uint64()
@@ -42,3 +43,13 @@ class Buffer:
 
     def __del__(self):
         _driver.cuMemFree_v2(self.address)
+
+
+class Shifted:
+    """A buffer from some bytes on."""
+
+    def __init__(self, buffer, bytes):
+        self.buffer, self.dtype, self.bytes = buffer, buffer.dtype, bytes
+
+    def data_ptr(self):
+        return self.buffer.data_ptr() + self.bytes

@@ -27,11 +27,7 @@ macro_rules! earlier {
 
         pub(super) fn exports() -> impl Iterator<Item = Export> {
             let same = [$( Export { base: stringify!($name), since: $since, address: $name as *const c_void, per_thread: None } ),*];
-            let of_kernel_nodes = [
-                Export { base: "cuGraphAddKernelNode", since: 10000, address: cuGraphAddKernelNode as *const c_void, per_thread: None },
-                Export { base: "cuGraphExecKernelNodeSetParams", since: 10010, address: cuGraphExecKernelNodeSetParams as *const c_void, per_thread: None },
-            ];
-            same.into_iter().chain(of_kernel_nodes)
+            same.into_iter().chain(of_graphs())
         }
     };
 }
@@ -56,6 +52,45 @@ earlier! {
     fn cuStreamWaitValue64(stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) = cuStreamWaitValue64_v2, 9000;
     fn cuStreamWriteValue32(stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint) = cuStreamWriteValue32_v2, 8000;
     fn cuStreamWriteValue64(stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint) = cuStreamWriteValue64_v2, 9000;
+}
+
+/// Forms of graphs whose parameters became others.
+fn of_graphs() -> impl Iterator<Item = Export> {
+    [
+        (
+            "cuGraphAddKernelNode",
+            10000,
+            cuGraphAddKernelNode as *const c_void,
+        ),
+        (
+            "cuGraphExecKernelNodeSetParams",
+            10010,
+            cuGraphExecKernelNodeSetParams as *const c_void,
+        ),
+        (
+            "cuGraphInstantiate",
+            10000,
+            cuGraphInstantiate as *const c_void,
+        ),
+        (
+            "cuGraphInstantiate",
+            11000,
+            cuGraphInstantiate_v2 as *const c_void,
+        ),
+        // Since CUDA 12 the headers mean this one by the plain name.
+        (
+            "cuGraphInstantiate",
+            12000,
+            super::cuGraphInstantiateWithFlags as *const c_void,
+        ),
+    ]
+    .into_iter()
+    .map(|(base, since, address)| Export {
+        base,
+        since,
+        address,
+        per_thread: None,
+    })
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS_v1`: the later form without its last two fields.
@@ -133,4 +168,45 @@ pub unsafe extern "C" fn cuGraphExecKernelNodeSetParams(
     };
     // SAFETY: the caller's word for this entry is that for the other.
     unsafe { super::cuGraphExecKernelNodeSetParams_v2(graph, node, &params.later()) }
+}
+
+/// As [`cuGraphInstantiateWithFlags`](crate::cuGraphInstantiateWithFlags) without flags. Names
+/// no node that fails, and logs nothing.
+///
+/// # Safety
+/// The arguments must be what the entry's CUDA documentation asks for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiate_v2(
+    exec: *mut CUgraphExec,
+    graph: CUgraph,
+    error_node: *mut CUgraphNode,
+    log: *mut c_char,
+    log_bytes: usize,
+) -> c_int {
+    // SAFETY: where they are not null, the caller's places for a node and for a text.
+    unsafe {
+        if !error_node.is_null() {
+            error_node.write(std::ptr::null_mut());
+        }
+        if !log.is_null() && log_bytes > 0 {
+            log.write(0);
+        }
+        super::cuGraphInstantiateWithFlags(exec, graph, 0)
+    }
+}
+
+/// As [`cuGraphInstantiate_v2`].
+///
+/// # Safety
+/// The arguments must be what the entry's CUDA documentation asks for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGraphInstantiate(
+    exec: *mut CUgraphExec,
+    graph: CUgraph,
+    error_node: *mut CUgraphNode,
+    log: *mut c_char,
+    log_bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's word for this entry is that for the other.
+    unsafe { cuGraphInstantiate_v2(exec, graph, error_node, log, log_bytes) }
 }

@@ -241,6 +241,14 @@ mod tests {
             Ok(earlier::cuGraphAddKernelNode as *const c_void)
         );
         assert_eq!(
+            find("cuGraphInstantiate", 11040, 0),
+            Ok(earlier::cuGraphInstantiate_v2 as *const c_void)
+        );
+        assert_eq!(
+            find("cuGraphInstantiate", 12000, 0),
+            Ok(cuGraphInstantiateWithFlags as *const c_void)
+        );
+        assert_eq!(
             find("cuGetProcAddress", 11080, 0),
             Ok(cuGetProcAddress as *const c_void)
         );

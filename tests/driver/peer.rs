@@ -1,7 +1,11 @@
 //! Two devices: on the CPU two that share the cores, on GPUs where there are two.
 
+use std::ptr::null_mut;
+
+use ptxkit::driver::api::Api;
 use ptxkit::driver::{
-    Context, CudaError, Device, DeviceBuffer, Error, LaunchConfig, Module, PitchedBuffer, Stream,
+    Context, CudaError, Device, DeviceBuffer, Error, LaunchConfig, Module, PinnedBuffer,
+    PitchedBuffer, Stream,
 };
 
 use crate::kernels::ADD;
@@ -228,6 +232,52 @@ fn copies_between_peers() {
             ),
             "{error}"
         );
+    });
+}
+
+/// In the default stream a copy between two devices is ordered with the work of both.
+#[test]
+fn a_copy_in_the_default_stream_is_ordered_with_both_devices() {
+    let name = "peer::a_copy_in_the_default_stream_is_ordered_with_both_devices";
+    two(name, |devices| {
+        const AT_LEAST: u32 = 0;
+        let [first, second] = devices.map(|device| Context::primary(&device).unwrap());
+        let theirs = DeviceBuffer::from_slice(&first, &[1_u32]).unwrap();
+        let own = DeviceBuffer::from_slice(&second, &[5_u32]).unwrap();
+        let seen = DeviceBuffer::from_slice(&second, &[0_u32; 2]).unwrap();
+        let flags = PinnedBuffer::from_slice(&first, &[0_u32; 2]).unwrap();
+        let flag = |at: usize| flags.device_address() + 4 * at as u64;
+        // SAFETY: one of two words, which nobody else writes.
+        let raise = |at: usize| unsafe { flags.pointer().add(at).write_volatile(1) };
+        let copy = |to, from| {
+            move |api: &Api| {
+                // SAFETY: words of buffers that are live until the end.
+                unsafe { api.cuMemcpyDtoDAsync_v2(to, from, 4, null_mut()) }.unwrap();
+            }
+        };
+        let wait = |at| {
+            let address = flag(at);
+            move |api: &Api| {
+                // SAFETY: a word of pinned memory.
+                unsafe { api.cuStreamWaitValue32_v2(null_mut(), address, 1, AT_LEAST) }.unwrap();
+            }
+        };
+        let bound = |context: &Context| context.bind().unwrap();
+
+        // What the other device was to read before it is overwritten.
+        wait(0)(bound(&second));
+        copy(seen.address(), own.address())(bound(&second));
+        copy(own.address(), theirs.address())(bound(&first));
+        raise(0);
+        // What it reads after.
+        wait(1)(bound(&first));
+        // SAFETY: a word of a buffer.
+        unsafe { bound(&first).cuMemsetD32Async(theirs.address(), 7, 1, null_mut()) }.unwrap();
+        copy(own.address(), theirs.address())(bound(&first));
+        copy(seen.address() + 4, own.address())(bound(&second));
+        raise(1);
+        second.synchronize().unwrap();
+        assert_eq!(seen.to_vec().unwrap(), [5, 7]);
     });
 }
 

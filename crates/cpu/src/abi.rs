@@ -322,7 +322,8 @@ pub enum SyncKind {
     ActiveMask = 26,
     /// `elect.sync`: operand mask; results the elected lane, predicate.
     Elect = 27,
-    /// `nanosleep`, and the back edge of a spin loop: yields to the other threads.
+    /// `nanosleep`, and the back edge of a spin loop: yields to the other threads. The operand
+    /// is the time in nanoseconds, 0 at a back edge.
     Yield = 28,
     /// An instruction on matrices ([`crate::matrix`]) of all lanes of the warp. Its registers
     /// are in slots. Operands of a transfer: the address, and the elements from a row or

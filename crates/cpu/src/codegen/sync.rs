@@ -160,7 +160,9 @@ impl Emitter<'_, '_> {
             }
             SyncKind::ActiveMask => {}
             SyncKind::Elect => word(self, 1)?,
-            SyncKind::Yield | SyncKind::ClusterArrive | SyncKind::ClusterWait => {}
+            SyncKind::Yield if has(self, 0) => word(self, 0)?,
+            SyncKind::Yield => operands.push(self.int(types::I32, 0)),
+            SyncKind::ClusterArrive | SyncKind::ClusterWait => {}
             SyncKind::Matrix => operands.extend(self.matrix_request(i)?),
             _ => {
                 // `redux`

@@ -56,6 +56,11 @@ impl DeviceMemory {
         }
     }
 
+    /// The device whose memory is at an address: none of memory that all devices share.
+    pub fn device_of(&self, address: u64) -> Option<usize> {
+        self.allocator().owner(address).map(|owner| owner.device)
+    }
+
     /// Enables or disables access of `device` to the memory of `owner`.
     pub fn set_access(&self, device: usize, owner: usize, allowed: bool) {
         let mut allocator = self.allocator();

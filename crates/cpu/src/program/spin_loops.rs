@@ -3,7 +3,8 @@
 //! The threads of a block run one after the other, so that such a loop would never
 //! end. If the exit condition of a loop depends on an atomic operation or on a
 //! volatile or ordered load in the loop, its back edge gets a sync point that yields
-//! to the other threads.
+//! to the other threads. One thread may do so for its block, and tell the others
+//! through memory: what is stored in the loop is read in it.
 
 use super::ir::{ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, Step, Terminator};
 use super::liveness::RegisterSet;
@@ -67,9 +68,15 @@ fn is_poll(step: &Step) -> bool {
     }
 }
 
+fn has_effect(step: &Step, effect: Effect) -> bool {
+    matches!(step, Step::Instruction(i) if i.meaning.effect == effect)
+}
+
 /// Whether a branch out of the loop depends on a value that is polled in it.
 fn exit_depends_on_poll(program: &Program<'_>, inside: &[bool]) -> bool {
     let mut polled = RegisterSet::new(program.registers.len());
+    // Whether memory holds what was polled.
+    let mut stored = false;
     let blocks = || {
         program
             .blocks
@@ -81,13 +88,17 @@ fn exit_depends_on_poll(program: &Program<'_>, inside: &[bool]) -> bool {
     loop {
         let mut changed = false;
         for step in blocks().flat_map(|b| &b.steps) {
-            let mut tainted = is_poll(step);
+            let mut tainted = is_poll(step) || (stored && has_effect(step, Effect::Load));
             let mut written = Vec::new();
             program.step_effects(
                 step,
                 &mut |reg| tainted |= polled.contains(reg),
                 &mut |reg| written.push(reg),
             );
+            if tainted && !stored && has_effect(step, Effect::Store) {
+                stored = true;
+                changed = true;
+            }
             for reg in written {
                 if tainted && !polled.contains(reg) {
                     polled.insert(reg);

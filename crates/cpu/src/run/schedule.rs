@@ -5,6 +5,8 @@
 //! threads from sync point to sync point. Otherwise the warps run in turn, each until none
 //! of its lanes is ready. Then barriers are released.
 
+use std::time::Duration;
+
 use crate::abi::{
     BlockContext, EXITED, FaultKind, FaultRecord, IN_GROUPS, KernelFn, Request, SyncKind,
     SyncPoint, WARP_SIZE,
@@ -17,9 +19,15 @@ use crate::matrix::Operation;
 use crate::runtime;
 use crate::sanitizer::Arrived;
 
-/// The number of rounds without progress after which the block is suspended, so that
-/// other blocks can run.
+/// The number of rounds in which all threads that ran have yielded, after which the block is
+/// suspended, so that other blocks can run. What happens between them does not count: a loop
+/// that waits for another block may have barriers of its own.
 const MAX_STALLED_ROUNDS: u32 = 64;
+
+/// Nanoseconds of `nanosleep` for which a thread of the host sleeps: to wake it takes longer
+/// than a shorter time, and PTX has no longer one.
+const SHORTEST_PAUSE: u64 = 50_000;
+const LONGEST_PAUSE: u64 = 1_000_000;
 
 /// The functions of a kernel, and what the scheduler needs to know about it.
 #[derive(Clone, Copy)]
@@ -96,8 +104,6 @@ pub(super) struct Schedule {
     pub(super) live: u32,
     /// All threads are in the same state and ready.
     in_lockstep: bool,
-    /// The number of consecutive rounds in which all threads that ran have yielded.
-    stalled_rounds: u32,
     /// The description of a fault that the scheduler found.
     pub(super) detail: Option<String>,
 }
@@ -148,7 +154,6 @@ impl Schedule {
         }
         self.live = self.threads;
         self.in_lockstep = true;
-        self.stalled_rounds = 0;
         self.detail = None;
     }
 
@@ -164,7 +169,7 @@ impl Schedule {
         context: *mut BlockContext,
         stop: impl Fn() -> bool,
     ) -> Outcome {
-        self.stalled_rounds = 0;
+        let mut stalled_rounds = 0;
         loop {
             if stop() {
                 return Outcome::Stopped;
@@ -179,11 +184,15 @@ impl Schedule {
             };
             match result {
                 Ok(Progress::Done) => return Outcome::Done,
-                Ok(Progress::Advanced) => self.stalled_rounds = 0,
+                Ok(Progress::Advanced) => {}
                 Ok(Progress::AtClusterBarrier) => return Outcome::AtClusterBarrier,
-                Ok(Progress::Stalled) => {
-                    self.stalled_rounds += 1;
-                    if self.stalled_rounds >= MAX_STALLED_ROUNDS {
+                Ok(Progress::Stalled(pause)) => {
+                    stalled_rounds += 1;
+                    if pause >= SHORTEST_PAUSE {
+                        std::thread::sleep(Duration::from_nanos(pause.min(LONGEST_PAUSE)));
+                        return Outcome::Waiting;
+                    }
+                    if stalled_rounds >= MAX_STALLED_ROUNDS {
                         return Outcome::Waiting;
                     }
                 }
@@ -217,7 +226,8 @@ impl Schedule {
             }
             if let Some(point) = code.point(first) {
                 if point.kind == SyncKind::Yield {
-                    return Ok(Progress::Stalled);
+                    let pauses = self.requests.iter().map(|request| request.operands[0]);
+                    return Ok(Progress::Stalled(pauses.min().unwrap_or(0)));
                 }
                 if point.kind == SyncKind::Matrix {
                     // SAFETY: the caller's contract.
@@ -335,7 +345,7 @@ impl Schedule {
         context: *mut BlockContext,
     ) -> Result<Progress, Faulted> {
         let mut progress = false;
-        let mut yielded = false;
+        let mut pause = None;
         for warp in 0..self.warps.len() {
             loop {
                 let ready = std::mem::take(&mut self.warps[warp].ready);
@@ -355,8 +365,16 @@ impl Schedule {
             unsafe { self.release_barrier(code, context, id) };
         }
         let mut ready = 0;
-        for warp in &mut self.warps {
-            yielded |= warp.yielded != 0;
+        let requests = self.requests.chunks(WARP_SIZE as usize);
+        for (warp, requests) in self.warps.iter_mut().zip(requests) {
+            if warp.yielded != 0 {
+                let lanes = lanes_of(warp.yielded);
+                let pauses = lanes.filter_map(|lane| requests.get(lane as usize));
+                pause = pause
+                    .into_iter()
+                    .chain(pauses.map(|request| request.operands[0]))
+                    .min();
+            }
             warp.ready |= std::mem::take(&mut warp.yielded);
             ready += warp.ready.count_ones();
         }
@@ -377,10 +395,9 @@ impl Schedule {
                 .fold(0, |differs, state| differs | (state ^ first))
                 == 0;
         }
-        Ok(if progress || !yielded {
-            Progress::Advanced
-        } else {
-            Progress::Stalled
+        Ok(match pause {
+            Some(pause) if !progress => Progress::Stalled(pause),
+            _ => Progress::Advanced,
         })
     }
 
@@ -674,7 +691,8 @@ enum Progress {
     Done,
     Advanced,
     AtClusterBarrier,
-    Stalled,
+    /// All threads that ran have yielded, for at least this many nanoseconds.
+    Stalled(u64),
 }
 
 /// `BlockContext::fault` holds a fault.

@@ -182,6 +182,13 @@ impl Context {
         self.check()
     }
 
+    /// All unfinished work.
+    pub(crate) fn unfinished_of_all(&self) -> Vec<Mark> {
+        let mut marks = self.unfinished(|_| true);
+        marks.extend(self.default_queue.unfinished());
+        marks
+    }
+
     /// Waits for all queued work.
     pub(crate) fn wait(&self) {
         self.default_queue.mark().wait();
@@ -213,6 +220,11 @@ pub(crate) fn find(context: usize) -> Result<Arc<Context>> {
     CONTEXTS
         .get(context)
         .ok_or_else(|| Status::INVALID_CONTEXT.because("no live context has this handle"))
+}
+
+/// The other contexts of these devices.
+pub(crate) fn others_of(devices: [CUdevice; 2], context: &Context) -> Vec<Arc<Context>> {
+    CONTEXTS.all(|other| other.handle != context.handle && devices.contains(&other.device))
 }
 
 /// The current context of this thread, which may be destroyed.

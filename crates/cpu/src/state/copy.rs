@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::context::Context;
-use super::device::arena;
+use super::context::{self, Context};
+use super::device::{self, arena};
 use super::node::{NodeKind, Work};
 use super::status::{Result, Status};
 use super::stream::Stream;
 use super::user_pointer::{UserPointer, may_be_memory};
+use api::CUdevice;
 
 /// Up to this many bytes, an asynchronous copy that has nothing to wait for costs less
 /// than waking the stream's thread.
@@ -134,16 +135,53 @@ pub(crate) fn copy(
     if bytes == 0 {
         return Ok(());
     }
-    perform(
-        stream,
-        mode,
-        to.pageable || from.pageable,
-        bytes,
-        move || {
-            // SAFETY: both endpoints were checked, or the caller answers for them.
-            // Memory that is freed meanwhile stays mapped with the arena. `copy`
-            // allows overlaps.
-            unsafe { std::ptr::copy(from.pointer(0), to.pointer(0), bytes) }
+    let work = move || {
+        // SAFETY: both endpoints were checked, or the caller answers for them.
+        // Memory that is freed meanwhile stays mapped with the arena. `copy`
+        // allows overlaps.
+        unsafe { std::ptr::copy(from.pointer(0), to.pointer(0), bytes) }
+    };
+    let others = match stream.1.is_default() {
+        true => contexts_between(&stream.0, to, from)?,
+        false => Vec::new(),
+    };
+    match mode {
+        CopyMode::Asynchronous if !others.is_empty() => {
+            let before = others.iter().flat_map(|other| other.unfinished_of_all());
+            let (context, stream) = stream;
+            let done = stream.push_after(context, before.collect(), move |_| work());
+            for other in others {
+                let after = vec![done.clone()];
+                other.default_queue().push(after, Box::new(|| ()));
+            }
+            Ok(())
+        }
+        _ => {
+            others.iter().for_each(|other| other.wait());
+            let pageable = to.pageable || from.pageable;
+            perform(stream, mode, pageable, bytes, work)
+        }
+    }
+}
+
+/// The contexts beside the current one that a copy in the default stream is ordered with: those
+/// of both devices, if the memory is that of two. It starts when all work of both is done, and
+/// what their streams get later starts after it.
+fn contexts_between(
+    context: &Arc<Context>,
+    to: Endpoint,
+    from: Endpoint,
+) -> Result<Vec<Arc<Context>>> {
+    if device::count() == 1 {
+        return Ok(Vec::new());
+    }
+    let arena = arena()?;
+    Ok(
+        match (arena.device_of(to.address), arena.device_of(from.address)) {
+            (Some(to), Some(from)) if to != from => {
+                context::others_of([to, from].map(|device| device as CUdevice), context)
+            }
+            _ => Vec::new(),
         },
     )
 }

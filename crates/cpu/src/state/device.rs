@@ -268,6 +268,7 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         111 => 1024, // RESERVED_SHARED_MEMORY_PER_BLOCK
         120 => 1,    // CLUSTER_LAUNCH
         126 => 1,    // MEM_SYNC_DOMAIN_COUNT
+        127 => u32::from(compute_capability(device).0 >= 9), // TENSOR_MAP_ACCESS_SUPPORTED
         21..=29 | 42..=46 | 52..=74 | 77 => array_limit(number)?,
         115 | 144 => 1, // MEMORY_POOLS_SUPPORTED, HOST_MEMORY_POOLS_SUPPORTED
         // Attributes of features that the device lacks: IPC …
@@ -292,7 +293,7 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         | 121
         | 124
         | 125
-        | 127..=143
+        | 128..=143
         | 145..=148 => 0,
         _ => return None,
     };

@@ -63,6 +63,15 @@ impl<T> Handles<T> {
         live.values().for_each(|object| visit(object));
     }
 
+    /// The live objects that match.
+    pub(crate) fn all(&self, matches: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.values()
+            .filter(|object| matches(object))
+            .cloned()
+            .collect()
+    }
+
     pub(crate) fn remove(&self, handle: usize) -> Option<Arc<T>> {
         self.live
             .write()

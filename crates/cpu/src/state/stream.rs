@@ -285,7 +285,17 @@ impl Stream {
         context: &Arc<Context>,
         work: impl FnOnce(&Arc<Context>) + Send + 'static,
     ) -> Mark {
-        let after = self.order(context);
+        self.push_after(context, Vec::new(), work)
+    }
+
+    /// The same for work that also depends on `after`.
+    pub(crate) fn push_after(
+        &self,
+        context: &Arc<Context>,
+        mut after: Vec<Mark>,
+        work: impl FnOnce(&Arc<Context>) + Send + 'static,
+    ) -> Mark {
+        after.extend(self.order(context));
         let context = context.clone();
         let work = move || {
             if context.check().is_ok() {

@@ -205,6 +205,27 @@ fn a_barrier_of_the_whole_grid() {
 }
 
 #[test]
+fn a_barrier_of_the_whole_grid_at_which_one_thread_of_each_block_polls() {
+    // Thread 0 reads, and tells the others through shared memory.
+    let body = "setp.eq.u32 %p0, %t, 0; add.u64 %d0, %out, 4096; mov.u32 %r2, %nctaid.x;
+        @%p0 red.release.gpu.global.add.u32 [%d0], 1;
+        spin: bar.sync 0; @%p0 ld.acquire.gpu.global.u32 %r1, [%d0];
+        @%p0 st.shared.u32 [buffer], %r1; bar.sync 0; ld.shared.u32 %r3, [buffer];
+        setp.lt.u32 %p1, %r3, %r2; @%p1 bra spin; st.global.u32 [%at], %r3;";
+    let words = run(1025, 16, 64, body).unwrap();
+    assert!(words[..1024].iter().all(|&word| word == 16));
+}
+
+#[test]
+fn a_kernel_that_sleeps_takes_its_time() {
+    // `%clock64` counts nanoseconds.
+    let body = "mov.u64 %d0, %clock64; nanosleep.u32 1000000; nanosleep.u32 1000000;
+        mov.u64 %d1, %clock64; sub.u64 %d1, %d1, %d0; setp.ge.u64 %p0, %d1, 2000000;
+        selp.u32 %r0, 1, 0, %p0; st.global.u32 [%at], %r0;";
+    assert_eq!(run(70, 1, 70, body).unwrap(), [1; 70]);
+}
+
+#[test]
 fn every_grid_has_a_workspace_of_zeros_that_its_blocks_share() {
     let body = "mov.u32 %r1, %envreg1; mov.u32 %r2, %envreg2; mov.b64 %d0, {%r2, %r1};
         atom.global.add.u32 %r3, [%d0+4], 1; mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %n;
