@@ -16,19 +16,22 @@ pub enum AsyncEvent {
     WaitForAll,
 }
 
-/// Whether some path from `start` waits for the operation that starts there.
+/// Whether some path from `start` waits for the operation that starts there. `events` has the
+/// instructions that do something to such operations, in source order.
 pub(crate) fn is_waited_for(
     graph: &Graph,
     start: InstructionId,
-    event: impl Fn(InstructionId) -> AsyncEvent,
+    events: &[(InstructionId, AsyncEvent)],
 ) -> bool {
     // Indexed by whether the operation is in a group.
     let mut visited = vec![[false; 2]; graph.blocks.len()];
     let home = graph.block_of(start);
     let mut open = Vec::new();
     let walk = |block: BlockId, from: u32, mut grouped: bool, open: &mut Vec<_>| {
-        for id in from..graph.blocks[block.index()].end {
-            match event(InstructionId(id)) {
+        let end = graph.blocks[block.index()].end;
+        let first = events.partition_point(|(id, _)| id.0 < from);
+        for (_, event) in events[first..].iter().take_while(|(id, _)| id.0 < end) {
+            match event {
                 AsyncEvent::WaitForAll => return true,
                 AsyncEvent::WaitForGroups if grouped => return true,
                 AsyncEvent::Commit => grouped = true,

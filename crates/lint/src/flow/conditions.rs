@@ -48,9 +48,11 @@ impl Conditions {
             });
             let mut words: Vec<u32> = all.collect();
             for (mask, holds) in &self.masks {
-                mask.each_of(0..threads, |thread, number| {
-                    let stays = u32::from((number != 0) == *holds);
-                    words[thread / WARP as usize] &= !((stays ^ 1) << (thread % WARP as usize));
+                let mut admitted = words.iter_mut();
+                mask.each_word(threads, |word| {
+                    if let Some(admitted) = admitted.next() {
+                        *admitted &= if *holds { word } else { !word };
+                    }
                 });
             }
             words

@@ -3,7 +3,7 @@
 
 use super::evaluate::{Evaluator, Known, Place, Symbol};
 use super::graph::BlockId;
-use super::lanes::{Lanes, Sum};
+use super::lanes::Sum;
 use super::values::ValueId;
 use ptx::names::Opcode;
 
@@ -131,13 +131,10 @@ impl Evaluator<'_, '_, '_> {
                 if yes.lanes == no.lanes {
                     return Known::Sum(yes);
                 }
-                let each = (0..self.shape.threads() as usize).map(|thread| {
-                    let side = if choice.at(thread) != 0 { &yes } else { &no };
-                    side.lanes.at(thread)
-                });
+                let threads = self.shape.threads() as usize;
                 Known::Sum(Sum {
                     symbols: yes.symbols,
-                    lanes: Lanes::each(each),
+                    lanes: choice.choose(&yes.lanes, &no.lanes, threads),
                 })
             }
             (None, Known::Data, _) | (None, _, Known::Data) => Known::Data,

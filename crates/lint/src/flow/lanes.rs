@@ -103,6 +103,15 @@ impl Scaled {
     }
 }
 
+/// The least and the greatest of some numbers.
+fn ends_of(numbers: &[i64]) -> (i64, i64) {
+    numbers
+        .iter()
+        .fold((i64::MAX, i64::MIN), |(least, most), number| {
+            (least.min(*number), most.max(*number))
+        })
+}
+
 /// Numbers that are not all the same.
 #[derive(Debug)]
 pub struct Numbers {
@@ -171,12 +180,8 @@ impl Lanes {
                 std::iter::repeat_n((*number, *number), warps).for_each(found);
             }
             Lanes::Each(each) => {
-                let ends = |lanes: &[i64]| {
-                    let (least, most) = (lanes.iter().min(), lanes.iter().max());
-                    (least.copied().unwrap_or(0), most.copied().unwrap_or(0))
-                };
                 let numbers = &each.numbers;
-                let all = || numbers.of.chunks(WARP as usize).map(ends).collect();
+                let all = || numbers.of.chunks(WARP as usize).map(ends_of).collect();
                 let all = numbers.of_warps.get_or_init(all).iter();
                 all.map(|of_warp| each.ends(*of_warp)).for_each(found);
             }
@@ -202,22 +207,51 @@ impl Lanes {
     /// Compiled once, too.
     fn zipped(&self, other: &Lanes, join: &dyn Fn(i64, i64) -> i64) -> Lanes {
         match (self, other) {
-            (_, Lanes::Same(b)) => self.map(|a| join(a, *b)),
-            (Lanes::Same(a), _) => other.map(|b| join(*a, b)),
+            (Lanes::Same(a), Lanes::Same(b)) => Lanes::Same(join(*a, *b)),
+            (Lanes::Each(left), Lanes::Same(b)) => Lanes::each(left.all().map(|a| join(a, *b))),
+            (Lanes::Same(a), Lanes::Each(right)) => Lanes::each(right.all().map(|b| join(*a, b))),
             (Lanes::Each(left), Lanes::Each(right)) => {
                 Lanes::each(left.all().zip(right.all()).map(|(a, b)| join(a, b)))
             }
         }
     }
 
+    /// Those of one where these are not 0, and of another where they are; of so many threads.
+    pub(super) fn choose(&self, yes: &Lanes, no: &Lanes, threads: usize) -> Lanes {
+        let numbers = |lanes: &Lanes| -> Vec<i64> {
+            match lanes {
+                Lanes::Same(number) => vec![*number; threads],
+                Lanes::Each(each) => each.all().collect(),
+            }
+        };
+        let (choice, yes, no) = (numbers(self), numbers(yes), numbers(no));
+        let sides = choice.iter().zip(yes.iter().zip(&no));
+        Lanes::each(sides.map(|(choice, (yes, no))| if *choice != 0 { *yes } else { *no }))
+    }
+
+    /// Calls `found` with the word of each warp: a bit for each lane whose number is not 0.
+    pub(super) fn each_word(&self, threads: usize, found: impl FnMut(u32)) {
+        match self {
+            Lanes::Same(number) => {
+                let word = if *number != 0 { u32::MAX } else { 0 };
+                std::iter::repeat_n(word, threads.div_ceil(WARP as usize)).for_each(found);
+            }
+            Lanes::Each(each) => {
+                let word = |lanes: &[i64]| {
+                    let bit = |number: &i64| u32::from(each.of(*number) != 0);
+                    let bits = lanes.iter().rev();
+                    bits.fold(0, |word, number| word << 1 | bit(number))
+                };
+                let warps = each.numbers.of.chunks(WARP as usize);
+                warps.map(word).for_each(found);
+            }
+        }
+    }
+
     /// Where all are the same, that is one number.
     pub(super) fn each(numbers: impl Iterator<Item = i64>) -> Lanes {
-        let (mut least, mut most) = (i64::MAX, i64::MIN);
-        let noted = numbers.inspect(|number| {
-            least = least.min(*number);
-            most = most.max(*number);
-        });
-        let of: Vec<i64> = noted.collect();
+        let of: Vec<i64> = numbers.collect();
+        let (least, most) = ends_of(&of);
         match least == most {
             true => Lanes::Same(least),
             false => Lanes::Each(Scaled {
@@ -516,10 +550,42 @@ mod tests {
                 lanes.each_warp(threads as usize, |of_warp| of_warps.push(of_warp));
                 let expected: Vec<_> = expected.chunks(WARP as usize).map(ends).collect();
                 assert_eq!(of_warps, expected, "{factor} {added}");
+                let mut words = Vec::new();
+                lanes.each_word(threads as usize, |word| words.push(word));
+                let bits = |of: &[i64]| {
+                    (0..)
+                        .zip(of)
+                        .fold(0, |all, (lane, n)| all | u32::from(*n != 0) << lane)
+                };
+                let all = numbers(&lanes);
+                let expected: Vec<u32> = all.chunks(WARP as usize).map(bits).collect();
+                assert_eq!(words, expected, "{factor} {added}");
             }
         }
         let four = thread.times(4);
         assert_eq!(four.plus(&thread.times(-4)), Lanes::Same(0));
         assert_eq!(four.plus(&thread), Lanes::each((0..threads).map(|n| n * 5)));
+    }
+
+    #[test]
+    fn each_thread_has_the_number_of_its_choice() {
+        let thread = Lanes::each(0..64);
+        let even = Lanes::each((0..64).map(|n| 1 - n % 2));
+        let chosen = even.choose(&thread.times(-1), &Lanes::Same(7), 64);
+        let expected = Lanes::each((0..64).map(|n| if n % 2 == 0 { -n } else { 7 }));
+        assert_eq!(chosen, expected);
+        // The same for all is one number.
+        assert_eq!(
+            even.choose(&Lanes::Same(7), &Lanes::Same(7), 64),
+            Lanes::Same(7)
+        );
+        let words = |lanes: &Lanes| {
+            let mut words = Vec::new();
+            lanes.each_word(40, |word| words.push(word));
+            words
+        };
+        assert_eq!(words(&Lanes::Same(3)), [u32::MAX; 2]);
+        assert_eq!(words(&Lanes::Same(0)), [0; 2]);
+        assert_eq!(words(&Lanes::each(0..40)), [u32::MAX - 1, 0xFF]);
     }
 }

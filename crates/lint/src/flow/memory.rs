@@ -1,9 +1,11 @@
 //! Instructions that read or write memory.
 
+use super::HashMap;
 use super::affine::{Linear, Term};
-use super::context::{Flow, FunctionContext};
+use super::context::FunctionContext;
 use super::instructions::InstructionId;
 use super::origin::Origin;
+use super::values::ValueId;
 use ptx::ast::{Instruction, Modifiers, Operand, Space, Span, Variable};
 use ptx::isa::Effect;
 use ptx::names::{Modifier, SpecialRegister};
@@ -180,16 +182,37 @@ impl Place<'_, '_> {
 
 /// Every access to a variable that is known.
 pub(crate) fn places<'m, 'a>(function: &FunctionContext<'m, 'a>) -> Vec<Place<'m, 'a>> {
-    let mut places = Vec::new();
     let Some(flow) = function.flow() else {
-        return places;
+        return Vec::new();
     };
-    for MemoryAccess { access, .. } in function.accesses() {
+    let accesses = function.accesses();
+    let mut places = Vec::with_capacity(accesses.len());
+    // Many accesses are at a number of bytes from the same value.
+    let mut bases: HashMap<ValueId, Option<(VariableId, Linear)>> = HashMap::default();
+    for MemoryAccess { access, .. } in accesses {
         let access = *access;
+        let Some(Operand::Address { offset, .. }) = function.body.operands.get(access.address)
+        else {
+            continue;
+        };
         if access.bytes == 0 {
             continue;
         }
-        let Some((id, offset)) = offset_in_variable(function, flow, access.address) else {
+        let found = match flow.instructions.reference(access.address) {
+            // Nearly all parameters are named so.
+            Reference::Variable(id) => Some((id, Linear::number(*offset))),
+            Reference::Register(_) => {
+                let value = flow.values.of_operand(access.address);
+                let base = bases.entry(value);
+                let base = base.or_insert_with(|| in_variable(function, access.address, value));
+                base.and_then(|(id, mut linear)| {
+                    linear.constant = linear.constant.checked_add(*offset)?;
+                    Some((id, linear))
+                })
+            }
+            _ => None,
+        };
+        let Some((id, offset)) = found else {
             continue;
         };
         let variable = flow.instructions.variable(id);
@@ -207,30 +230,17 @@ pub(crate) fn places<'m, 'a>(function: &FunctionContext<'m, 'a>) -> Vec<Place<'m
     places
 }
 
-/// The variable that an address lies in, and the bytes from its start.
-fn offset_in_variable(
+/// The variable that the value of an address lies in, and the bytes from its start.
+fn in_variable(
     function: &FunctionContext<'_, '_>,
-    flow: &Flow<'_, '_>,
     address: usize,
+    value: ValueId,
 ) -> Option<(VariableId, Linear)> {
-    match (
-        flow.instructions.reference(address),
-        function.body.operands.get(address)?,
-    ) {
-        // Nearly all parameters are named so.
-        (Reference::Variable(id), Operand::Address { offset, .. }) => {
-            Some((id, Linear::number(*offset)))
-        }
-        // Sums are found for addresses alone that come from a variable.
-        (Reference::Register(_), _) => {
-            let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = function.origin(address)?
-            else {
-                return None;
-            };
-            let linear = function.linear(address)?;
-            let id = linear.variable()?;
-            Some((id, linear.without(Term::Address(id))))
-        }
-        _ => None,
-    }
+    // Sums are found for addresses alone that come from a variable.
+    let (Origin::Variable(_) | Origin::Generic(_, Some(_))) = function.origin(address)? else {
+        return None;
+    };
+    let linear = function.linear_of(value)?;
+    let id = linear.variable()?;
+    Some((id, linear.without(Term::Address(id))))
 }

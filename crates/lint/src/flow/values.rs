@@ -158,9 +158,10 @@ impl Values {
 /// The writes of a register.
 #[derive(Clone, Copy)]
 struct Written {
-    /// What the last one in the text writes, and which that is.
+    /// What the last one in the text writes, which that is, and its block.
     value: ValueId,
     by: u32,
+    home: BlockId,
     /// Whether its values have to be followed through the graph.
     several: bool,
 }
@@ -170,6 +171,7 @@ impl Default for Written {
         Written {
             value: ValueId::NONE,
             by: 0,
+            home: BlockId::ENTRY,
             several: false,
         }
     }
@@ -257,7 +259,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             operands,
             ..
         } = values;
-        for (_, block) in reached {
+        for (home, block) in reached {
             for (id, step) in block
                 .steps()
                 .zip(steps.get(block.range()).unwrap_or_default())
@@ -274,7 +276,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     }
                     let of = &mut known[slot.register.0 as usize];
                     of.several |= step.partial || of.value != ValueId::NONE;
-                    (of.value, of.by) = (value, id.0);
+                    (of.value, of.by, of.home) = (value, id.0, home);
                 }
             }
         }
@@ -303,11 +305,9 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                         self.read(place, slot, value);
                         continue;
                     }
-                    let writer = InstructionId(of.by);
-                    let above = self.graph.block_of(writer);
-                    let before = match above == block {
-                        true => writer < id,
-                        false => self.graph.dominates(above, block),
+                    let before = match of.home == block {
+                        true => of.by < id.0,
+                        false => self.graph.dominates(of.home, block),
                     };
                     match before {
                         true => self.read(place, slot, of.value),

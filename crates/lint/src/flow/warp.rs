@@ -562,11 +562,8 @@ fn choose(lanes: &Lanes, yes: Option<Sum>, no: Option<Sum>) -> Option<Sum> {
         Some(_) => yes,
         None => {
             let (yes, no) = (yes.filter(Sum::is_exact)?, no.filter(Sum::is_exact)?);
-            let each = (0..WARP as usize).map(|lane| match lanes.at(lane) {
-                0 => no.lanes.at(lane),
-                _ => yes.lanes.at(lane),
-            });
-            Some(Sum::exact(Lanes::each(each)))
+            let chosen = lanes.choose(&yes.lanes, &no.lanes, WARP as usize);
+            Some(Sum::exact(chosen))
         }
     }
 }

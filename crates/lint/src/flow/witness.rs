@@ -1,5 +1,7 @@
 //! Witness paths: paths that control surely takes and on which a register is uninitialized.
 
+use std::cell::OnceCell;
+
 use super::context::Flow;
 use super::graph::{BlockId, Graph};
 use super::instructions::{InstructionId, Instructions};
@@ -15,8 +17,8 @@ use ptx::ast::Operand;
 pub(crate) struct WitnessPaths<'f, 'm, 'a> {
     flow: &'f Flow<'m, 'a>,
     uninitialized: &'f UninitializedValues,
-    /// The immediate post-dominator of each block.
-    after: Vec<Option<BlockId>>,
+    /// The immediate post-dominator of each block, where somebody has asked.
+    after: OnceCell<Vec<Option<BlockId>>>,
 }
 
 impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
@@ -24,14 +26,14 @@ impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
         WitnessPaths {
             flow,
             uninitialized,
-            after: flow.graph.post_dominators(),
+            after: OnceCell::new(),
         }
     }
 
     /// Whether there is a witness path on which the value is uninitialized where this
     /// instruction reads it.
     pub(crate) fn exist(&self, value: ValueId, reader: InstructionId) -> bool {
-        self.reach(value, reader) && self.lead_to(value, &mut Vec::new())
+        self.lead_to(value, &mut Vec::new()) && self.reach(value, reader)
     }
 
     /// Whether control always comes to this instruction from where the value is made.
@@ -52,13 +54,17 @@ impl<'f, 'm, 'a> WitnessPaths<'f, 'm, 'a> {
     /// Whether control always reaches `to` from `from`. A branch between the two may be
     /// correlated: the same condition may decide whether the register was written.
     fn come(&self, from: BlockId, to: BlockId) -> bool {
+        if from == to {
+            return true;
+        }
+        let after = self.after.get_or_init(|| self.flow.graph.post_dominators());
         let mut at = Some(from);
         // Bounds the time.
         for _ in 0..64 {
             if at == Some(to) {
                 return true;
             }
-            at = at.and_then(|at| self.after[at.index()]);
+            at = at.and_then(|at| after[at.index()]);
         }
         first_turn_comes(&self.flow.graph, from, to)
     }

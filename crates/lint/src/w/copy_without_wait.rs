@@ -1,10 +1,9 @@
 //! `cp.async` that nothing waits for.
 
 use crate::flow::callee;
-use crate::flow::{AsyncEvent, InstructionId, is_waited_for};
-use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
-use ptx::ast::{FunctionKind, Mnemonic};
-use ptx::isa::Effect;
+use crate::flow::{AsyncEvent, is_waited_for};
+use crate::{Check, Code, Findings, FunctionContext, Rule};
+use ptx::ast::{FunctionKind, Instruction, Mnemonic};
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
@@ -85,7 +84,7 @@ pub(super) fn unwaited<'m, 'a>(
     function: &FunctionContext<'m, 'a>,
     begins: impl Fn(&Mnemonic<'a>) -> bool,
     event: impl Fn(&Mnemonic<'a>) -> AsyncEvent,
-    mut found: impl FnMut(&'m ptx::ast::Instruction),
+    mut found: impl FnMut(&'m Instruction),
 ) {
     if !function.has_mnemonic(&begins) {
         return;
@@ -93,9 +92,13 @@ pub(super) fn unwaited<'m, 'a>(
     let Some(flow) = function.flow() else {
         return;
     };
-    let mnemonics = function.mnemonics.iter();
-    let events: Vec<AsyncEvent> = mnemonics.map(&event).collect();
-    let of = |id| of_step(function, flow, id, &events, &event);
+    let events = function.instructions_with(|mnemonic, _| {
+        mnemonic.opcode == Opcode::Call || event(mnemonic) != AsyncEvent::None
+    });
+    let events = events.into_iter();
+    let events: Vec<_> = events
+        .map(|(id, instruction)| (id, of_instruction(function, instruction, &event)))
+        .collect();
     let is_kernel = function.function.kind == FunctionKind::Entry;
     let begun = function.instructions_with(|mnemonic, _| begins(mnemonic));
     let begun = begun
@@ -103,34 +106,28 @@ pub(super) fn unwaited<'m, 'a>(
         .filter(|(id, _)| flow.graph.is_reached(flow.graph.block_of(*id)));
     for (id, instruction) in begun.take(MANY) {
         // Who calls a function may wait for it.
-        let elsewhere = || !is_kernel && events.iter().any(waits);
-        if !is_waited_for(&flow.graph, id, of) && !elsewhere() {
+        let elsewhere = || !is_kernel && function.mnemonics.iter().map(&event).any(waits);
+        if !is_waited_for(&flow.graph, id, &events) && !elsewhere() {
             found(instruction);
         }
     }
 }
 
-fn waits(event: &AsyncEvent) -> bool {
+fn waits(event: AsyncEvent) -> bool {
     matches!(event, AsyncEvent::WaitForAll | AsyncEvent::WaitForGroups)
 }
 
-/// What an instruction does, where `events` are those of the mnemonics of the module.
-fn of_step<'a>(
+/// What an instruction does.
+fn of_instruction<'a>(
     function: &FunctionContext<'_, 'a>,
-    flow: &Flow<'_, 'a>,
-    id: InstructionId,
-    events: &[AsyncEvent],
+    instruction: &Instruction,
     event: impl Fn(&Mnemonic<'a>) -> AsyncEvent,
 ) -> AsyncEvent {
-    let step = &flow.instructions.steps[id.index()];
-    if function.effect(step).meaning.effect != Effect::Call {
-        return events[step.mnemonic as usize];
+    if instruction.opcode != Opcode::Call {
+        return event(function.mnemonic(instruction));
     }
-    let Some(instruction) = flow.instructions.get(id) else {
-        return AsyncEvent::None;
-    };
     let name = callee(function.operands(instruction));
-    let waits = |mnemonic: &Mnemonic<'a>| waits(&event(mnemonic));
+    let waits = |mnemonic: &Mnemonic<'a>| waits(event(mnemonic));
     match name.is_none_or(|name| function.context.may_execute(name, waits)) {
         true => AsyncEvent::WaitForAll,
         false => AsyncEvent::None,

@@ -1,7 +1,7 @@
 //! An mbarrier that threads use before they can know that it is initialised.
 
 use super::mbarriers::{self, MbarrierOperation, MbarrierUse, has_operation, uses};
-use crate::flow::{BlockId, InstructionId, Variance};
+use crate::flow::{BlockId, Divergence, InstructionId, Variance};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::Mnemonic;
 use ptx::names::{Modifier, Opcode};
@@ -58,10 +58,26 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     if !has_operation(function, MbarrierOperation::Init) {
         return;
     }
-    let (Some(flow), Some(divergence)) = (function.flow(), function.divergence()) else {
+    let Some(flow) = function.flow() else {
         return;
     };
     let all = uses(function);
+    // Another may be this one.
+    let unknown = |init: &MbarrierUse<'_>| {
+        init.operation == MbarrierOperation::Init
+            && (init.place.variable.is_none() || init.place.offset.is_none())
+    };
+    if all.iter().any(unknown) {
+        return;
+    }
+    let used = |one: &&MbarrierUse<'_>| {
+        !matches!(
+            one.operation,
+            MbarrierOperation::Init | MbarrierOperation::Other
+        )
+    };
+    let ordered = Ordered::new(function, flow);
+    let unordered = |one: &&MbarrierUse<'_>| !ordered.is_before(flow, one.id);
     // Threads come to the head of a loop a first time as they come to the one block before it,
     // also where some go round more often.
     let first = |block| {
@@ -72,23 +88,19 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             _ => block,
         }
     };
-    let by_all = |one: &&MbarrierUse<'_>| {
+    let guard = |one: &MbarrierUse<'_>| {
         let step = &flow.instructions.steps[one.id.index()];
-        let guard = flow.values.guard(&flow.instructions, step);
-        let guarded = guard.map_or(Variance::Block, |guard| divergence.of(guard));
+        flow.values.guard(&flow.instructions, step)
+    };
+    let by_all = |one: &MbarrierUse<'_>, divergence: &Divergence| {
+        let guarded = guard(one).map_or(Variance::Block, |guard| divergence.of(guard));
         divergence
             .control(first(flow.graph.block_of(one.id)))
             .max(guarded)
             == Variance::Block
     };
-    let used = |one: &&MbarrierUse<'_>| {
-        !matches!(
-            one.operation,
-            MbarrierOperation::Init | MbarrierOperation::Other
-        )
-    };
     let mut told = Vec::new();
-    for one in all.iter().filter(used).filter(by_all).take(MANY) {
+    for one in all.iter().filter(used).filter(unordered).take(MANY) {
         let same = |init: &&MbarrierUse<'_>| {
             init.operation == MbarrierOperation::Init && init.place.is(&one.place)
         };
@@ -96,18 +108,25 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if inits.peek().is_none() || told.contains(&one.place) {
             continue;
         }
-        // Another may be this one.
-        let unknown = |init: &MbarrierUse<'_>| {
-            init.operation == MbarrierOperation::Init
-                && (init.place.variable.is_none() || init.place.offset.is_none())
+        // Who has initialised it knows that it has.
+        let home = flow.graph.block_of(one.id);
+        let by_same = |init: &MbarrierUse<'_>| {
+            let before = init.id < one.id && flow.graph.block_of(init.id) == home;
+            before && guard(init) == guard(one)
         };
-        if all.iter().any(unknown) || is_ordered(function, flow, one.id) {
+        if inits.clone().any(by_same) {
+            continue;
+        }
+        // The dependence of all values takes long: nearly no kernel comes here.
+        let Some(divergence) = function.divergence() else {
+            return;
+        };
+        if !by_all(one, divergence) {
             continue;
         }
         let before = |init: &&MbarrierUse<'_>| leads_forward(flow, init.id, one.id);
         let earlier: Vec<_> = inits.filter(before).collect();
-        // Who has initialised it knows that it has.
-        if earlier.iter().any(by_all) {
+        if earlier.iter().any(|init| by_all(init, divergence)) {
             continue;
         }
         told.push(one.place);
@@ -140,33 +159,41 @@ fn may_order(mnemonic: &Mnemonic<'_>) -> bool {
     }
 }
 
-/// Whether something on a way from the start to an instruction may order threads, loops left
-/// out.
-fn is_ordered(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, to: InstructionId) -> bool {
-    let graph = &flow.graph;
-    let orders = |id: InstructionId| {
-        let instruction = flow.instructions.get(id);
-        instruction.is_none_or(|instruction| may_order(function.mnemonic(instruction)))
-    };
-    let home = graph.block_of(to);
-    let mut visited = vec![false; graph.blocks.len()];
-    let mut open = vec![home];
-    while let Some(block) = open.pop() {
-        if std::mem::replace(&mut visited[block.index()], true) {
-            continue;
+/// What may order threads on a way from the start, loops left out.
+struct Ordered {
+    /// In source order.
+    by: Vec<InstructionId>,
+    /// By block, whether one stands before it.
+    before: Vec<bool>,
+}
+
+impl Ordered {
+    fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Ordered {
+        let graph = &flow.graph;
+        let found = function.instructions_with(|mnemonic, _| may_order(mnemonic));
+        let by: Vec<InstructionId> = found.into_iter().map(|(id, _)| id).collect();
+        let homes = by.iter().map(|id| graph.block_of(*id));
+        let mut open: Vec<BlockId> = homes.filter(|home| graph.is_reached(*home)).collect();
+        open.dedup();
+        let mut before = vec![false; graph.blocks.len()];
+        while let Some(block) = open.pop() {
+            for next in graph.successors(block) {
+                let known = &mut before[next.index()];
+                if !graph.dominates(next, block) && !std::mem::replace(known, true) {
+                    open.push(next);
+                }
+            }
         }
-        let mut steps = graph.blocks[block.index()].steps();
-        let before = |id: &InstructionId| block != home || *id < to;
-        if steps.any(|id| before(&id) && orders(id)) {
-            return true;
-        }
-        open.extend(
-            graph
-                .predecessors(block)
-                .filter(|from| !graph.dominates(block, *from)),
-        );
+        Ordered { by, before }
     }
-    false
+
+    /// Whether one stands before an instruction.
+    fn is_before(&self, flow: &Flow<'_, '_>, id: InstructionId) -> bool {
+        let home = flow.graph.block_of(id);
+        let start = InstructionId(flow.graph.blocks[home.index()].start);
+        let first = self.by.partition_point(|by| *by < start);
+        self.before[home.index()] || self.by.get(first).is_some_and(|by| *by < id)
+    }
 }
 
 /// Whether a way leads from one instruction to another, loops left out.

@@ -83,13 +83,11 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     // Of the registers that one way leaves unwritten, the first says it all.
     let mut joins = HashSet::new();
     let ways = OnceCell::new();
-    for (id, step, instruction) in function.steps() {
-        if copied(&flow.instructions, &flow.values, id).is_some() {
-            continue;
-        }
+    for (id, step) in flow.instructions.ids().zip(&flow.instructions.steps) {
         for (slot, value) in flow.values.reads(&flow.instructions, step) {
-            if slot.operand == RegisterOperand::RETURNED
-                || uninitialized.of(value) == Uninitialized::Never
+            if uninitialized.of(value) == Uninitialized::Never
+                || slot.operand == RegisterOperand::RETURNED
+                || copied(&flow.instructions, &flow.values, id).is_some()
             {
                 continue;
             }
@@ -104,6 +102,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             {
                 continue;
             }
+            let Some(instruction) = flow.instructions.get(id) else {
+                continue;
+            };
             visited.insert(slot.register);
             if let Some(Definition::Phi(block)) = flow.values.definition(value)
                 && !joins.insert(block)

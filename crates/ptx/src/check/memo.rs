@@ -91,8 +91,10 @@ enum OperandKind {
     Label = 9 << DETAIL_BITS,
     Pair = 10 << DETAIL_BITS,
     Quad = 11 << DETAIL_BITS,
+    /// `%r1|%p1`: the second is a predicate.
+    WithPredicate = 12 << DETAIL_BITS,
     /// The last kind: the detail of special registers needs more bits.
-    Special = 12 << DETAIL_BITS,
+    Special = 13 << DETAIL_BITS,
 }
 
 impl OperandKind {
@@ -154,6 +156,7 @@ impl<'a> Checker<'_, '_, 'a> {
                 FloatValue::F64(_) => OperandKind::Float.of(1),
             },
             Operand::Vector(list, _) => self.vector_key(list),
+            Operand::Pair(list, _) => self.pair_key(list),
             Operand::Not(name) => {
                 let ty = self.names.resolve_register(place, name)?;
                 OperandKind::NotRegister.of(ty as u16)
@@ -181,6 +184,20 @@ impl<'a> Checker<'_, '_, 'a> {
             kind.of(first as u16)
         } else {
             None
+        }
+    }
+
+    /// `%r1|%p1`, `%p1|%p2`
+    fn pair_key(&mut self, list: List) -> Option<u64> {
+        let (start, body) = (list.start as usize, self.body);
+        let [Operand::Name(first), Operand::Name(second)] = *body.list(list) else {
+            return None;
+        };
+        let ty = self.names.resolve_register(start, first)?;
+        let other = self.names.resolve_register(start + 1, second)?;
+        match other {
+            Type::Pred => OperandKind::WithPredicate.of(ty as u16),
+            _ => None,
         }
     }
 
@@ -288,14 +305,16 @@ mod tests {
             add.s32 %r1, %r2, %r3; add.s32 %r1, %r2, %f3; add.s32 %r4, %r5, %r9;\n\
             { .reg .f32 %r<2>; add.s32 %r1, %r5, %r6; add.s32 %r2, %r5, %r6; } add.s32 %r1, %r2, %r3;\n\
             ld.param.b32 %r1, [q]; st.param.b32 [own], %r1; @%p1 st.param.b32 [own], %r1;\n\
-            mov.f32 %f1, 0f00000000; mov.f32 %f1, 0; bfe.u32 %r1, %r2, 3, 4; add.s32 %r1, %rd1, 4;\n}";
+            mov.f32 %f1, 0f00000000; mov.f32 %f1, 0; bfe.u32 %r1, %r2, 3, 4; add.s32 %r1, %rd1, 4;\n\
+            shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1; shfl.sync.idx.b32 %rd1|%p2, %r2, 0, 31, -1;\n\
+            shfl.sync.idx.b32 %r1|%r3, %r2, 0, 31, -1;\n}";
         let found = |accepted| -> Vec<_> {
             let found = found(source, accepted).into_iter();
             found
                 .map(|d| &source[d.span.start as usize..d.span.end as usize])
                 .collect()
         };
-        let refused = ["%f3", "%r9", "%r1", "own", "0", "%rd1"];
+        let refused = ["%f3", "%r9", "%r1", "own", "0", "%rd1", "%rd1", "%r3"];
         assert_eq!(found(AcceptedKeys::default()), refused);
         assert_eq!(found(AcceptedKeys::never()), refused);
     }
