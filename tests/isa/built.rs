@@ -65,7 +65,7 @@ fn operators_of_integers_are_those_of_rust() {
         let mixed = (x ^ sum) & !(x << 9) | signed as u32;
         let narrow = i32::from((mixed as i16).max(-77)).unsigned_abs();
         let wide = (u64::from(x) * u64::from(sum)).leading_zeros() + mixed.count_ones();
-        let high = (u64::from(narrow) * u64::from(x) >> 32) as u32;
+        let high = ((u64::from(narrow) * u64::from(x)) >> 32) as u32;
         let all = high.wrapping_mul(wide);
         all.wrapping_add(1_u32.wrapping_add(mixed.reverse_bits()))
             .min(x.max(99))
