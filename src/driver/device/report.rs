@@ -41,7 +41,7 @@ pub struct DriverReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingEntry {
-    /// `cuLibraryLoadData`
+    /// Its name in the header.
     pub name: &'static str,
     /// The CUDA version that has it: 12000.
     pub since: i32,
