@@ -21,6 +21,7 @@ mod integer;
 mod lane_group;
 mod lane_set;
 mod machine_code;
+mod masked;
 mod matrix;
 mod memory;
 mod packed;
@@ -38,6 +39,7 @@ mod thread_state;
 mod unroll;
 mod vectorize;
 mod video;
+mod warp;
 
 pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
 pub(crate) use host::{HostIsa, host};
