@@ -14,6 +14,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::checked_address::InBounds;
+use super::group_check::GroupChecked;
 use super::lane_set::LaneSet;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
@@ -100,6 +101,8 @@ pub(super) struct Emitter<'e, 'a> {
     /// The accesses of a loop that need no check, in its copy for this iteration.
     pub in_bounds: Vec<InBounds>,
     pub iteration: u32,
+    /// An access of the current step of which all lanes are in bounds.
+    pub group_checked: Option<GroupChecked>,
     /// Whether the scalar function has run a lane group, in a vector function with sync points.
     pub diverged: Option<Variable>,
 }

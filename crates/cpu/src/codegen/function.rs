@@ -225,6 +225,7 @@ fn prologue<'e, 'a>(
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,
+        group_checked: None,
         diverged: None,
     }
 }

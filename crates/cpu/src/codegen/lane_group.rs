@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Valu
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
 use super::ends::at_ends;
+use super::group_check;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
 use super::masked;
 use super::memory::Space;
@@ -20,6 +21,7 @@ use super::targets::Targets;
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};
+use crate::memory::GRANULE;
 use crate::program::{
     Arg, Base, BasicBlock, BlockId, Bound, Guard, Instruction, NoWrap, Program, Reg, RegClass,
     Step, Storage, Terminator, UniformityInfo,
@@ -106,10 +108,14 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.step(step)
         }
         _ => {
+            if let Step::Instruction(i) = step {
+                group_check::emit(e, i)?;
+            }
             for lane in each_lane(e.width) {
                 e.lane_set = lane;
                 e.step(step)?;
             }
+            e.group_checked = None;
             e.pack_lane_writes();
             e.lane_set = LaneSet::Scalar;
             Ok(())
@@ -255,9 +261,23 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             Access::SHARED
         }
         _ => {
-            let (valid, low) = e.granule(address, shift);
-            let end = e.add_offset(low, count.cast_signed());
-            let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, valid);
+            let granule = e.granule(address, shift);
+            let end = e.add_offset(granule.place, count.cast_signed());
+            let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, granule.valid);
+            let crosses = e.b.create_block();
+            e.b.set_cold_block(crosses);
+            e.b.ins().brif(good, ok, &[], crosses, &[]);
+            // From a granule that is valid as a whole into the next one.
+            e.b.switch_to_block(crosses);
+            let whole = (GRANULE >> shift).cast_signed();
+            let is_whole = e.icmp_imm(IntCC::Equal, granule.valid, whole);
+            let next = e.b.create_block();
+            e.b.set_cold_block(next);
+            e.b.ins().brif(is_whole, next, &[], cold, &[]);
+            e.b.switch_to_block(next);
+            let valid = e.valid_in(granule.shadow, 2, shift);
+            let rest = e.add_offset(end, -whole);
+            let good = e.icmp(IntCC::UnsignedLessThanOrEqual, rest, valid);
             e.b.ins().brif(good, ok, &[], cold, &[]);
             0
         }
@@ -267,8 +287,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
     e.call_slow_path(address, e.width, access);
     let fail = e.fail;
     if space == Space::Generic {
-        // The access may still be valid: if it crosses a granule, or in registered
-        // host memory.
+        // The access may still be valid, in registered host memory.
         let context = e.fixed.context;
         let flags = MemFlagsData::trusted();
         let kind =

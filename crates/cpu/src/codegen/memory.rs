@@ -25,6 +25,16 @@ pub(super) enum Space {
     Param,
 }
 
+/// The granule of an access, in units of the access.
+pub(super) struct Granule {
+    /// The size of its valid part.
+    pub valid: Value,
+    /// Where the access starts in it.
+    pub place: Value,
+    /// Where its shadow is.
+    pub shadow: Value,
+}
+
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
 fn space_of(i: &Instruction) -> Space {
@@ -210,8 +220,14 @@ impl Emitter<'_, '_> {
         self.checked_address_at(base, offset, space, width, access)
     }
 
-    /// The address of an access that the guard of a loop has checked.
-    pub fn in_bounds(&self, i: &Instruction) -> Option<CheckedAddress> {
+    /// The address of an access that the guard of a loop has checked, or that was checked for
+    /// all lanes.
+    pub fn in_bounds(&mut self, i: &Instruction) -> Option<CheckedAddress> {
+        if let Some(checked) = self.group_checked.take() {
+            let at = checked.at(self, i);
+            self.group_checked = Some(checked);
+            return at;
+        }
         let mut known = self.in_bounds.iter();
         known.find_map(|known| known.at(i, self.iteration))
     }
@@ -276,8 +292,8 @@ impl Emitter<'_, '_> {
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
-                let (valid, low) = self.granule(address, shift);
-                self.icmp(IntCC::UnsignedLessThan, low, valid)
+                let granule = self.granule(address, shift);
+                self.icmp(IntCC::UnsignedLessThan, granule.place, granule.valid)
             }
             _ => {
                 if space == Space::Shared && shift <= 4 {
@@ -309,9 +325,8 @@ impl Emitter<'_, '_> {
         self.fail_unless(good, address, space, access);
     }
 
-    /// In units of `1 << shift` bytes: the size of the valid part of the granule of `address`, and
-    /// the place of `address` in it. The valid part is empty if it is misaligned.
-    pub fn granule(&mut self, address: Value, shift: u32) -> (Value, Value) {
+    /// The granule of an address. Its valid part is empty if the address is misaligned.
+    pub fn granule(&mut self, address: Value, shift: u32) -> Granule {
         let base = self.context_word(offset::ARENA_BASE);
         let inside = self.b.ins().isub(address, base);
         let by = self.scalar_int(types::I32, shift.into());
@@ -328,15 +343,26 @@ impl Emitter<'_, '_> {
         let one = self.scalar_int(types::I32, 1);
         let at = self.b.ins().ishl(granule, one);
         let shadow = self.context_word(offset::SHADOW);
-        let at = self.b.ins().iadd(shadow, at);
-        let valid = self.b.ins().uload16(types::I64, TRUSTED, at, 0);
-        let valid = match shift {
+        let shadow = self.b.ins().iadd(shadow, at);
+        let valid = self.valid_in(shadow, 0, shift);
+        let mask = self.scalar_int(types::I64, (1 << (GRANULE_SHIFT - shift)) - 1);
+        let place = self.b.ins().band(number, mask);
+        Granule {
+            valid,
+            place,
+            shadow,
+        }
+    }
+
+    /// The size of the valid part that the shadow of a granule says, in units of `1 << shift`
+    /// bytes.
+    pub fn valid_in(&mut self, shadow: Value, at: i32, shift: u32) -> Value {
+        let valid = self.b.ins().uload16(types::I64, TRUSTED, shadow, at);
+        let by = self.scalar_int(types::I32, shift.into());
+        match shift {
             0 => valid,
             _ => self.b.ins().ushr(valid, by),
-        };
-        let mask = self.scalar_int(types::I64, (1 << (GRANULE_SHIFT - shift)) - 1);
-        let low = self.b.ins().band(number, mask);
-        (valid, low)
+        }
     }
 
     /// Emits the slow path of a check, in which the runtime records the fault.

@@ -15,6 +15,7 @@ mod emitter;
 mod ends;
 mod float;
 mod function;
+mod group_check;
 mod half;
 mod host;
 mod integer;

@@ -106,10 +106,12 @@ fn group_for(program: &Program<'_>, host: &HostIsa) -> Group {
         }
         _ => false,
     };
-    let whole = program
-        .required_threads
-        .is_none_or(|[x, ..]| x.is_multiple_of(Group::Warp.width()));
-    match whole && !host.is_sanitized && program.blocks.iter().any(shares) {
+    let width = Group::Warp.width();
+    let whole = match program.required_threads {
+        Some([x, ..]) => x.is_multiple_of(width),
+        None => program.blocks.iter().any(shares),
+    };
+    match whole && !host.is_sanitized {
         true => Group::Warp,
         false => Group::HalfWarp,
     }

@@ -353,6 +353,29 @@ fn atomics_in_shared_memory() {
     }
 }
 
+/// Addresses in shared memory at a distance from each other, and anywhere.
+#[test]
+fn scattered_shared_memory() {
+    for address in [
+        "mul.lo.u32 %r4, %r2, 12; add.u32 %r4, %r4, %r11;",
+        "mul.lo.u32 %r4, %r2, -8; add.u32 %r4, %r4, %r11; add.u32 %r4, %r4, 1000;",
+        "xor.b32 %r4, %r2, 21; mad.lo.u32 %r4, %r4, 4, %r11;",
+        "and.b32 %r4, %r3, 124; add.u32 %r4, %r4, %r11;",
+    ] {
+        for bytes in ["u8", "u32", "v2.u32"] {
+            let to = if bytes == "v2.u32" {
+                "{%r6, %r7}"
+            } else {
+                "%r6"
+            };
+            agree(&format!(
+                "{ADDRESSES} {FILL} ld.global.u32 %r3, [%x1]; {address} and.b32 %r4, %r4, 0xFFFFFFF8; mov.u32 %r7, 3; ld.shared.{bytes} {to}, [%r4+16]; \
+                 mad.lo.u32 %r9, %r6, 5, %r7; add.u32 %r9, %r9, 1; st.global.u32 [%x2], %r9;"
+            ));
+        }
+    }
+}
+
 #[test]
 fn gathers_and_atomics() {
     agree(&format!(
@@ -536,6 +559,37 @@ fn faults_name_the_thread() {
         let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
         assert_eq!(together, alone);
         assert!(!alone.contains("thread [0, 0, 0]"), "{alone}");
+    }
+}
+
+/// Of lanes whose addresses are checked together, the first that is out of bounds is named.
+#[test]
+fn faults_name_the_lane() {
+    for (start, stride, access) in [
+        ("0", "132", "ld.shared.u32 %r6, [%r4]"),
+        ("0", "132", "ld.shared.u32 %r6, [%r4+8]"),
+        ("16", "100", "st.shared.u32 [%r4+-8], %i"),
+        ("4", "132", "ld.shared.u32 %r6, [%r4+-8]"),
+        ("2", "64", "ld.shared.u32 %r6, [%r4]"),
+        ("3996", "-132", "ld.shared.u32 %r6, [%r4]"),
+        ("3996", "-100", "st.shared.u32 [%r4+4], %i"),
+        ("0", "33", "ld.shared.u32 %r6, [%r4]"),
+        ("0", "80", "st.shared.v2.u32 [%r4+8], {%i, %i}"),
+        ("0xFFFFFF00", "80", "atom.shared.add.u32 %r6, [%r4], 1"),
+    ] {
+        // The second has nothing in common with its neighbours.
+        for scatter in [
+            "",
+            "xor.b32 %r5, %r2, 9; mad.lo.u32 %r4, %r5, %r7, %r11; add.u32 %r4, %r4, %r8;",
+        ] {
+            let source = kernel(&format!(
+                "{FILL}\n mov.u32 %r7, {stride}; mov.u32 %r8, {start}; mad.lo.u32 %r4, %r2, {stride}, %r11; add.u32 %r4, %r4, {start}; {scatter}\n\
+                 {access};\n st.global.u32 [%out], %r6;"
+            ));
+            let alone = run(&source, Vectorization::Never, 1, [128, 1, 1], 0).unwrap_err();
+            let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
+            assert_eq!(together, alone, "{start} {stride} {access}");
+        }
     }
 }
 
