@@ -1,16 +1,17 @@
-//! Accesses to shared memory that a lane group makes lane by lane, checked at once.
+//! Accesses that a lane group makes lane by lane, checked at once.
 //!
 //! Where a lane may be out of bounds, each is checked by itself in the order of the lanes, so that
 //! the first that is out of bounds is reported.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter};
 use super::lane_set::{LaneSet, each_lane, vectors};
-use super::memory::Space;
+use super::memory::{Space, space_of};
 use crate::abi::{Access, offset};
+use crate::memory::GRANULE;
 use crate::program::{Arg, Base, Instruction, Reg, RegClass, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O};
 
@@ -37,6 +38,7 @@ struct LaneAccess {
     reg: Reg,
     offset: i64,
     bytes: u32,
+    space: Space,
     store: bool,
 }
 
@@ -48,7 +50,10 @@ fn lane_access(e: &Emitter<'_, '_>, i: &Instruction) -> Option<LaneAccess> {
         O::Red => (0, 1),
         _ => return None,
     };
-    i.modifiers.first_of(&[M::Shared, M::SharedCta])?;
+    let space = space_of(i);
+    if !matches!(space, Space::Shared | Space::Generic) || i.modifiers.has(M::SharedCluster) {
+        return None;
+    }
     let args = e.program.list(i.args);
     let &Arg::Address(Base::Reg(reg), offset) = args.get(address)? else {
         return None;
@@ -66,6 +71,7 @@ fn lane_access(e: &Emitter<'_, '_>, i: &Instruction) -> Option<LaneAccess> {
         reg,
         offset,
         bytes,
+        space,
         store: i.opcode != O::Ld,
     })
 }
@@ -81,9 +87,13 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
             // An address of 32 bits that shrinks could pass 0 before the offset is added.
             if stride % i64::from(access.bytes) == 0 && (stride >= 0 || access.offset <= 0) =>
         {
-            strided(e, i, &access, stride)?
+            let Some(addresses) = strided(e, i, &access, stride)? else {
+                return Ok(());
+            };
+            addresses
         }
-        Uniformity::Divergent if class == RegClass::I32 && access.offset >= 0 => {
+        Uniformity::Divergent if class == RegClass::I32 && access.space == Space::Shared && access.offset >= 0 =>
+        {
             scattered(e, i, &access)?
         }
         _ => return Ok(()),
@@ -95,34 +105,55 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
     Ok(())
 }
 
-/// Addresses at one distance from each other: both ends are in bounds.
+/// Addresses at one distance from each other: both ends are in bounds. In global memory they must
+/// be close to each other.
 fn strided(
     e: &mut Emitter<'_, '_>,
     i: &Instruction,
     access: &LaneAccess,
     stride: i64,
-) -> EmitResult<Addresses> {
+) -> EmitResult<Option<Addresses>> {
+    let distance = stride * i64::from(e.width - 1);
+    let length = distance.abs() + i64::from(access.bytes);
+    let class = e.program.registers[access.reg.index()];
+    if access.space == Space::Generic && (length > GRANULE.cast_signed() || class != RegClass::I64)
+    {
+        return Ok(None);
+    }
     e.lane_set = LaneSet::Scalar;
     let first = e.register(access.reg);
     let first = e.coerce(first, types::I64);
     let first = e.add_offset(first, access.offset);
-    let distance = stride * i64::from(e.width - 1);
     let lowest = e.add_offset(first, distance.min(0));
-    let length = distance.abs() + i64::from(access.bytes);
-    // The number of places where the lowest may be, in units of its size.
-    let shift = e.scalar_int(types::I32, access.bytes.trailing_zeros().into());
-    let size = e.context_word(offset::SHARED_SIZE);
-    let places = e.add_offset(size, -length);
-    let places = e.b.ins().sshr(places, shift);
-    let places = e.add_offset(places, 1);
-    let zero = e.scalar_int(types::I64, 0);
-    let places = e.b.ins().smax(places, zero);
-    let number = e.b.ins().rotr(lowest, shift);
-    let good = e.icmp(IntCC::UnsignedLessThan, number, places);
-    check_each_unless(e, i, access, good)?;
-    let shared = e.context_word(offset::SHARED);
-    let address = e.b.ins().iadd(shared, first);
-    Ok(Addresses::Strided(address, stride))
+    let (ok, cold) = (e.b.create_block(), e.b.create_block());
+    e.b.set_cold_block(cold);
+    let shift = access.bytes.trailing_zeros();
+    let start = if access.space == Space::Generic {
+        e.check_span(lowest, shift, length >> shift, ok, cold);
+        None
+    } else {
+        // The number of places where the lowest may be, in units of its size.
+        let shift = e.scalar_int(types::I32, shift.into());
+        let size = e.context_word(offset::SHARED_SIZE);
+        let places = e.add_offset(size, -length);
+        let places = e.b.ins().sshr(places, shift);
+        let places = e.add_offset(places, 1);
+        let zero = e.scalar_int(types::I64, 0);
+        let places = e.b.ins().smax(places, zero);
+        let number = e.b.ins().rotr(lowest, shift);
+        let good = e.icmp(IntCC::UnsignedLessThan, number, places);
+        e.b.ins().brif(good, ok, &[], cold, &[]);
+        Some(offset::SHARED)
+    };
+    check_each(e, i, access, cold, ok);
+    let address = match start {
+        Some(start) => {
+            let shared = e.context_word(start);
+            e.b.ins().iadd(shared, first)
+        }
+        None => first,
+    };
+    Ok(Some(Addresses::Strided(address, stride)))
 }
 
 /// Addresses of any kind: the highest of them is in bounds, and all are aligned.
@@ -158,7 +189,10 @@ fn scattered(
         }
         let good = e.b.ins().vall_true(good);
         let good = e.b.ins().band(good, exists);
-        check_each_unless(e, i, access, good)?;
+        let (ok, cold) = (e.b.create_block(), e.b.create_block());
+        e.b.set_cold_block(cold);
+        e.b.ins().brif(good, ok, &[], cold, &[]);
+        check_each(e, i, access, cold, ok);
     }
     Ok(Addresses::Register(
         shared,
@@ -167,26 +201,32 @@ fn scattered(
     ))
 }
 
-/// Checks each lane by itself, unless the condition holds.
-fn check_each_unless(
+/// Checks each lane by itself in one block, and continues in another.
+fn check_each(
     e: &mut Emitter<'_, '_>,
     i: &Instruction,
     access: &LaneAccess,
-    good: Value,
-) -> EmitResult<()> {
-    let (ok, cold) = (e.b.create_block(), e.b.create_block());
-    e.b.set_cold_block(cold);
-    e.b.ins().brif(good, ok, &[], cold, &[]);
+    cold: Block,
+    ok: Block,
+) {
     e.b.switch_to_block(cold);
     e.line = i.line;
     let write = if access.store { Access::WRITE } else { 0 };
+    let space = match access.space {
+        Space::Shared => Access::SHARED,
+        _ => 0,
+    };
     for lane in each_lane(e.width) {
         e.lane_set = lane;
         let address = e.register(access.reg);
         let address = e.coerce(address, types::I64);
         let address = e.add_offset(address, access.offset);
-        let encoded = access.bytes | write | Access::SHARED;
-        e.check(address, Space::Shared, access.bytes, encoded);
+        e.check(
+            address,
+            access.space,
+            access.bytes,
+            access.bytes | write | space,
+        );
         if let Some(next) = e.b.current_block() {
             e.b.set_cold_block(next);
         }
@@ -194,7 +234,6 @@ fn check_each_unless(
     e.lane_set = LaneSet::Scalar;
     e.b.ins().jump(ok, &[]);
     e.b.switch_to_block(ok);
-    Ok(())
 }
 
 impl GroupChecked {

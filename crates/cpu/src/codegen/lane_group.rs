@@ -21,7 +21,6 @@ use super::targets::Targets;
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};
-use crate::memory::GRANULE;
 use crate::program::{
     Arg, Base, BasicBlock, BlockId, Bound, Guard, Instruction, NoWrap, Program, Reg, RegClass,
     Step, Storage, Terminator, UniformityInfo,
@@ -261,24 +260,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             Access::SHARED
         }
         _ => {
-            let granule = e.granule(address, shift);
-            let end = e.add_offset(granule.place, count.cast_signed());
-            let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, granule.valid);
-            let crosses = e.b.create_block();
-            e.b.set_cold_block(crosses);
-            e.b.ins().brif(good, ok, &[], crosses, &[]);
-            // From a granule that is valid as a whole into the next one.
-            e.b.switch_to_block(crosses);
-            let whole = (GRANULE >> shift).cast_signed();
-            let is_whole = e.icmp_imm(IntCC::Equal, granule.valid, whole);
-            let next = e.b.create_block();
-            e.b.set_cold_block(next);
-            e.b.ins().brif(is_whole, next, &[], cold, &[]);
-            e.b.switch_to_block(next);
-            let valid = e.valid_in(granule.shadow, 2, shift);
-            let rest = e.add_offset(end, -whole);
-            let good = e.icmp(IntCC::UnsignedLessThanOrEqual, rest, valid);
-            e.b.ins().brif(good, ok, &[], cold, &[]);
+            e.check_span(address, shift, count.cast_signed(), ok, cold);
             0
         }
     };

@@ -5,12 +5,12 @@
 //! misalignment.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
 use crate::abi::{Access, offset};
-use crate::memory::GRANULE_SHIFT;
+use crate::memory::{GRANULE, GRANULE_SHIFT};
 use crate::program::{Arg, Base, Instruction, Storage};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Type as P};
@@ -37,7 +37,7 @@ pub(super) struct Granule {
 
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
-fn space_of(i: &Instruction) -> Space {
+pub(super) fn space_of(i: &Instruction) -> Space {
     match i.modifiers.first_of(super::convert::SPACES) {
         Some(M::Shared | M::SharedCta | M::SharedCluster) => Space::Shared,
         Some(M::Local) => Space::Local,
@@ -352,6 +352,29 @@ impl Emitter<'_, '_> {
             place,
             shadow,
         }
+    }
+
+    /// Jumps to `ok` if so many units of `1 << shift` bytes from `address` on, at most those of a
+    /// granule, may be accessed by what the shadow says, and to `cold` otherwise.
+    pub fn check_span(&mut self, address: Value, shift: u32, units: i64, ok: Block, cold: Block) {
+        let granule = self.granule(address, shift);
+        let end = self.add_offset(granule.place, units);
+        let good = self.icmp(IntCC::UnsignedLessThanOrEqual, end, granule.valid);
+        let crosses = self.b.create_block();
+        self.b.set_cold_block(crosses);
+        self.b.ins().brif(good, ok, &[], crosses, &[]);
+        // From a granule that is valid as a whole into the next one.
+        self.b.switch_to_block(crosses);
+        let whole = (GRANULE >> shift).cast_signed();
+        let is_whole = self.icmp_imm(IntCC::Equal, granule.valid, whole);
+        let next = self.b.create_block();
+        self.b.set_cold_block(next);
+        self.b.ins().brif(is_whole, next, &[], cold, &[]);
+        self.b.switch_to_block(next);
+        let valid = self.valid_in(granule.shadow, 2, shift);
+        let rest = self.add_offset(end, -whole);
+        let good = self.icmp(IntCC::UnsignedLessThanOrEqual, rest, valid);
+        self.b.ins().brif(good, ok, &[], cold, &[]);
     }
 
     /// The size of the valid part that the shadow of a granule says, in units of `1 << shift`

@@ -593,6 +593,36 @@ fn faults_name_the_lane() {
     }
 }
 
+/// The same in global memory, at the end of an allocation.
+#[test]
+fn faults_name_the_lane_in_global_memory() {
+    for (start, stride, access) in [
+        ("15000", "6", "ld.global.u16 %r6, [%x3]"),
+        ("16000", "4", "ld.global.u8 %r6, [%x3+100]"),
+        ("15900", "8", "st.global.v2.u8 [%x3+1], {%i, %i}"),
+        ("15900", "8", "st.global.v2.u16 [%x3], {%i, %i}"),
+        ("500", "-8", "ld.global.u16 %r6, [%x3]"),
+        ("500", "-8", "ld.global.u16 %r6, [%x3+-20]"),
+        ("1", "4", "ld.global.u16 %r6, [%x3]"),
+    ] {
+        let source = kernel(&format!(
+            "cvt.u64.u32 %x4, %i; mul.lo.u64 %x3, %x4, {stride}; add.u64 %x3, %x3, {start}; add.u64 %x3, %x3, %in;\n\
+             {access};\n st.global.u32 [%out], %r6;"
+        ));
+        for grid in [1, 4] {
+            let alone = run(&source, Vectorization::Never, grid, [128, 1, 1], 0);
+            let together = run(&source, Vectorization::Always, grid, [128, 1, 1], 0);
+            assert_eq!(together, alone, "{start} {stride} {access}");
+        }
+    }
+    let near = "mul.lo.u32 %r3, %i, 8; cvt.u64.u32 %x3, %r3; add.u64 %x3, %x3, %in;";
+    agree(&format!(
+        "{ADDRESSES} {near} ld.global.u16 %r4, [%x3+2]; ld.global.u8 %r5, [%x3+7]; mad.lo.u32 %r9, %r4, 3, %r5; \
+         st.global.u32 [%x2], %r9; mul.lo.u32 %r3, %i, 4; add.u64 %x4, %out, 8192; cvt.u64.u32 %x3, %r3; add.u64 %x4, %x4, %x3; \
+         st.global.u16 [%x4+2], %r4;"
+    ));
+}
+
 /// A loop that leaves shared memory names the access that does.
 #[test]
 fn faults_in_loops_name_the_access() {
