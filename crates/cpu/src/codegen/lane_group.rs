@@ -2,8 +2,8 @@
 //!
 //! Uniform and affine values are computed once. Divergent values are computed in SIMD
 //! vectors where there is an instruction, otherwise lane by lane. The group takes
-//! every branch as a whole: where its threads diverge, their registers are saved and
-//! the scalar function resumes them.
+//! every branch as a whole: where its threads diverge and the arms are not short enough
+//! to be masked, their registers are saved and the scalar function resumes them.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Value, types};

@@ -131,8 +131,7 @@ impl Emitter<'_, '_> {
     /// than two vectors.
     fn permuted(&mut self, values: &[Value], from: &[(u32, bool)]) -> Option<Vec<Value>> {
         let mut permuted = Vec::with_capacity(values.len());
-        for (own, from) in values.iter().zip(from.chunks(PER_VECTOR as usize)) {
-            let number = permuted.len() as u32;
+        for (number, from) in (0..).zip(from.chunks(PER_VECTOR as usize)) {
             let sources: Vec<u32> = (number * PER_VECTOR..)
                 .zip(from)
                 .map(|(lane, &(source, in_range))| if in_range { source } else { lane })
@@ -156,7 +155,6 @@ impl Emitter<'_, '_> {
                 (at..at + 4).map(|byte| byte as u8)
             });
             let bytes: Vec<u8> = bytes.collect();
-            debug_assert_eq!(self.b.func.dfg.value_type(*own), types::I32X4);
             permuted.push(self.bytes_of(values[first as usize], values[second as usize], bytes));
         }
         Some(permuted)
@@ -195,7 +193,6 @@ impl Emitter<'_, '_> {
         let (mut results, mut in_range) = (Vec::new(), Vec::new());
         for (number, &own) in (0..).zip(values) {
             let lanes = self.lanes(number, |lane| lane);
-            // Of what does not depend on b: the lanes `0` are at the bound.
             let bound = self.lanes(number, |lane| {
                 let segment = c >> 8 & 31;
                 (lane & segment) | (c & 31 & !segment)
@@ -234,12 +231,11 @@ impl Emitter<'_, '_> {
         let lane_bits = self.lanes(0, |_| WARP_SIZE - 1);
         for (number, (b, c)) in (0..).zip(b.into_iter().zip(c)) {
             let lanes = self.lanes(number, |lane| lane);
-            let ins = |e: &mut Self, a, b| e.b.ins().band(a, b);
-            let b = ins(self, b, lane_bits);
+            let b = self.b.ins().band(b, lane_bits);
             let segment = self.b.ins().ushr(c, eight);
-            let segment = ins(self, segment, lane_bits);
-            let clamp = ins(self, c, lane_bits);
-            let least = ins(self, lanes, segment);
+            let segment = self.b.ins().band(segment, lane_bits);
+            let clamp = self.b.ins().band(c, lane_bits);
+            let least = self.b.ins().band(lanes, segment);
             let clamp = self.b.ins().band_not(clamp, segment);
             let most = self.b.ins().bor(least, clamp);
             let from = match kind {
