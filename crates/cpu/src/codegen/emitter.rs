@@ -51,7 +51,11 @@ pub(super) struct Invariants {
 #[derive(Clone, Debug)]
 pub(super) struct ValueLocation {
     pub uniformity: Uniformity,
+    /// None where one block alone has the register.
     pub variables: Vec<Variable>,
+    /// The value that the block has last written to it then. A variable takes space for each of
+    /// the function's blocks.
+    pub value: Option<Value>,
 }
 
 /// Variables of the loop over threads.

@@ -123,7 +123,7 @@ fn emit(
     context.clear();
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
-    let mut emitter = prologue(program, host, function, uniformity);
+    let mut emitter = prologue(program, host, function, uniformity, plan);
     let unrolled = uniformity.map_or_else(Vec::new, |uniformity| {
         unroll::find(program, uniformity, host.has_fma)
     });
@@ -152,6 +152,7 @@ fn prologue<'e, 'a>(
     host: &HostIsa,
     mut b: FunctionBuilder<'e>,
     uniformity: Option<&UniformityInfo>,
+    plan: &ResumePlan,
 ) -> Emitter<'e, 'a> {
     let width = uniformity.map_or(1, |uniformity| uniformity.group.width());
     let entry = b.create_block();
@@ -189,12 +190,15 @@ fn prologue<'e, 'a>(
             (0..width / lanes_per_vector(class))
                 .map(|_| b.declare_var(piece))
                 .collect()
+        } else if width == 1 && plan.local[i] {
+            Vec::new()
         } else {
             vec![b.declare_var(type_of(class))]
         };
         ValueLocation {
             uniformity,
             variables,
+            value: None,
         }
     });
     let locations = locations.collect();

@@ -53,6 +53,8 @@ pub(super) struct ResumePlan {
     pub matrices: Vec<Operation>,
     /// Registers that may be read before they are written.
     pub entry_live_in: Vec<Reg>,
+    /// By register: whether one block alone reads and writes it.
+    pub local: Vec<bool>,
     /// Components of `%tid` that the kernel reads.
     pub tid: [bool; 3],
     /// It reads them in some block that a thread may reach after a sync point.
@@ -86,6 +88,7 @@ impl ResumePlan {
             sync_points: Vec::new(),
             matrices: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
+            local: local(program, &liveness),
             tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
             resumes_with_tid: reads_special(program, &after_sync),
             fixed: fixed(program, &after_sync),
@@ -431,6 +434,22 @@ fn reads_special(program: &Program<'_>, blocks: &[bool]) -> bool {
                 Step::SystemCall { args, .. } => program.list(*args).iter().any(reads),
             })
     })
+}
+
+/// By register: whether one block alone reads and writes it. The results of sync points are
+/// written after their block.
+fn local(program: &Program<'_>, liveness: &Liveness) -> Vec<bool> {
+    let mut local = vec![true; program.registers.len()];
+    for number in 0..program.blocks.len() {
+        for reg in liveness.live_in(BlockId(number as u32)).iter() {
+            local[reg.index()] = false;
+        }
+    }
+    for instruction in sync_points(program) {
+        let not_local = &mut |reg: Reg| local[reg.index()] = false;
+        program.effects(instruction, &mut |_| {}, not_local);
+    }
+    local
 }
 
 /// By register: whether no thread writes it after a sync point.
