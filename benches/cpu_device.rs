@@ -1,11 +1,17 @@
 //! The CPU device beside C: the samples' kernels against the same algorithms
 //! in `peers.c`, built by `cc -O3 -march=native -fopenmp`, both on two threads.
 //!
-//! Then whole processes that load a kernel and launch it: where the cache has its optimized
-//! code, beside where it has nothing, and where it has the first code alone.
+//! Then what has no peer: a launch of one block, and the first compilation of kernels. Then whole
+//! processes that load a kernel and launch it: where the cache has its optimized code, beside
+//! where it has nothing, and where it has the first code alone.
 //!
 //! `PTXKIT_PEERS` names a built library of `peers.c`, for a machine without `cc`. An argument
 //! selects the kernels with it in their title, and leaves out the processes.
+
+#[path = "cpu_device/single.rs"]
+mod single;
+#[path = "cpu_device/triton.rs"]
+mod triton;
 
 mod paired;
 
@@ -74,6 +80,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     bench.histogram()?;
     bench.stencil()?;
     bench.transpose()?;
+    triton::softmax(&bench)?;
+    triton::layer_norm(&bench)?;
+    single::launches(&bench)?;
+    single::compilation(&bench)?;
     if !wanted.is_empty() {
         return Ok(());
     }
@@ -441,6 +451,7 @@ fn build_peers(folder: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
             "-o",
         ])
         .args([&library, &source])
+        .arg("-lm")
         .status()?;
     if !status.success() {
         return Err("cc could not build peers.c".into());

@@ -2,6 +2,7 @@
 // writes them, two threads, no intrinsics. Built by the bench with
 // cc -O3 -march=native -fopenmp.
 
+#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -132,4 +133,32 @@ void transpose(const float *from, float *to, size_t width, size_t height) {
             for (int y = 0; y < SQUARE; y++)
                 for (int x = 0; x < SQUARE; x++) to[(left + y) * height + top + x] = tile[x][y];
         }
+}
+
+// Rows of width floats.
+void softmax(const float *from, float *to, size_t width, size_t height) {
+#pragma omp parallel for num_threads(THREADS)
+    for (size_t y = 0; y < height; y++) {
+        const float *in = from + y * width;
+        float *out = to + y * width;
+        float most = in[0], sum = 0;
+        for (size_t x = 0; x < width; x++) most = in[x] > most ? in[x] : most;
+        for (size_t x = 0; x < width; x++) sum += out[x] = exp2f((in[x] - most) * 1.442695041f);
+        for (size_t x = 0; x < width; x++) out[x] /= sum;
+    }
+}
+
+// Rows of halves, with the weight and the bias of each column.
+void layer_norm(const _Float16 *from, _Float16 *to, const _Float16 *weight, const _Float16 *bias, size_t width,
+                size_t height) {
+#pragma omp parallel for num_threads(THREADS)
+    for (size_t y = 0; y < height; y++) {
+        const _Float16 *in = from + y * width;
+        float sum = 0, squares = 0;
+        for (size_t x = 0; x < width; x++) sum += in[x];
+        float mean = sum / width;
+        for (size_t x = 0; x < width; x++) squares += (in[x] - mean) * (in[x] - mean);
+        float scale = 1 / sqrtf(squares / width + 1e-5f);
+        for (size_t x = 0; x < width; x++) to[y * width + x] = (in[x] - mean) * scale * weight[x] + bias[x];
+    }
 }

@@ -28,6 +28,7 @@ mod run;
 mod runtime;
 mod sanitizer;
 mod setting;
+mod shuffle;
 mod source;
 mod state;
 mod tensor_map;

@@ -14,6 +14,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::checked_address::InBounds;
+use super::group_check::GroupChecked;
 use super::lane_set::LaneSet;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
@@ -50,7 +51,11 @@ pub(super) struct Invariants {
 #[derive(Clone, Debug)]
 pub(super) struct ValueLocation {
     pub uniformity: Uniformity,
+    /// None where one block alone has the register.
     pub variables: Vec<Variable>,
+    /// The value that the block has last written to it then. A variable takes space for each of
+    /// the function's blocks.
+    pub value: Option<Value>,
 }
 
 /// Variables of the loop over threads.
@@ -93,11 +98,15 @@ pub(super) struct Emitter<'e, 'a> {
     pub lane_writes: Vec<(Reg, u32, Value)>,
     /// The stack slot for operands and results of texture instructions.
     pub texture_slot: Option<StackSlot>,
+    /// The stack slot for values of a warp's lanes.
+    pub shuffle_slot: Option<StackSlot>,
     /// The vectors to which scalars of the current step were splatted.
     pub splats: Vec<(Value, Value)>,
     /// The accesses of a loop that need no check, in its copy for this iteration.
     pub in_bounds: Vec<InBounds>,
     pub iteration: u32,
+    /// An access of the current step of which all lanes are in bounds.
+    pub group_checked: Option<GroupChecked>,
     /// Whether the scalar function has run a lane group, in a vector function with sync points.
     pub diverged: Option<Variable>,
 }

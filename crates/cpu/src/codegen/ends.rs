@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::emitter::{Emitter, is_signed, native};
 use super::lane_set::LaneSet;
-use crate::program::{Arg, BlockId, GROUP, Instruction, Reg, Step, Uniformity};
+use crate::program::{Arg, BlockId, Instruction, Reg, Step, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 /// No comparison further from the end of its block, and no longer combination, is looked at.
@@ -121,7 +121,7 @@ fn compare(e: &mut Emitter<'_, '_>, i: &Instruction) -> Option<(Value, Option<Va
     };
     let native = native(ty)?;
     let low = e.read(Arg::Reg(reg), native).ok()?;
-    e.lane_set = LaneSet::Lane(GROUP - 1);
+    e.lane_set = LaneSet::Lane(e.width - 1);
     let last = e.compared(i, 1, ty).ok()?;
     let high = e.read(Arg::Reg(reg), native).ok()?;
     let (low, high) = if stride < 0 { (high, low) } else { (low, high) };

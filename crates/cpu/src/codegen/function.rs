@@ -54,17 +54,16 @@ pub(crate) fn compile_kernel(
 ) -> Result<KernelCode, Vec<LoweringError>> {
     let vectorized = vectorize::choose(program, host, vectorization);
     let checks = match &vectorized {
-        Some((_, uniformity)) => lane_group::split_at_checks(program, uniformity),
+        Some(uniformity) => lane_group::split_at_checks(program, uniformity),
         None => vec![Vec::new(); program.blocks.len()],
     };
     let program = &*program;
-    let uniformity = vectorized.as_ref().map(|(_, uniformity)| uniformity);
+    let uniformity = vectorized.as_ref();
     let plan = ResumePlan::new(program, uniformity, checks).map_err(|r| vec![r])?;
     let compile = |contexts: &mut CompilerContexts,
                    isa: &OwnedTargetIsa,
-                   width: u32,
                    uniformity: Option<&UniformityInfo>| {
-        emit(program, host, contexts, isa, (width, uniformity), &plan)?;
+        emit(program, host, contexts, isa, uniformity, &plan)?;
         machine_code(&mut contexts.context, isa).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
@@ -78,16 +77,14 @@ pub(crate) fn compile_kernel(
     let (scalar, vector) = match &vectorized {
         // Tier-up compiles a hot module again.
         None if vectorization == Vectorization::WhenHot => {
-            (compile(contexts, &host.quick, 1, None)?, None)
+            (compile(contexts, &host.quick, None)?, None)
         }
-        None => (compile(contexts, isa, 1, None)?, None),
-        Some((width, uniformity)) => {
+        None => (compile(contexts, isa, None)?, None),
+        Some(uniformity) => {
             // Few threads run in the scalar function then.
-            let scalar = compile(contexts, &host.quick, 1, None)?;
-            (
-                scalar,
-                Some((compile(contexts, isa, *width, Some(uniformity))?, *width)),
-            )
+            let scalar = compile(contexts, &host.quick, None)?;
+            let vector = compile(contexts, isa, Some(uniformity))?;
+            (scalar, Some((vector, uniformity.group.width())))
         }
     };
     Ok(KernelCode {
@@ -109,24 +106,24 @@ pub(crate) fn check_kernel(
 ) -> Result<KernelCode, Vec<LoweringError>> {
     let checks = vec![Vec::new(); program.blocks.len()];
     let plan = ResumePlan::new(program, None, checks).map_err(|r| vec![r])?;
-    emit(program, host, contexts, &host.quick, (1, None), &plan)?;
+    emit(program, host, contexts, &host.quick, None, &plan)?;
     Ok(KernelCode::default())
 }
 
-/// Builds the function for lane groups of a width in the contexts.
+/// Builds the function in the contexts: for lane groups, if there is their uniformity.
 fn emit(
     program: &Program<'_>,
     host: &HostIsa,
     contexts: &mut CompilerContexts,
     isa: &OwnedTargetIsa,
-    (width, uniformity): (u32, Option<&UniformityInfo>),
+    uniformity: Option<&UniformityInfo>,
     plan: &ResumePlan,
 ) -> Result<(), Vec<LoweringError>> {
     let context = &mut contexts.context;
     context.clear();
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
-    let mut emitter = prologue(program, host, function, width, uniformity);
+    let mut emitter = prologue(program, host, function, uniformity, plan);
     let unrolled = uniformity.map_or_else(Vec::new, |uniformity| {
         unroll::find(program, uniformity, host.has_fma)
     });
@@ -154,9 +151,10 @@ fn prologue<'e, 'a>(
     program: &'e Program<'a>,
     host: &HostIsa,
     mut b: FunctionBuilder<'e>,
-    width: u32,
     uniformity: Option<&UniformityInfo>,
+    plan: &ResumePlan,
 ) -> Emitter<'e, 'a> {
+    let width = uniformity.map_or(1, |uniformity| uniformity.group.width());
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
@@ -192,12 +190,15 @@ fn prologue<'e, 'a>(
             (0..width / lanes_per_vector(class))
                 .map(|_| b.declare_var(piece))
                 .collect()
+        } else if width == 1 && plan.local[i] {
+            Vec::new()
         } else {
             vec![b.declare_var(type_of(class))]
         };
         ValueLocation {
             uniformity,
             variables,
+            value: None,
         }
     });
     let locations = locations.collect();
@@ -224,9 +225,11 @@ fn prologue<'e, 'a>(
         guard: None,
         lane_writes: Vec::new(),
         texture_slot: None,
+        shuffle_slot: None,
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,
+        group_checked: None,
         diverged: None,
     }
 }
@@ -321,7 +324,7 @@ fn emit_block(
     errors: &mut Vec<LoweringError>,
 ) {
     if e.width > 1 {
-        lane_group::check(e, plan, number);
+        lane_group::check(e, plan, number, None);
     }
     for step in &e.program.blocks[number.index()].steps {
         let written = if e.width > 1 {
@@ -423,12 +426,16 @@ fn resume_threads(
     jump_to_state(e, state, &targets);
     e.b.switch_to_block(start);
     if plan.packed_slot.is_some() {
-        let first = lane_group::first_of_group(e);
+        let first = lane_group::first_of_group(e, plan);
         lane_group::store_packed_flag(e, plan, first, e.width > 1);
     }
     start_thread(e, plan, blocks[0]);
     for (point, &block) in resume_points.iter().zip(&targets[1..]) {
         e.b.switch_to_block(block);
+        if e.width > 1 && point.is_passed {
+            lane_group::continue_scalar(e);
+            continue;
+        }
         if e.width > 1 {
             lane_group::require_packed(e, plan);
         }
@@ -456,7 +463,7 @@ fn unpack_group(e: &mut Emitter<'_, '_>, plan: &ResumePlan, state: Value, start:
     let resumes = e.b.create_block();
     e.b.ins().brif(state, resumes, &[], start, &[]);
     e.b.switch_to_block(resumes);
-    let first = lane_group::first_of_group(e);
+    let first = lane_group::first_of_group(e, plan);
     let Some(packed) = lane_group::packed_flag(e, plan, first) else {
         return;
     };
@@ -561,7 +568,7 @@ fn terminate(
             let address = address.map(|reg| e.read(Arg::Reg(reg), types::I64));
             e.fault(*kind, address.transpose()?);
         }
-        Terminator::Sync { instruction, .. } => {
+        Terminator::Sync { instruction, next } => {
             let Some(at) = plan
                 .resume_points
                 .iter()
@@ -573,6 +580,11 @@ fn terminate(
                 ));
             };
             e.line = instruction.line;
+            if e.width > 1 && plan.resume_points[at].is_passed {
+                e.warp_operation(instruction)?;
+                e.b.ins().jump(to(next), &[]);
+                return Ok(());
+            }
             for lane in each_lane(e.width) {
                 e.lane_set = lane;
                 e.store_request(instruction)?;

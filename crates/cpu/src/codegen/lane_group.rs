@@ -2,8 +2,8 @@
 //!
 //! Uniform and affine values are computed once. Divergent values are computed in SIMD
 //! vectors where there is an instruction, otherwise lane by lane. The group takes
-//! every branch as a whole: where its threads diverge, their registers are saved and
-//! the scalar function resumes them.
+//! every branch as a whole: where its threads diverge and the arms are not short enough
+//! to be masked, their registers are saved and the scalar function resumes them.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Value, types};
@@ -11,7 +11,9 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Valu
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
 use super::ends::at_ends;
+use super::group_check;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
+use super::masked;
 use super::memory::Space;
 use super::resume::ResumePlan;
 use super::slots::{Slots, save};
@@ -20,7 +22,7 @@ use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};
 use crate::program::{
-    Arg, Base, BasicBlock, BlockId, Bound, GROUP, Instruction, NoWrap, Program, Reg, RegClass,
+    Arg, Base, BasicBlock, BlockId, Bound, Guard, Instruction, NoWrap, Program, Reg, RegClass,
     Step, Storage, Terminator, UniformityInfo,
 };
 use ptx::names::{Modifier as M, Opcode as O, Type};
@@ -105,10 +107,14 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.step(step)
         }
         _ => {
+            if let Step::Instruction(i) = step {
+                group_check::emit(e, i)?;
+            }
             for lane in each_lane(e.width) {
                 e.lane_set = lane;
                 e.step(step)?;
             }
+            e.group_checked = None;
             e.pack_lane_writes();
             e.lane_set = LaneSet::Scalar;
             Ok(())
@@ -254,10 +260,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             Access::SHARED
         }
         _ => {
-            let (valid, low) = e.granule(address, shift);
-            let end = e.add_offset(low, count.cast_signed());
-            let good = e.icmp(IntCC::UnsignedLessThanOrEqual, end, valid);
-            e.b.ins().brif(good, ok, &[], cold, &[]);
+            e.check_span(address, shift, count.cast_signed(), ok, cold);
             0
         }
     };
@@ -266,8 +269,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
     e.call_slow_path(address, e.width, access);
     let fail = e.fail;
     if space == Space::Generic {
-        // The access may still be valid: if it crosses a granule, or in registered
-        // host memory.
+        // The access may still be valid, in registered host memory.
         let context = e.fixed.context;
         let flags = MemFlagsData::trusted();
         let kind =
@@ -322,12 +324,22 @@ pub(super) fn branch(
     e.b.ins().brif(any, diverged, &[], targets.of(no), &[]);
 
     e.b.switch_to_block(diverged);
+    if let Some(masked) = &plan.masked[block.index()] {
+        return masked::emit(e, plan, masked, (predicate, yes, no), targets);
+    }
+    part(e, plan, predicate, (yes, no));
+    Ok(())
+}
+
+/// Has the scalar function continue at `yes` with the threads for which the predicate is true,
+/// and at `no` with the others.
+fn part(e: &mut Emitter<'_, '_>, plan: &ResumePlan, predicate: Reg, (yes, no): (BlockId, BlockId)) {
     let (Some(yes_state), Some(no_state)) = (plan.divergence_state(yes), plan.divergence_state(no))
     else {
         // The plan has a resume point for both targets of such a branch.
         let fail = e.fail;
         e.b.ins().jump(fail, &[]);
-        return Ok(());
+        return;
     };
     let mut saved: Vec<Reg> = plan.resume_points[yes_state as usize - 1].reload.clone();
     saved.extend(&plan.resume_points[no_state as usize - 1].reload);
@@ -353,7 +365,6 @@ pub(super) fn branch(
     }
     e.lane_set = LaneSet::Scalar;
     continue_unpacked(e, plan);
-    Ok(())
 }
 
 /// Has the scalar function continue with what the group has saved.
@@ -365,7 +376,7 @@ fn continue_unpacked(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
 
 /// Calls the scalar function for the threads of the group, then continues with the
 /// next group.
-fn continue_scalar(e: &mut Emitter<'_, '_>) {
+pub(super) fn continue_scalar(e: &mut Emitter<'_, '_>) {
     let mut signature = Signature::new(e.convention);
     for ty in [types::I64, types::I32, types::I32] {
         signature.params.push(AbiParam::new(ty));
@@ -390,8 +401,14 @@ fn continue_scalar(e: &mut Emitter<'_, '_>) {
     e.b.ins().brif(failed, fail, &[], next, &[]);
 }
 
-/// Emits the checks of a block: where a value wraps, the scalar function takes over.
-pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) {
+/// Emits the checks of a block: where a value wraps, the scalar function takes over. In the arm of
+/// a masked branch, the lanes for which the guard is false are at another block.
+pub(super) fn check(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    block: BlockId,
+    parted: Option<(Guard, BlockId)>,
+) {
     let checks = &plan.checks[block.index()];
     let Some(state) = plan.divergence_state(block) else {
         return;
@@ -427,9 +444,17 @@ pub(super) fn check(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) 
         e.b.set_cold_block(diverged);
         e.b.ins().brif(good, ok, &[], diverged, &[]);
         e.b.switch_to_block(diverged);
-        save(e, plan, &plan.resume_points[state as usize - 1].reload);
-        set_state(e, state);
-        continue_unpacked(e, plan);
+        match parted {
+            None => {
+                save(e, plan, &plan.resume_points[state as usize - 1].reload);
+                set_state(e, state);
+                continue_unpacked(e, plan);
+            }
+            Some((guard, others)) if guard.negated => {
+                part(e, plan, guard.reg, (others, block));
+            }
+            Some((guard, others)) => part(e, plan, guard.reg, (block, others)),
+        }
         e.b.switch_to_block(ok);
     }
 }
@@ -461,9 +486,9 @@ pub(super) fn packed_flag(
 }
 
 /// The first thread of the group of the scalar function's thread.
-pub(super) fn first_of_group(e: &mut Emitter<'_, '_>) -> Value {
+pub(super) fn first_of_group(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Value {
     let thread = e.thread_index();
-    let mask = e.scalar_int(types::I32, u64::from(!(GROUP - 1)));
+    let mask = e.scalar_int(types::I32, u64::from(!(plan.group - 1)));
     e.b.ins().band(thread, mask)
 }
 

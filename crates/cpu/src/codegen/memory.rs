@@ -5,12 +5,12 @@
 //! misalignment.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
 use crate::abi::{Access, offset};
-use crate::memory::GRANULE_SHIFT;
+use crate::memory::{GRANULE, GRANULE_SHIFT};
 use crate::program::{Arg, Base, Instruction, Storage};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Type as P};
@@ -25,9 +25,19 @@ pub(super) enum Space {
     Param,
 }
 
+/// The granule of an access, in units of the access.
+pub(super) struct Granule {
+    /// The size of its valid part.
+    pub valid: Value,
+    /// Where the access starts in it.
+    pub place: Value,
+    /// Where its shadow is.
+    pub shadow: Value,
+}
+
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
-fn space_of(i: &Instruction) -> Space {
+pub(super) fn space_of(i: &Instruction) -> Space {
     match i.modifiers.first_of(super::convert::SPACES) {
         Some(M::Shared | M::SharedCta | M::SharedCluster) => Space::Shared,
         Some(M::Local) => Space::Local,
@@ -210,8 +220,14 @@ impl Emitter<'_, '_> {
         self.checked_address_at(base, offset, space, width, access)
     }
 
-    /// The address of an access that the guard of a loop has checked.
-    pub fn in_bounds(&self, i: &Instruction) -> Option<CheckedAddress> {
+    /// The address of an access that the guard of a loop has checked, or that was checked for
+    /// all lanes.
+    pub fn in_bounds(&mut self, i: &Instruction) -> Option<CheckedAddress> {
+        if let Some(checked) = self.group_checked.take() {
+            let at = checked.at(self, i);
+            self.group_checked = Some(checked);
+            return at;
+        }
         let mut known = self.in_bounds.iter();
         known.find_map(|known| known.at(i, self.iteration))
     }
@@ -276,8 +292,8 @@ impl Emitter<'_, '_> {
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
-                let (valid, low) = self.granule(address, shift);
-                self.icmp(IntCC::UnsignedLessThan, low, valid)
+                let granule = self.granule(address, shift);
+                self.icmp(IntCC::UnsignedLessThan, granule.place, granule.valid)
             }
             _ => {
                 if space == Space::Shared && shift <= 4 {
@@ -309,9 +325,8 @@ impl Emitter<'_, '_> {
         self.fail_unless(good, address, space, access);
     }
 
-    /// In units of `1 << shift` bytes: the size of the valid part of the granule of `address`, and
-    /// the place of `address` in it. The valid part is empty if it is misaligned.
-    pub fn granule(&mut self, address: Value, shift: u32) -> (Value, Value) {
+    /// The granule of an address. Its valid part is empty if the address is misaligned.
+    pub fn granule(&mut self, address: Value, shift: u32) -> Granule {
         let base = self.context_word(offset::ARENA_BASE);
         let inside = self.b.ins().isub(address, base);
         let by = self.scalar_int(types::I32, shift.into());
@@ -328,15 +343,49 @@ impl Emitter<'_, '_> {
         let one = self.scalar_int(types::I32, 1);
         let at = self.b.ins().ishl(granule, one);
         let shadow = self.context_word(offset::SHADOW);
-        let at = self.b.ins().iadd(shadow, at);
-        let valid = self.b.ins().uload16(types::I64, TRUSTED, at, 0);
-        let valid = match shift {
+        let shadow = self.b.ins().iadd(shadow, at);
+        let valid = self.valid_in(shadow, 0, shift);
+        let mask = self.scalar_int(types::I64, (1 << (GRANULE_SHIFT - shift)) - 1);
+        let place = self.b.ins().band(number, mask);
+        Granule {
+            valid,
+            place,
+            shadow,
+        }
+    }
+
+    /// Jumps to `ok` if so many units of `1 << shift` bytes from `address` on, at most those of a
+    /// granule, may be accessed by what the shadow says, and to `cold` otherwise.
+    pub fn check_span(&mut self, address: Value, shift: u32, units: i64, ok: Block, cold: Block) {
+        let granule = self.granule(address, shift);
+        let end = self.add_offset(granule.place, units);
+        let good = self.icmp(IntCC::UnsignedLessThanOrEqual, end, granule.valid);
+        let crosses = self.b.create_block();
+        self.b.set_cold_block(crosses);
+        self.b.ins().brif(good, ok, &[], crosses, &[]);
+        // From a granule that is valid as a whole into the next one.
+        self.b.switch_to_block(crosses);
+        let whole = (GRANULE >> shift).cast_signed();
+        let is_whole = self.icmp_imm(IntCC::Equal, granule.valid, whole);
+        let next = self.b.create_block();
+        self.b.set_cold_block(next);
+        self.b.ins().brif(is_whole, next, &[], cold, &[]);
+        self.b.switch_to_block(next);
+        let valid = self.valid_in(granule.shadow, 2, shift);
+        let rest = self.add_offset(end, -whole);
+        let good = self.icmp(IntCC::UnsignedLessThanOrEqual, rest, valid);
+        self.b.ins().brif(good, ok, &[], cold, &[]);
+    }
+
+    /// The size of the valid part that the shadow of a granule says, in units of `1 << shift`
+    /// bytes.
+    pub fn valid_in(&mut self, shadow: Value, at: i32, shift: u32) -> Value {
+        let valid = self.b.ins().uload16(types::I64, TRUSTED, shadow, at);
+        let by = self.scalar_int(types::I32, shift.into());
+        match shift {
             0 => valid,
             _ => self.b.ins().ushr(valid, by),
-        };
-        let mask = self.scalar_int(types::I64, (1 << (GRANULE_SHIFT - shift)) - 1);
-        let low = self.b.ins().band(number, mask);
-        (valid, low)
+        }
     }
 
     /// Emits the slow path of a check, in which the runtime records the fault.

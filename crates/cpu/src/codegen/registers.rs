@@ -28,8 +28,16 @@ impl Emitter<'_, '_> {
 
     /// The scalar variable of a uniform or affine register.
     fn uniform_value(&mut self, reg: Reg) -> Value {
-        let variable = self.locations[reg.index()].variables[0];
-        self.b.use_var(variable)
+        let location = &self.locations[reg.index()];
+        match (location.value, location.variables.first()) {
+            (Some(value), _) => value,
+            (None, Some(&variable)) => self.b.use_var(variable),
+            // Such a register is written first.
+            (None, None) => {
+                let ty = type_of(self.program.registers[reg.index()]);
+                self.zero(ty)
+            }
+        }
     }
 
     /// `base` plus the stride times the number of each lane of a lane set.
@@ -123,10 +131,10 @@ impl Emitter<'_, '_> {
                 // The step's other lanes still read the old value.
                 self.lane_writes.push((reg, lane, value));
             }
-            _ => {
-                let variable = location.variables[0];
-                self.b.def_var(variable, value);
-            }
+            _ => match location.variables.first() {
+                Some(&variable) => self.b.def_var(variable, value),
+                None => self.locations[reg.index()].value = Some(value),
+            },
         }
     }
 

@@ -3,6 +3,7 @@
 //! The scalar and the vector function of a kernel share them: a thread that one of
 //! them suspends can be resumed by the other.
 
+use super::masked::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
@@ -23,10 +24,14 @@ pub(super) struct ResumePoint {
     pub reload: Vec<Reg>,
     /// The block that ends with this sync point; `None` where a lane group diverges.
     pub sync: Option<BlockId>,
+    /// A sync point that the vector function passes: its lanes execute it together.
+    pub is_passed: bool,
 }
 
 /// The resume points of a kernel and the layout of its saved registers.
 pub(super) struct ResumePlan {
+    /// The width of the vector function's lane groups.
+    pub group: u32,
     /// A thread in state `i + 1` resumes at point `i`. The sync points come first.
     pub resume_points: Vec<ResumePoint>,
     /// The slot of each register that is live at a resume point.
@@ -40,12 +45,16 @@ pub(super) struct ResumePlan {
     pub strides: Vec<Option<i64>>,
     /// By block: the registers that are saved at its end instead of at sync points.
     pub saved: Vec<Vec<Reg>>,
+    /// By block: how the arms of its branch are executed where the lane group diverges.
+    pub masked: Vec<Option<MaskedBranch>>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
     pub sync_points: Vec<SyncPoint>,
     pub matrices: Vec<Operation>,
     /// Registers that may be read before they are written.
     pub entry_live_in: Vec<Reg>,
+    /// By register: whether one block alone reads and writes it.
+    pub local: Vec<bool>,
     /// Components of `%tid` that the kernel reads.
     pub tid: [bool; 3],
     /// It reads them in some block that a thread may reach after a sync point.
@@ -64,16 +73,22 @@ impl ResumePlan {
         let liveness = Liveness::new(program);
         let after_sync = after_sync(program);
         let mut plan = ResumePlan {
+            group: uniformity.map_or(1, |uniformity| uniformity.group.width()),
             resume_points: Vec::new(),
             slots: vec![None; program.registers.len()],
             slot_count: 0,
             packed_slot: None,
             strides: vec![None; program.registers.len()],
             saved: vec![Vec::new(); program.blocks.len()],
+            masked: match uniformity {
+                Some(uniformity) => masked::find(program, uniformity, &liveness),
+                None => Vec::new(),
+            },
             checks,
             sync_points: Vec::new(),
             matrices: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
+            local: local(program, &liveness),
             tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
             resumes_with_tid: reads_special(program, &after_sync),
             fixed: fixed(program, &after_sync),
@@ -108,6 +123,9 @@ impl ResumePlan {
                     dirty: Vec::new(),
                     reload: Vec::new(),
                     sync: Some(BlockId(i as u32)),
+                    is_passed: uniformity.is_some_and(|uniformity| {
+                        uniformity.executes_together(program, instruction)
+                    }),
                 });
             }
         }
@@ -117,6 +135,7 @@ impl ResumePlan {
                 if uniformity.may_diverge(program, BlockId(i as u32)) {
                     targets.extend(block.terminator.successors());
                 }
+                targets.extend(plan.masked[i].iter().map(|masked| masked.join));
                 if !plan.checks[i].is_empty() {
                     targets.push(BlockId(i as u32));
                 }
@@ -131,6 +150,7 @@ impl ResumePlan {
                     dirty: Vec::new(),
                     reload: Vec::new(),
                     sync: None,
+                    is_passed: false,
                 });
             }
             if !plan.resume_points.is_empty() {
@@ -154,7 +174,7 @@ impl ResumePlan {
         let stored = |block| {
             plan.resume_points
                 .iter()
-                .find(|p| p.sync == Some(block))
+                .find(|p| p.sync == Some(block) && !p.is_passed)
                 .map(|p| p.dirty.as_slice())
         };
         let liveness_to_sync = Liveness::until_sync(program, stored);
@@ -171,7 +191,8 @@ impl ResumePlan {
     }
 
     /// Finds the registers that each sync point must store. On every path to it, the
-    /// others were stored at an earlier sync point and not written since.
+    /// others were stored at an earlier sync point and not written since. Where the vector
+    /// function passes, it stores nothing.
     fn find_dirty(&mut self, program: &Program<'_>) {
         let registers = program.registers.len();
         // The registers that may differ from their slots at the start of each block.
@@ -206,7 +227,9 @@ impl ResumePlan {
                     .copied()
                     .filter(|&r| dirty.contains(r) && !in_slots(r))
                     .collect();
-                point.live.iter().for_each(|&reg| dirty.remove(reg));
+                if !point.is_passed {
+                    point.live.iter().for_each(|&reg| dirty.remove(reg));
+                }
                 if !instruction.is_matrix() {
                     program.effects(instruction, &mut |_| {}, &mut |reg| dirty.insert(reg));
                 }
@@ -259,7 +282,9 @@ impl ResumePlan {
         let registers = program.registers.len();
         let (mut at_sync, mut at_definition) = (vec![0; registers], vec![0; registers]);
         for point in &self.resume_points {
-            let Some(block) = point.sync else { continue };
+            let Some(block) = point.sync.filter(|_| !point.is_passed) else {
+                continue;
+            };
             for reg in &point.dirty {
                 at_sync[reg.index()] += frequencies[block.index()];
             }
@@ -409,6 +434,22 @@ fn reads_special(program: &Program<'_>, blocks: &[bool]) -> bool {
                 Step::SystemCall { args, .. } => program.list(*args).iter().any(reads),
             })
     })
+}
+
+/// By register: whether one block alone reads and writes it. The results of sync points are
+/// written after their block.
+fn local(program: &Program<'_>, liveness: &Liveness) -> Vec<bool> {
+    let mut local = vec![true; program.registers.len()];
+    for number in 0..program.blocks.len() {
+        for reg in liveness.live_in(BlockId(number as u32)).iter() {
+            local[reg.index()] = false;
+        }
+    }
+    for instruction in sync_points(program) {
+        let not_local = &mut |reg: Reg| local[reg.index()] = false;
+        program.effects(instruction, &mut |_| {}, not_local);
+    }
+    local
 }
 
 /// By register: whether no thread writes it after a sync point.

@@ -7,7 +7,7 @@ use super::emitter::{Emitter, READONLY, type_of};
 use super::lane_set::{LaneSet, vector_type, vectors};
 use super::resume::{ResumePlan, ResumePoint};
 use crate::abi::{SLOT_BYTES, WARP_SIZE, offset};
-use crate::program::{GROUP, Reg, RegClass, Uniformity};
+use crate::program::{Reg, RegClass, Uniformity};
 
 /// The host addresses of the values of the current thread, or of the lane group's first
 /// thread: in slot 0, with values of 4 and of 8 bytes. Those of other slots are at constant
@@ -123,7 +123,7 @@ pub(super) fn unpack(e: &mut Emitter<'_, '_>, plan: &ResumePlan, first: Value) {
     }
     let next = e.add_offset(number, 1);
     e.b.def_var(lane, next);
-    let more = e.icmp_imm(IntCC::UnsignedLessThan, next, GROUP.into());
+    let more = e.icmp_imm(IntCC::UnsignedLessThan, next, plan.group.into());
     e.b.ins().brif(more, body, &[], done, &[]);
     e.b.switch_to_block(done);
 }

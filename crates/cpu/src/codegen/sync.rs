@@ -10,7 +10,7 @@ use crate::program::{Arg, Instruction, LoweringError, Program};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 /// The member mask of instructions without `.sync`: every lane of the warp.
-const ALL_LANES: u64 = 0xFFFF_FFFF;
+pub(super) const ALL_LANES: u64 = 0xFFFF_FFFF;
 
 /// The kind of sync point of an instruction.
 pub(super) fn kind_of(i: &Instruction) -> Result<SyncKind, LoweringError> {

@@ -18,8 +18,7 @@ use super::lane_set::LaneSet;
 use super::vectorize::{Lowering, lowering};
 use crate::abi::offset;
 use crate::program::{
-    Arg, Base, BlockId, GROUP, Instruction, Program, Reg, RegClass, Step, Terminator,
-    UniformityInfo,
+    Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Terminator, UniformityInfo,
 };
 use ptx::names::{Modifier as M, Opcode as O};
 
@@ -159,7 +158,7 @@ fn accesses(
         let lowering = lowering(program, &|reg| uniformity.of(reg), step, has_fma);
         let (bytes, align) = match lowering {
             Lowering::Uniform => (element * count, element * count),
-            Lowering::Contiguous => (element * GROUP, element),
+            Lowering::Contiguous => (element * uniformity.group.width(), element),
             Lowering::Widened | Lowering::Scalarized => continue,
         };
         let (step, before) = match changes.get(&base) {

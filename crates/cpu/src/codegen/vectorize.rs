@@ -3,8 +3,8 @@
 
 use super::host::HostIsa;
 use crate::program::{
-    Arg, Base, GROUP, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity,
-    UniformityInfo, block_frequencies,
+    Arg, Base, BasicBlock, Group, Instruction, Program, Reg, RegClass, Step, Terminator,
+    Uniformity, UniformityInfo, block_frequencies, together,
 };
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
@@ -39,19 +39,18 @@ pub(super) enum Lowering {
     Scalarized,
 }
 
-/// The width of the lane group and the uniformity of registers, if the kernel gets a
-/// vector function.
+/// The uniformity of registers in a lane group, if the kernel gets a vector function.
 pub(super) fn choose(
     program: &Program<'_>,
     host: &HostIsa,
     vectorization: Vectorization,
-) -> Option<(u32, UniformityInfo)> {
+) -> Option<UniformityInfo> {
     // Cranelift's vectors need SSE4.1 on x86.
     if matches!(vectorization, Vectorization::Never | Vectorization::WhenHot) || !host.has_rounding
     {
         return None;
     }
-    let uniformity = UniformityInfo::new(program);
+    let uniformity = UniformityInfo::new(program, group_for(program, host));
     // Divergence at a jump table has no lowering.
     let divergent_table = program.blocks.iter().any(|b| match &b.terminator {
         Terminator::Table { index, .. } => !uniformity.is_uniform(program, *index),
@@ -62,7 +61,7 @@ pub(super) fn choose(
     }
     let frequencies = block_frequencies(program);
     let loops = frequencies.iter().any(|&frequency| frequency > 1);
-    let width = u64::from(GROUP);
+    let width = u64::from(uniformity.group.width());
     // Estimated run time of a lane group, vectorized and scalar; size of vector code.
     let (mut vector, mut scalar, mut code) = (0, 0, 0);
     for (block, frequency) in program.blocks.iter().zip(frequencies) {
@@ -82,18 +81,44 @@ pub(super) fn choose(
         }
         if let Terminator::Sync { instruction, .. } = &block.terminator {
             let barrier = matches!(instruction.opcode, O::Bar | O::Barrier);
-            let cost = if barrier { 8 } else { width * 6 };
+            let cost = match barrier {
+                _ if uniformity.executes_together(program, instruction) => width / 4 * 3,
+                true => 8,
+                false => width * 6,
+            };
             vector += cost * frequency;
             scalar += width * 6 * frequency;
             code += cost;
         }
     }
-    let pays = vector * 2 < scalar && code < if loops { MAX_CODE_WITH_LOOPS } else { MAX_CODE };
-    (pays || vectorization == Vectorization::Always).then_some((GROUP, uniformity))
+    let most = if loops { MAX_CODE_WITH_LOOPS } else { MAX_CODE };
+    let pays = vector * 2 < scalar && code < most * width / 16;
+    (pays || vectorization == Vectorization::Always).then_some(uniformity)
 }
 
-/// The largest vector function, in the cost model's units. Threads without loops end
-/// soon, so that their code must be cheap to compile.
+/// Whole warps, if the kernel has operations that their lanes execute together, unless its
+/// blocks have rows of half warps.
+fn group_for(program: &Program<'_>, host: &HostIsa) -> Group {
+    let shares = |block: &BasicBlock| match &block.terminator {
+        // A barrier alone gains nothing.
+        Terminator::Sync { instruction, .. } => {
+            together(program, instruction).is_some() && instruction.opcode != O::Bar
+        }
+        _ => false,
+    };
+    let width = Group::Warp.width();
+    let whole = match program.required_threads {
+        Some([x, ..]) => x.is_multiple_of(width),
+        None => program.blocks.iter().any(shares),
+    };
+    match whole && !host.is_sanitized {
+        true => Group::Warp,
+        false => Group::HalfWarp,
+    }
+}
+
+/// The largest vector function for half warps, in the cost model's units. Threads without loops
+/// end soon, so that their code must be cheap to compile.
 const MAX_CODE: u64 = 128;
 const MAX_CODE_WITH_LOOPS: u64 = 1024;
 

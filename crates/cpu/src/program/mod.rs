@@ -23,6 +23,7 @@ mod scope;
 mod simplify_cfg;
 mod spin_loops;
 mod stack;
+mod together;
 mod uniformity;
 mod used_bytes;
 
@@ -36,4 +37,5 @@ pub(crate) use ir::{
 };
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
-pub(crate) use uniformity::{GROUP, NoWrap, Uniformity, UniformityInfo};
+pub(crate) use together::together;
+pub(crate) use uniformity::{Group, NoWrap, Uniformity, UniformityInfo};

@@ -2,7 +2,7 @@
 //! in a register, values with a constant stride, or unrelated values.
 //!
 //! A lane group is a set of threads that differ in the low bits of `%tid.x` alone, so that
-//! its first has a multiple of [`GROUP`] there. It takes every branch as a whole; where the
+//! its first has a multiple of their number there. It takes every branch as a whole; where the
 //! threads diverge, the scalar function takes over. So a value computed from uniform values
 //! is uniform. The lattice, and what instructions make of it, is that of
 //! [`analysis::dependence`].
@@ -12,13 +12,10 @@ use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
 use super::liveness::{Liveness, RegisterSet};
+use super::together::{Together, together};
 use analysis::dependence::{Dependence, Linear, Shape, Sources, Wrapping, special, transfer};
 use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
-
-/// The threads of a lane group, and the bits of `%tid.x` in which they differ.
-pub(crate) const GROUP: u32 = 1 << LANE_BITS;
-const LANE_BITS: usize = 4;
 
 /// No large stride is contiguous.
 const MAX_STRIDE: i32 = 1 << 20;
@@ -37,7 +34,7 @@ pub(crate) enum Uniformity {
 
 impl Uniformity {
     /// That of a register of this class.
-    fn of(dependence: &Dependence, class: RegClass) -> Uniformity {
+    fn of(dependence: &Dependence, class: RegClass, group: Group) -> Uniformity {
         if dependence.is_uniform() {
             return Uniformity::Uniform;
         }
@@ -45,7 +42,7 @@ impl Uniformity {
         match dependence.linear {
             Some(linear) if has_stride => {
                 let stride = linear.bits[0];
-                let mut bits = linear.bits[..LANE_BITS].iter().zip(0..);
+                let mut bits = linear.bits[..group.lane_bits()].iter().zip(0..);
                 let same = bits.all(|(part, bit)| stride.checked_mul(1 << bit) == Some(*part));
                 match same && stride.abs() < MAX_STRIDE {
                     true => Uniformity::Affine(stride.into()),
@@ -53,6 +50,29 @@ impl Uniformity {
                 }
             }
             _ => Uniformity::Divergent,
+        }
+    }
+}
+
+/// The number of threads of a lane group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    HalfWarp,
+    /// Its lanes execute the operations of [`together`] where they stand.
+    Warp,
+}
+
+impl Group {
+    /// The number of threads.
+    pub const fn width(self) -> u32 {
+        1 << self.lane_bits()
+    }
+
+    /// The bits of `%tid.x` in which they differ.
+    const fn lane_bits(self) -> usize {
+        match self {
+            Group::HalfWarp => 4,
+            Group::Warp => 5,
         }
     }
 }
@@ -75,14 +95,16 @@ pub(crate) struct NoWrap {
 
 /// The result of the analysis, by register.
 pub(crate) struct UniformityInfo {
+    pub group: Group,
     facts: Vec<Dependence>,
     registers: Vec<Uniformity>,
 }
 
 impl UniformityInfo {
-    pub fn new(program: &Program<'_>) -> UniformityInfo {
+    pub fn new(program: &Program<'_>, group: Group) -> UniformityInfo {
         let mut facts = Facts {
             program,
+            group,
             indices: indices(program),
             // `None` is the optimistic start: a loop-carried register has the uniformity
             // of its initial value until the back edge says otherwise.
@@ -98,10 +120,11 @@ impl UniformityInfo {
         let known = facts.known.into_iter();
         let facts: Vec<_> = known.map(|fact| fact.unwrap_or(uniform)).collect();
         UniformityInfo {
+            group,
             registers: facts
                 .iter()
                 .zip(&program.registers)
-                .map(|(fact, class)| Uniformity::of(fact, *class))
+                .map(|(fact, class)| Uniformity::of(fact, *class, group))
                 .collect(),
             facts,
         }
@@ -114,12 +137,8 @@ impl UniformityInfo {
     /// Whether all threads of a lane group have the same in an operand.
     pub fn is_uniform(&self, program: &Program<'_>, arg: Arg) -> bool {
         let mut parts = Vec::new();
-        let known = operand(
-            program,
-            arg,
-            &|reg| Some(self.facts[reg.index()]),
-            &mut parts,
-        );
+        let known = |reg: Reg| Some(self.facts[reg.index()]);
+        let known = operand(program, arg, (self.group, &known), &mut parts);
         known.is_some() && parts.iter().all(Dependence::is_uniform)
     }
 
@@ -136,9 +155,10 @@ impl UniformityInfo {
             return self.unclamped(i, args, signed);
         }
         let from = extended(i)?;
-        let operands = operands(program, i, &|reg| Some(self.facts[reg.index()]))?;
+        let known = |reg: Reg| Some(self.facts[reg.index()]);
+        let operands = operands(program, i, (self.group, &known))?;
         // It cannot wrap.
-        if is_affine(&computed(i, &operands, Wrapping::Possible)) {
+        if is_affine(&computed(i, &operands, Wrapping::Possible), self.group) {
             return None;
         }
         args[1..].iter().take(2).find_map(|&arg| match arg {
@@ -180,6 +200,11 @@ impl UniformityInfo {
         })
     }
 
+    /// Whether the lanes of a group execute this sync point where they stand.
+    pub fn executes_together(&self, program: &Program<'_>, i: &Instruction) -> bool {
+        self.group == Group::Warp && together(program, i).is_some()
+    }
+
     /// Whether the threads of a lane group may diverge at the end of a block.
     pub fn may_diverge(&self, program: &Program<'_>, block: BlockId) -> bool {
         match &program.blocks[block.index()].terminator {
@@ -194,6 +219,7 @@ impl UniformityInfo {
 /// from block to block.
 struct Facts<'p, 'a> {
     program: &'p Program<'a>,
+    group: Group,
     /// The registers from which addresses are computed.
     indices: RegisterSet,
     known: Vec<Option<Dependence>>,
@@ -204,7 +230,7 @@ struct Facts<'p, 'a> {
 fn clamped(
     program: &Program<'_>,
     i: &Instruction,
-    indices: &RegisterSet,
+    (group, indices): (Group, &RegisterSet),
     operands: &[Dependence],
 ) -> Option<Dependence> {
     clamp(program, i)?;
@@ -216,7 +242,7 @@ fn clamped(
         [a, b] if a.is_uniform() => (b, a),
         _ => return None,
     };
-    if !indices.contains(to) || index.is_uniform() || !is_affine(index) {
+    if !indices.contains(to) || index.is_uniform() || !is_affine(index, group) {
         return None;
     }
     let mut result = *index;
@@ -239,7 +265,7 @@ impl Facts<'_, '_> {
                 let fact = match step {
                     Step::Instruction(i) => {
                         let known = |reg: Reg| self.known[reg.index()];
-                        result(program, i, &self.indices, &known)
+                        result(program, i, &self.indices, (self.group, &known))
                     }
                     Step::SystemCall { .. } => Some(DIVERGENT),
                 };
@@ -250,12 +276,36 @@ impl Facts<'_, '_> {
                 }
             }
             if let Terminator::Sync { instruction, .. } = &block.terminator {
-                program.effects(instruction, &mut |_| {}, &mut |reg| {
-                    changed |= self.meet(reg, DIVERGENT);
-                });
+                let fact = self.synchronized(instruction);
+                if let Some(fact) = fact {
+                    program.effects(instruction, &mut |_| {}, &mut |reg| {
+                        changed |= self.meet(reg, fact);
+                    });
+                }
             }
         }
         changed
+    }
+
+    /// The results of a sync point; `None` as long as an operand is unknown.
+    fn synchronized(&self, i: &Instruction) -> Option<Dependence> {
+        if self.group != Group::Warp {
+            return Some(DIVERGENT);
+        }
+        let shared = match together(self.program, i) {
+            Some(Together::Shared) => true,
+            Some(Together::SharedFrom(lane)) => {
+                let known = |reg: Reg| self.known[reg.index()];
+                let mut parts = Vec::new();
+                operand(self.program, lane, (self.group, &known), &mut parts)?;
+                parts.iter().all(Dependence::is_uniform)
+            }
+            Some(Together::Each) | None => false,
+        };
+        Some(match shared {
+            true => Dependence::uniform(Sources::NONE, UNKNOWN),
+            false => DIVERGENT,
+        })
     }
 
     fn meet(&mut self, reg: Reg, mut fact: Dependence) -> bool {
@@ -269,11 +319,11 @@ impl Facts<'_, '_> {
 }
 
 /// What is known of a register.
-type Known<'k> = dyn Fn(Reg) -> Option<Dependence> + 'k;
+type Known<'k> = (Group, &'k dyn Fn(Reg) -> Option<Dependence>);
 
 /// The operands of an instruction without its destination; `None` as long as one is
 /// unknown.
-fn operands(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> Option<Vec<Dependence>> {
+fn operands(program: &Program<'_>, i: &Instruction, known: Known<'_>) -> Option<Vec<Dependence>> {
     let mut operands = Vec::new();
     for &arg in program.list(i.args).get(1..)? {
         operand(program, arg, known, &mut operands)?;
@@ -284,14 +334,14 @@ fn operands(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> Option
 fn operand(
     program: &Program<'_>,
     arg: Arg,
-    known: &Known<'_>,
+    known: Known<'_>,
     operands: &mut Vec<Dependence>,
 ) -> Option<()> {
     // Each has an unknown of its own.
     let symbol = operands.len() as u32 + 1;
     let uniform = Dependence::uniform(Sources::NONE, symbol);
     let register = |reg: Reg| {
-        let mut fact = known(reg)?;
+        let mut fact = known.1(reg)?;
         if let Some(linear) = &mut fact.linear {
             linear.base.symbol = linear.base.symbol.map(|_| symbol);
         }
@@ -310,18 +360,18 @@ fn operand(
         Arg::Int(number) => Dependence::number(number.cast_signed()),
         // The lanes of a group are those of one warp.
         Arg::Special(S::TidX | S::Laneid) => {
-            special(S::TidX, &Shape::default(), symbol).of_group(LANE_BITS, symbol)
+            special(S::TidX, &Shape::default(), symbol).of_group(known.0.lane_bits(), symbol)
         }
         // There are lane groups only in blocks with a multiple of that many threads.
         Arg::Special(S::NtidX) => {
             let mut size = uniform;
             if let Some(linear) = &mut size.linear {
-                linear.base.align = LANE_BITS as u8;
+                linear.base.align = known.0.lane_bits() as u8;
             }
             size
         }
         Arg::Special(register) => {
-            special(register, &Shape::default(), symbol).of_group(LANE_BITS, symbol)
+            special(register, &Shape::default(), symbol).of_group(known.0.lane_bits(), symbol)
         }
         Arg::Float(_) | Arg::Symbol(..) | Arg::Address(..) => uniform,
         Arg::List(list) => {
@@ -341,7 +391,7 @@ fn result(
     program: &Program<'_>,
     i: &Instruction,
     indices: &RegisterSet,
-    known: &Known<'_>,
+    known: Known<'_>,
 ) -> Option<Dependence> {
     let args = program.list(i.args);
     if !program.has_destination(i) {
@@ -354,9 +404,9 @@ fn result(
     if i.meaning.carry_in
         && let Some(carry) = program.carry
     {
-        sources = sources | known(carry)?.sources;
+        sources = sources | known.1(carry)?.sources;
     }
-    if let Some(result) = clamped(program, i, indices, &operands) {
+    if let Some(result) = clamped(program, i, (known.0, indices), &operands) {
         return Some(result);
     }
     let function = Dependence::function(sources, UNKNOWN);
@@ -381,7 +431,7 @@ fn result(
                 let scalar = !reads_divergent(program, i, known) && !i.meaning.carry_in;
                 let same_widths = i.opcode != O::Cvt || widths_match(program, i);
                 match scalar && same_widths {
-                    true => linear(i, &operands),
+                    true => linear(i, &operands, known.0),
                     false => function,
                 }
             }
@@ -397,11 +447,11 @@ fn result(
     if let Some(guard) = i.guard {
         // Some threads keep the old value.
         let old = match args.first() {
-            Some(&Arg::Reg(reg)) => known(reg),
+            Some(&Arg::Reg(reg)) => known.1(reg),
             _ => None,
         };
         let old = old.map_or(Sources::NONE, |old| old.sources);
-        let sources = result.sources | known(guard.reg)?.sources | old;
+        let sources = result.sources | known.1(guard.reg)?.sources | old;
         result = Dependence::function(sources, UNKNOWN);
     }
     Some(result)
@@ -409,9 +459,9 @@ fn result(
 
 /// The result of integer arithmetic or of a comparison. Where an affine value is extended,
 /// it is affine as long as it does not wrap.
-fn linear(i: &Instruction, operands: &[Dependence]) -> Dependence {
+fn linear(i: &Instruction, operands: &[Dependence], group: Group) -> Dependence {
     let result = computed(i, operands, Wrapping::Possible);
-    if extended(i).is_none() || is_affine(&result) {
+    if extended(i).is_none() || is_affine(&result, group) {
         return result;
     }
     let mut operands = operands.to_vec();
@@ -433,8 +483,8 @@ fn computed(i: &Instruction, operands: &[Dependence], wrapping: Wrapping) -> Dep
 }
 
 /// Whether it is uniform or has a stride.
-fn is_affine(dependence: &Dependence) -> bool {
-    Uniformity::of(dependence, RegClass::I64) != Uniformity::Divergent
+fn is_affine(dependence: &Dependence, group: Group) -> bool {
+    Uniformity::of(dependence, RegClass::I64, group) != Uniformity::Divergent
 }
 
 /// The type that an instruction extends to 64 bits.
@@ -449,12 +499,12 @@ fn extended(i: &Instruction) -> Option<Type> {
 
 /// Whether an instruction reads a register that has a value for each thread: its result
 /// cannot be computed once.
-fn reads_divergent(program: &Program<'_>, i: &Instruction, known: &Known<'_>) -> bool {
+fn reads_divergent(program: &Program<'_>, i: &Instruction, known: Known<'_>) -> bool {
     let mut divergent = false;
     for &arg in program.list(i.args).get(1..).unwrap_or_default() {
         program.registers_of(arg, &mut |reg| {
             let class = program.registers[reg.index()];
-            let uniformity = known(reg).map(|fact| Uniformity::of(&fact, class));
+            let uniformity = known.1(reg).map(|fact| Uniformity::of(&fact, class, known.0));
             divergent |= uniformity == Some(Uniformity::Divergent);
         });
     }
@@ -513,7 +563,7 @@ mod tests {
             panic!("no kernel");
         };
         let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
-        let info = UniformityInfo::new(&program);
+        let info = UniformityInfo::new(&program, Group::HalfWarp);
         use Uniformity::{Affine, Divergent, Uniform};
         let found: Vec<_> = (0..22).map(|reg| info.of(Reg(reg))).collect();
         let integers = [

@@ -1,6 +1,7 @@
 //! The results of warp-level operations: shuffles, votes, matches and reductions.
 
 use crate::abi::{Request, SyncKind, WARP_SIZE};
+use crate::shuffle::source;
 
 /// A set of lanes of a warp, one bit each.
 pub(super) type LaneMask = u32;
@@ -117,24 +118,8 @@ fn shuffle(kind: SyncKind, group: LaneMask, requests: &mut [Request]) {
         if group >> lane & 1 == 0 {
             continue;
         }
-        let (b, c) = (request.operands[1] as u32 & 31, request.operands[2] as u32);
-        let segment = c >> 8 & 31;
-        let clamp = c & 31;
-        let most = (lane & segment) | (clamp & !segment);
-        let least = lane & segment;
-        let (source, in_range) = match kind {
-            // For `.up` the clamp is the lowest lane, so that `most` is the lower bound.
-            SyncKind::ShflUp => (
-                lane.wrapping_sub(b),
-                lane.cast_signed() - b.cast_signed() >= most.cast_signed(),
-            ),
-            SyncKind::ShflDown => (lane + b, lane + b <= most),
-            SyncKind::ShflBfly => (lane ^ b, lane ^ b <= most),
-            _ => {
-                let source = least | (b & !segment);
-                (source, source <= most)
-            }
-        };
+        let [_, b, c, _] = request.operands;
+        let (source, in_range) = source(kind, lane, b as u32, c as u32);
         let source = if in_range && group >> source & 1 != 0 {
             source
         } else {

@@ -353,6 +353,29 @@ fn atomics_in_shared_memory() {
     }
 }
 
+/// Addresses in shared memory at a distance from each other, and anywhere.
+#[test]
+fn scattered_shared_memory() {
+    for address in [
+        "mul.lo.u32 %r4, %r2, 12; add.u32 %r4, %r4, %r11;",
+        "mul.lo.u32 %r4, %r2, -8; add.u32 %r4, %r4, %r11; add.u32 %r4, %r4, 1000;",
+        "xor.b32 %r4, %r2, 21; mad.lo.u32 %r4, %r4, 4, %r11;",
+        "and.b32 %r4, %r3, 124; add.u32 %r4, %r4, %r11;",
+    ] {
+        for bytes in ["u8", "u32", "v2.u32"] {
+            let to = if bytes == "v2.u32" {
+                "{%r6, %r7}"
+            } else {
+                "%r6"
+            };
+            agree(&format!(
+                "{ADDRESSES} {FILL} ld.global.u32 %r3, [%x1]; {address} and.b32 %r4, %r4, 0xFFFFFFF8; mov.u32 %r7, 3; ld.shared.{bytes} {to}, [%r4+16]; \
+                 mad.lo.u32 %r9, %r6, 5, %r7; add.u32 %r9, %r9, 1; st.global.u32 [%x2], %r9;"
+            ));
+        }
+    }
+}
+
 #[test]
 fn gathers_and_atomics() {
     agree(&format!(
@@ -379,6 +402,135 @@ fn warp_operations_together() {
         "{ADDRESSES} mov.u32 %r5, %laneid; shfl.sync.bfly.b32 %r4|%p0, %i, 1, 31, 0xFFFFFFFF; \
          mad.lo.u32 %r4, %r4, 64, %r5; add.u32 %r4, %r4, 1; st.global.u32 [%x2], %r4;"
     ));
+}
+
+/// Shuffles by constants and by registers, of segments, and from lanes that do not exist.
+#[test]
+fn shuffles_together() {
+    let of_constants = [
+        "up.b32 %r4|%p0, %r3, 1, 0",
+        "up.b32 %r4|%p0, %r3, 7, 0",
+        "up.b32 %r4|%p0, %r3, 3, 0x1800",
+        "down.b32 %r4|%p0, %r3, 1, 31",
+        "down.b32 %r4|%p0, %r3, 16, 31",
+        "down.b32 %r4|%p0, %r3, 5, 0x181F",
+        "bfly.b32 %r4|%p0, %r3, 1, 31",
+        "bfly.b32 %r4|%p0, %r3, 2, 31",
+        "bfly.b32 %r4|%p0, %r3, 16, 31",
+        "bfly.b32 %r4|%p0, %r3, 9, 7",
+        "idx.b32 %r4|%p0, %r3, 11, 31",
+        "idx.b32 %r4|%p0, %r3, 2, 0x1C1F",
+        "idx.b32 %r4|%p0, %r3, 30, 9",
+    ];
+    let of_registers = [
+        "up.b32 %r4|%p0, %r3, %r5, 0",
+        "up.b32 %r4|%p0, %r3, %r6, 0x1800",
+        "down.b32 %r4|%p0, %r3, %r5, 31",
+        "down.b32 %r4|%p0, %r3, %r7, %r8",
+        "bfly.b32 %r4|%p0, %r3, %r5, 31",
+        "bfly.b32 %r4|%p0, %r3, %r7, 31",
+        "idx.b32 %r4|%p0, %r3, %r5, 31",
+        "idx.b32 %r4|%p0, %r3, %r7, 31",
+        "idx.b32 %r4|%p0, %r3, %r7, %r8",
+        "idx.b32 %r4|%p0, 5, %r7, 31",
+    ];
+    for shuffle in of_constants.iter().chain(&of_registers) {
+        agree(&format!(
+            "{ADDRESSES} ld.global.u32 %r3, [%x1]; shr.u32 %r5, %n, 3; add.u32 %r6, %r0, 2; and.b32 %r7, %r3, 63; \
+             shr.u32 %r8, %r3, 3; shfl.sync.{shuffle}, 0xFFFFFFFF; @%p0 add.u32 %r4, %r4, 1000; \
+             or.b32 %r4, %r4, 1; st.global.u32 [%x2], %r4;"
+        ));
+    }
+}
+
+/// What a whole warp agrees on is one value, also for a branch.
+#[test]
+fn votes_together() {
+    for (operation, result) in [
+        ("vote.sync.ballot.b32 %r4, %p0, -1", "%r4"),
+        ("vote.sync.any.pred %p1, %p0, -1", "%p1"),
+        ("vote.sync.all.pred %p1, !%p0, -1", "%p1"),
+        ("vote.sync.uni.pred %p1, %p0, -1", "%p1"),
+        ("vote.sync.uni.pred %p1, %p2, -1", "%p1"),
+        ("redux.sync.add.u32 %r4, %r3, -1", "%r4"),
+        ("redux.sync.min.s32 %r4, %r5, -1", "%r4"),
+        ("redux.sync.max.u32 %r4, %r3, -1", "%r4"),
+        ("redux.sync.or.b32 %r4, %r3, -1", "%r4"),
+        ("redux.sync.xor.b32 %r4, %r3, -1", "%r4"),
+        ("match.all.sync.b32 %r4|%p1, %r6, -1", "%r4"),
+        ("match.all.sync.b32 %r4|%p1, %r3, -1", "%p1"),
+        ("match.any.sync.b32 %r4, %r6, -1", "%r4"),
+        ("activemask.b32 %r4", "%r4"),
+        ("elect.sync %r4|%p1, -1", "%p1"),
+        ("shfl.sync.idx.b32 %r4, %r3, 3, 31, -1", "%r4"),
+    ] {
+        let branch = match result {
+            "%p1" => "@%p1 bra YES;",
+            _ => "and.b32 %r7, %r4, 1; setp.ne.u32 %p3, %r7, 0; @%p3 bra YES;",
+        };
+        agree(&format!(
+            "{ADDRESSES} ld.global.u32 %r3, [%x1]; and.b32 %r4, %r3, 7; setp.lt.u32 %p0, %r4, 2; setp.gt.u32 %p2, %n, 100; \
+             sub.u32 %r5, %r3, 9999999; shr.u32 %r6, %i, 5; mov.u32 %r4, 3; bar.warp.sync -1; \
+             {operation}; mov.u32 %r9, 5; {branch} mov.u32 %r9, 6; YES: mad.lo.u32 %r9, %r4, 77, %r9; st.global.u32 [%x2], %r9;"
+        ));
+    }
+}
+
+/// Warps of which some lanes are suspended at the operation, after they have parted.
+#[test]
+fn warp_operations_after_parting() {
+    agree(&format!(
+        "{ADDRESSES} ld.global.u32 %r3, [%x1]; mov.u32 %r9, 0; mov.u32 %r4, 0; \
+         L: setp.gt.u32 %p0, %r3, 9000000; @%p0 bra MANY; mad.lo.u32 %r3, %r3, 5, %r4; bra.uni JOIN; MANY: \
+         shr.u32 %r3, %r3, 1; add.u32 %r3, %r3, %n; add.u32 %r9, %r9, 1; \
+         JOIN: shfl.sync.bfly.b32 %r5, %r3, 3, 31, -1; add.u32 %r9, %r9, %r5; bar.sync 0; \
+         vote.sync.any.pred %p1, %p0, -1; @%p1 add.u32 %r9, %r9, 12; add.u32 %r4, %r4, 1; \
+         redux.sync.add.u32 %r6, %r9, -1; add.u32 %r9, %r9, %r6; \
+         setp.lt.u32 %p2, %r4, 5; @%p2 bra L; st.global.u32 [%x2], %r9;"
+    ));
+}
+
+/// Branches around a few instructions, for some lanes of a group.
+#[test]
+fn arms_for_some_lanes() {
+    let setup = format!(
+        "{ADDRESSES} {FILL} ld.global.u32 %r3, [%x1]; and.b32 %r4, %r3, 3; setp.eq.u32 %p0, %r4, 1; \
+         mov.u32 %r5, 0; st.shared.u32 [tile+4080], %r5; bar.sync 0; and.b32 %r5, %r2, 15; setp.eq.u32 %p1, %r5, 15; setp.lt.u32 %p2, %i, 40; mov.u32 %r9, 7; mov.u32 %r8, 1;"
+    );
+    for arms in [
+        "@%p0 st.shared.u32 [%r10], %r3; bar.sync 0; ld.shared.u32 %r9, [tile+20];",
+        "@!%p1 bra SKIP; ld.shared.u32 %r6, [%r10+1024]; add.u32 %r9, %r6, %r9; st.shared.u32 [%r10], %r9; SKIP:",
+        "@%p2 bra SKIP; add.u32 %r8, %r8, 5; mul.lo.u32 %r7, %r3, 3; ld.shared.u32 %r9, [tile+12]; add.u32 %r9, %r9, %r7; SKIP: \
+         add.u32 %r9, %r9, %r8;",
+        "@%p0 bra ODD; shr.u32 %r7, %r3, 3; st.shared.u32 [%r10], %r7; mov.u32 %r9, %r7; bra JOIN; \
+         ODD: mul.lo.u32 %r7, %r3, 9; xor.b32 %r9, %r7, %r2; red.shared.add.u32 [tile+4080], 3; JOIN: bar.sync 0; \
+         ld.shared.u32 %r6, [%r10]; add.u32 %r9, %r9, %r6; ld.shared.u32 %r6, [tile+4080]; add.u32 %r9, %r9, %r6;",
+        "@!%p0 bra SKIP; sub.u32 %r6, %i, 8; mul.wide.u32 %x3, %r6, 4; shr.u64 %x4, %x3, 31; cvt.u32.u64 %r9, %x4; \
+         add.u32 %r9, %r9, %r3; SKIP:",
+        "@%p0 atom.shared.add.u32 %r9, [tile], 5; add.u32 %r9, %r9, 1;",
+        "@!%p0 bra SKIP; ld.global.v2.u32 {%r9, %r7}, [%in+8]; add.u32 %r9, %r9, %r7; cvt.rn.f32.u32 %f0, %r9; \
+         div.rn.f32 %f1, %f0, 0f40400000; cvt.rzi.u32.f32 %r9, %f1; SKIP:",
+        "@!%p0 bra SKIP; cvt.rn.f64.u32 %g0, %r3; st.shared.f64 [tile+8], %g0; setp.gt.u32 %p3, %r3, 5000000; \
+         selp.u32 %r9, 3, 4, %p3; SKIP: add.u32 %r9, %r9, 1;",
+    ] {
+        agree(&format!("{setup} {arms} st.global.u32 [%x2], %r9;"));
+        // Also where a barrier, and a loop, follow.
+        agree(&format!(
+            "{setup} mov.u32 %r14, 0; L: bar.sync 0; {arms} bar.sync 0; ld.shared.u32 %r13, [%r10]; add.u32 %r9, %r9, %r13; \
+             xor.b32 %r3, %r3, %r9; add.u32 %r14, %r14, 1; setp.lt.u32 %p5, %r14, 3; @%p5 bra L; st.global.u32 [%x2], %r9;"
+        ));
+        agree(&format!(
+            "{setup} {arms} shfl.sync.bfly.b32 %r7, %r9, 5, 31, -1; add.u32 %r9, %r9, %r7; st.global.u32 [%x2], %r9;"
+        ));
+    }
+    // The access of one lane is out of bounds.
+    let source = kernel(&format!(
+        "{setup} setp.eq.u32 %p0, %i, 37; shl.b32 %r6, %r2, 10; @%p0 st.shared.u32 [%r6], %r9; st.global.u32 [%x2], %r9;"
+    ));
+    let alone = run(&source, Vectorization::Never, 1, [64, 1, 1], 0).unwrap_err();
+    assert!(alone.contains("thread [37, 0, 0]"), "{alone}");
+    let together = run(&source, Vectorization::Always, 1, [64, 1, 1], 0);
+    assert_eq!(together.unwrap_err(), alone);
 }
 
 /// The message without addresses: each run has an arena of its own.
@@ -408,6 +560,67 @@ fn faults_name_the_thread() {
         assert_eq!(together, alone);
         assert!(!alone.contains("thread [0, 0, 0]"), "{alone}");
     }
+}
+
+/// Of lanes whose addresses are checked together, the first that is out of bounds is named.
+#[test]
+fn faults_name_the_lane() {
+    for (start, stride, access) in [
+        ("0", "132", "ld.shared.u32 %r6, [%r4]"),
+        ("0", "132", "ld.shared.u32 %r6, [%r4+8]"),
+        ("16", "100", "st.shared.u32 [%r4+-8], %i"),
+        ("4", "132", "ld.shared.u32 %r6, [%r4+-8]"),
+        ("2", "64", "ld.shared.u32 %r6, [%r4]"),
+        ("3996", "-132", "ld.shared.u32 %r6, [%r4]"),
+        ("3996", "-100", "st.shared.u32 [%r4+4], %i"),
+        ("0", "33", "ld.shared.u32 %r6, [%r4]"),
+        ("0", "80", "st.shared.v2.u32 [%r4+8], {%i, %i}"),
+        ("0xFFFFFF00", "80", "atom.shared.add.u32 %r6, [%r4], 1"),
+    ] {
+        // The second has nothing in common with its neighbours.
+        for scatter in [
+            "",
+            "xor.b32 %r5, %r2, 9; mad.lo.u32 %r4, %r5, %r7, %r11; add.u32 %r4, %r4, %r8;",
+        ] {
+            let source = kernel(&format!(
+                "{FILL}\n mov.u32 %r7, {stride}; mov.u32 %r8, {start}; mad.lo.u32 %r4, %r2, {stride}, %r11; add.u32 %r4, %r4, {start}; {scatter}\n\
+                 {access};\n st.global.u32 [%out], %r6;"
+            ));
+            let alone = run(&source, Vectorization::Never, 1, [128, 1, 1], 0).unwrap_err();
+            let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
+            assert_eq!(together, alone, "{start} {stride} {access}");
+        }
+    }
+}
+
+/// The same in global memory, at the end of an allocation.
+#[test]
+fn faults_name_the_lane_in_global_memory() {
+    for (start, stride, access) in [
+        ("15000", "6", "ld.global.u16 %r6, [%x3]"),
+        ("16000", "4", "ld.global.u8 %r6, [%x3+100]"),
+        ("15900", "8", "st.global.v2.u8 [%x3+1], {%i, %i}"),
+        ("15900", "8", "st.global.v2.u16 [%x3], {%i, %i}"),
+        ("500", "-8", "ld.global.u16 %r6, [%x3]"),
+        ("500", "-8", "ld.global.u16 %r6, [%x3+-20]"),
+        ("1", "4", "ld.global.u16 %r6, [%x3]"),
+    ] {
+        let source = kernel(&format!(
+            "cvt.u64.u32 %x4, %i; mul.lo.u64 %x3, %x4, {stride}; add.u64 %x3, %x3, {start}; add.u64 %x3, %x3, %in;\n\
+             {access};\n st.global.u32 [%out], %r6;"
+        ));
+        for grid in [1, 4] {
+            let alone = run(&source, Vectorization::Never, grid, [128, 1, 1], 0);
+            let together = run(&source, Vectorization::Always, grid, [128, 1, 1], 0);
+            assert_eq!(together, alone, "{start} {stride} {access}");
+        }
+    }
+    let near = "mul.lo.u32 %r3, %i, 8; cvt.u64.u32 %x3, %r3; add.u64 %x3, %x3, %in;";
+    agree(&format!(
+        "{ADDRESSES} {near} ld.global.u16 %r4, [%x3+2]; ld.global.u8 %r5, [%x3+7]; mad.lo.u32 %r9, %r4, 3, %r5; \
+         st.global.u32 [%x2], %r9; mul.lo.u32 %r3, %i, 4; add.u64 %x4, %out, 8192; cvt.u64.u32 %x3, %r3; add.u64 %x4, %x4, %x3; \
+         st.global.u16 [%x4+2], %r4;"
+    ));
 }
 
 /// A loop that leaves shared memory names the access that does.

@@ -1,0 +1,120 @@
+//! Kernels that Triton compiled, beside the same in C: a row of 1000 values a block, or one
+//! block after the other.
+
+use ptxkit::driver::{DeviceBuffer, LaunchConfig};
+
+use super::{Bench, Outcome, paired};
+
+const ROWS: usize = 1 << 12;
+const COLUMNS: usize = 1000;
+/// The bytes of shared memory that Triton asks for, rounded up.
+const SHARED: u32 = 8 << 10;
+
+/// The values lie close to each other: their exponentials are no denormal numbers.
+fn values(count: usize) -> Vec<f32> {
+    (0..count)
+        .map(|i| (i * 37 % 113) as f32 / 16.0 - 3.0)
+        .collect()
+}
+
+pub fn softmax(bench: &Bench<'_>) -> Outcome {
+    let title = "softmax of 4096 x 1000, Triton, C";
+    if bench.skips(title) {
+        return Ok(());
+    }
+    type Peer = unsafe extern "C" fn(*const f32, *mut f32, usize, usize);
+    // SAFETY: peers.c declares it so.
+    let peer = unsafe { bench.peers.get::<Peer>("softmax")? };
+    let (kernel, stream) = bench.kernel("softmax", include_bytes!("../kernels/softmax.ptx"))?;
+    let from = values(ROWS * COLUMNS);
+    let on_device = DeviceBuffer::from_slice(bench.context, &from)?;
+    let to = DeviceBuffer::<f32>::zeroed(bench.context, from.len())?;
+    let unused = DeviceBuffer::<f32>::zeroed(bench.context, 1)?;
+    let mut expected = vec![0.0_f32; from.len()];
+    let (columns, rows) = (COLUMNS as u32, ROWS as u32);
+    paired::paired(
+        title,
+        31,
+        2.0,
+        || {
+            let config = LaunchConfig::new([64, 1, 1], [256, 1, 1]).with_shared(SHARED);
+            let (strides, size) = ((columns, columns), (rows, columns));
+            let args = (
+                &to, &on_device, strides.0, strides.1, size.0, size.1, &unused, &unused,
+            );
+            // SAFETY: the buffers have this many rows and columns.
+            unsafe { kernel.launch(config, &stream, args) }.expect("the launch");
+            stream.synchronize().expect("the kernel");
+        },
+        // SAFETY: the arrays have this many rows and columns.
+        || unsafe { peer(from.as_ptr(), expected.as_mut_ptr(), COLUMNS, ROWS) },
+    );
+    let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-6 * b.abs().max(1e-3);
+    assert!(to.to_vec()?.iter().zip(&expected).all(close), "the same");
+    Ok(())
+}
+
+pub fn layer_norm(bench: &Bench<'_>) -> Outcome {
+    let title = "layer norm of 4096 x 1000, Triton, C";
+    if bench.skips(title) {
+        return Ok(());
+    }
+    type Peer = unsafe extern "C" fn(*const u16, *mut u16, *const u16, *const u16, usize, usize);
+    // SAFETY: peers.c declares it so, with halves.
+    let peer = unsafe { bench.peers.get::<Peer>("layer_norm")? };
+    let ptx = include_bytes!("../kernels/layer_norm.ptx");
+    let (kernel, stream) = bench.kernel("layer_norm", ptx)?;
+    let halves = |count| -> Vec<u16> { values(count).into_iter().map(half).collect() };
+    let (from, weight, bias) = (halves(ROWS * COLUMNS), halves(COLUMNS), halves(COLUMNS));
+    let context = bench.context;
+    let on_device = DeviceBuffer::from_slice(context, &from)?;
+    let (w, b) = (
+        DeviceBuffer::from_slice(context, &weight)?,
+        DeviceBuffer::from_slice(context, &bias)?,
+    );
+    let to = DeviceBuffer::<u16>::zeroed(context, from.len())?;
+    let [mean, scale, unused] = [ROWS, ROWS, 1].map(|n| DeviceBuffer::<f32>::zeroed(context, n));
+    let (mean, scale, unused) = (mean?, scale?, unused?);
+    let mut expected = vec![0_u16; from.len()];
+    let columns = COLUMNS as u32;
+    paired::paired(
+        title,
+        31,
+        2.0,
+        || {
+            let config = LaunchConfig::new([ROWS as u32, 1, 1], [256, 1, 1]).with_shared(SHARED);
+            let args = (
+                &on_device, &to, &w, &b, &mean, &scale, columns, 1e-5_f32, columns, &unused,
+                &unused,
+            );
+            // SAFETY: the buffers have this many rows and columns.
+            unsafe { kernel.launch(config, &stream, args) }.expect("the launch");
+            stream.synchronize().expect("the kernel");
+        },
+        // SAFETY: the arrays have this many rows and columns.
+        || unsafe {
+            peer(
+                from.as_ptr(),
+                expected.as_mut_ptr(),
+                weight.as_ptr(),
+                bias.as_ptr(),
+                COLUMNS,
+                ROWS,
+            );
+        },
+    );
+    // Halves of one sign that are neighbours have neighbouring bits.
+    let close = |(a, b): (&u16, &u16)| a.abs_diff(*b) <= 8 || (a | b) & 0x7FFF < 0x2000;
+    assert!(to.to_vec()?.iter().zip(&expected).all(close), "the same");
+    Ok(())
+}
+
+/// The bits of a multiple of 1/16 below 32 as a half.
+fn half(value: f32) -> u16 {
+    let bits = value.to_bits();
+    if value == 0.0 {
+        return 0;
+    }
+    let exponent = (bits >> 23 & 0xFF) - 112;
+    (bits >> 16 & 0x8000 | exponent << 10 | bits >> 13 & 0x3FF) as u16
+}

@@ -1,0 +1,261 @@
+//! Accesses that a lane group makes lane by lane, checked at once.
+//!
+//! Where a lane may be out of bounds, each is checked by itself in the order of the lanes, so that
+//! the first that is out of bounds is reported.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+
+use super::checked_address::CheckedAddress;
+use super::emitter::{EmitResult, Emitter};
+use super::lane_set::{LaneSet, each_lane, vectors};
+use super::memory::{Space, space_of};
+use crate::abi::{Access, offset};
+use crate::memory::GRANULE;
+use crate::program::{Arg, Base, Instruction, Reg, RegClass, Uniformity};
+use ptx::names::{Modifier as M, Opcode as O};
+
+/// Offsets and distances below it cannot wrap around within the size of shared memory.
+const MAX_DISTANCE: i64 = 1 << 24;
+
+/// An access of which all lanes are in bounds.
+pub(super) struct GroupChecked {
+    /// The instruction, by the start of its operands.
+    operands: u32,
+    addresses: Addresses,
+}
+
+#[derive(Clone, Copy)]
+enum Addresses {
+    /// The host address of the first lane, and the distance from lane to lane.
+    Strided(Value, i64),
+    /// The host address of shared memory; the place of each lane is in a register, at an offset.
+    Register(Value, Reg, i32),
+}
+
+/// Where and how much each lane accesses.
+struct LaneAccess {
+    reg: Reg,
+    offset: i64,
+    bytes: u32,
+    space: Space,
+    store: bool,
+}
+
+fn lane_access(e: &Emitter<'_, '_>, i: &Instruction) -> Option<LaneAccess> {
+    let (address, value) = match i.opcode {
+        O::Ld => (1, 0),
+        O::St => (0, 1),
+        O::Atom => (1, 2),
+        O::Red => (0, 1),
+        _ => return None,
+    };
+    let space = space_of(i);
+    if !matches!(space, Space::Shared | Space::Generic) || i.modifiers.has(M::SharedCluster) {
+        return None;
+    }
+    let args = e.program.list(i.args);
+    let &Arg::Address(Base::Reg(reg), offset) = args.get(address)? else {
+        return None;
+    };
+    let count = match args.get(value)? {
+        Arg::List(list) => list.len,
+        _ => 1,
+    };
+    let bytes = (i.modifiers.types().next()?.bytes() as u32).checked_mul(count)?;
+    let is_known = offset.abs() < MAX_DISTANCE
+        && matches!(bytes, 1 | 2 | 4 | 8 | 16)
+        && offset % i64::from(bytes) == 0
+        && !i.modifiers.has(M::MbarrierCompleteTxBytes);
+    is_known.then_some(LaneAccess {
+        reg,
+        offset,
+        bytes,
+        space,
+        store: i.opcode != O::Ld,
+    })
+}
+
+/// Checks all lanes of an access, if they can be checked at once.
+pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
+    let Some(access) = lane_access(e, i) else {
+        return Ok(());
+    };
+    let class = e.program.registers[access.reg.index()];
+    let addresses = match e.locations[access.reg.index()].uniformity {
+        Uniformity::Affine(stride)
+            // An address of 32 bits that shrinks could pass 0 before the offset is added.
+            if stride % i64::from(access.bytes) == 0 && (stride >= 0 || access.offset <= 0) =>
+        {
+            let Some(addresses) = strided(e, i, &access, stride)? else {
+                return Ok(());
+            };
+            addresses
+        }
+        Uniformity::Divergent if class == RegClass::I32 && access.space == Space::Shared && access.offset >= 0 =>
+        {
+            scattered(e, i, &access)?
+        }
+        _ => return Ok(()),
+    };
+    e.group_checked = Some(GroupChecked {
+        operands: i.args.start,
+        addresses,
+    });
+    Ok(())
+}
+
+/// Addresses at one distance from each other: both ends are in bounds. In global memory they must
+/// be close to each other.
+fn strided(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    access: &LaneAccess,
+    stride: i64,
+) -> EmitResult<Option<Addresses>> {
+    let distance = stride * i64::from(e.width - 1);
+    let length = distance.abs() + i64::from(access.bytes);
+    let class = e.program.registers[access.reg.index()];
+    if access.space == Space::Generic && (length > GRANULE.cast_signed() || class != RegClass::I64)
+    {
+        return Ok(None);
+    }
+    e.lane_set = LaneSet::Scalar;
+    let first = e.register(access.reg);
+    let first = e.coerce(first, types::I64);
+    let first = e.add_offset(first, access.offset);
+    let lowest = e.add_offset(first, distance.min(0));
+    let (ok, cold) = (e.b.create_block(), e.b.create_block());
+    e.b.set_cold_block(cold);
+    let shift = access.bytes.trailing_zeros();
+    let start = if access.space == Space::Generic {
+        e.check_span(lowest, shift, length >> shift, ok, cold);
+        None
+    } else {
+        // The number of places where the lowest may be, in units of its size.
+        let shift = e.scalar_int(types::I32, shift.into());
+        let size = e.context_word(offset::SHARED_SIZE);
+        let places = e.add_offset(size, -length);
+        let places = e.b.ins().sshr(places, shift);
+        let places = e.add_offset(places, 1);
+        let zero = e.scalar_int(types::I64, 0);
+        let places = e.b.ins().smax(places, zero);
+        let number = e.b.ins().rotr(lowest, shift);
+        let good = e.icmp(IntCC::UnsignedLessThan, number, places);
+        e.b.ins().brif(good, ok, &[], cold, &[]);
+        Some(offset::SHARED)
+    };
+    check_each(e, i, access, cold, ok);
+    let address = match start {
+        Some(start) => {
+            let shared = e.context_word(start);
+            e.b.ins().iadd(shared, first)
+        }
+        None => first,
+    };
+    Ok(Some(Addresses::Strided(address, stride)))
+}
+
+/// Addresses of any kind: the highest of them is in bounds, and all are aligned.
+fn scattered(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    access: &LaneAccess,
+) -> EmitResult<Addresses> {
+    let (mut highest, mut bits): (Option<Value>, Option<Value>) = (None, None);
+    for vector in vectors(e.width, RegClass::I32) {
+        e.lane_set = vector;
+        let at = e.register(access.reg);
+        highest = Some(highest.map_or(at, |highest| e.b.ins().umax(highest, at)));
+        bits = Some(bits.map_or(at, |bits| e.b.ins().bor(bits, at)));
+    }
+    e.lane_set = LaneSet::Scalar;
+    let shared = e.context_word(offset::SHARED);
+    if let (Some(highest), Some(bits)) = (highest, bits) {
+        let size = e.context_word(offset::SHARED_SIZE);
+        let last = e.add_offset(size, -(access.offset + i64::from(access.bytes)));
+        let exists = e.icmp_imm(IntCC::SignedGreaterThanOrEqual, last, 0);
+        let last = e.coerce(last, types::I32);
+        let last = e.b.ins().splat(types::I32X4, last);
+        let mut good = e.icmp(IntCC::UnsignedLessThanOrEqual, highest, last);
+        if access.bytes > 1 {
+            let odd = e.scalar_int(types::I32, u64::from(access.bytes - 1));
+            let odd = e.b.ins().splat(types::I32X4, odd);
+            let odd = e.b.ins().band(bits, odd);
+            let zero = e.scalar_int(types::I32, 0);
+            let zero = e.b.ins().splat(types::I32X4, zero);
+            let aligned = e.icmp(IntCC::Equal, odd, zero);
+            good = e.b.ins().band(good, aligned);
+        }
+        let good = e.b.ins().vall_true(good);
+        let good = e.b.ins().band(good, exists);
+        let (ok, cold) = (e.b.create_block(), e.b.create_block());
+        e.b.set_cold_block(cold);
+        e.b.ins().brif(good, ok, &[], cold, &[]);
+        check_each(e, i, access, cold, ok);
+    }
+    Ok(Addresses::Register(
+        shared,
+        access.reg,
+        access.offset as i32,
+    ))
+}
+
+/// Checks each lane by itself in one block, and continues in another.
+fn check_each(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    access: &LaneAccess,
+    cold: Block,
+    ok: Block,
+) {
+    e.b.switch_to_block(cold);
+    e.line = i.line;
+    let write = if access.store { Access::WRITE } else { 0 };
+    let space = match access.space {
+        Space::Shared => Access::SHARED,
+        _ => 0,
+    };
+    for lane in each_lane(e.width) {
+        e.lane_set = lane;
+        let address = e.register(access.reg);
+        let address = e.coerce(address, types::I64);
+        let address = e.add_offset(address, access.offset);
+        e.check(
+            address,
+            access.space,
+            access.bytes,
+            access.bytes | write | space,
+        );
+        if let Some(next) = e.b.current_block() {
+            e.b.set_cold_block(next);
+        }
+    }
+    e.lane_set = LaneSet::Scalar;
+    e.b.ins().jump(ok, &[]);
+    e.b.switch_to_block(ok);
+}
+
+impl GroupChecked {
+    /// The address of the current lane in an access that was checked.
+    pub fn at(&self, e: &mut Emitter<'_, '_>, i: &Instruction) -> Option<CheckedAddress> {
+        let LaneSet::Lane(lane) = e.lane_set else {
+            return None;
+        };
+        if i.args.start != self.operands {
+            return None;
+        }
+        Some(match self.addresses {
+            Addresses::Strided(address, stride) => CheckedAddress {
+                address,
+                offset: i32::try_from(stride * i64::from(lane)).ok()?,
+            },
+            Addresses::Register(shared, reg, offset) => {
+                let place = e.register(reg);
+                let place = e.coerce(place, types::I64);
+                let address = e.b.ins().iadd(shared, place);
+                CheckedAddress { address, offset }
+            }
+        })
+    }
+}
