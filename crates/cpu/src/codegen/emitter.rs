@@ -14,7 +14,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::checked_address::InBounds;
-use super::group_check::GroupChecked;
+use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
 use crate::abi::{FaultKind, offset};
 use crate::program::{

@@ -21,7 +21,7 @@ use super::targets::Targets;
 use super::thread_state::{jump_to_state, set_state, thread_state};
 use super::unroll::{self, UnrolledLoop};
 use super::vectorize::{self, Vectorization};
-use super::{lane_group, slow_path};
+use super::{lane_group, masked, slow_path};
 use crate::abi::{EXITED, FaultKind, IN_GROUPS, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -518,7 +518,7 @@ fn terminate(
                 (then, otherwise)
             };
             if e.locations[predicate.reg.index()].uniformity != Uniformity::Uniform {
-                return lane_group::branch(e, plan, predicate.reg, (*yes, *no), (block, targets));
+                return masked::branch(e, plan, predicate.reg, (*yes, *no), (block, targets));
             }
             let value = e.register(predicate.reg);
             e.b.ins().brif(value, to(yes), &[], to(no), &[]);

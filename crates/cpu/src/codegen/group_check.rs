@@ -8,6 +8,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter};
+use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, each_lane, vectors};
 use super::memory::{Space, space_of};
 use crate::abi::{Access, offset};
@@ -17,21 +18,6 @@ use ptx::names::{Modifier as M, Opcode as O};
 
 /// Offsets and distances below it cannot wrap around within the size of shared memory.
 const MAX_DISTANCE: i64 = 1 << 24;
-
-/// An access of which all lanes are in bounds.
-pub(super) struct GroupChecked {
-    /// The instruction, by the start of its operands.
-    operands: u32,
-    addresses: Addresses,
-}
-
-#[derive(Clone, Copy)]
-enum Addresses {
-    /// The host address of the first lane, and the distance from lane to lane.
-    Strided(Value, i64),
-    /// The host address of shared memory; the place of each lane is in a register, at an offset.
-    Register(Value, Reg, i32),
-}
 
 /// Where and how much each lane accesses.
 struct LaneAccess {

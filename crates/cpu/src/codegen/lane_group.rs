@@ -10,14 +10,11 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Valu
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
-use super::ends::at_ends;
 use super::group_check;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
-use super::masked;
 use super::memory::Space;
 use super::resume::ResumePlan;
 use super::slots::{Slots, save};
-use super::targets::Targets;
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};
@@ -282,58 +279,14 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
     e.b.switch_to_block(ok);
 }
 
-/// A branch on a divergent predicate.
-pub(super) fn branch(
+/// Has the scalar function continue at `yes` with the threads for which the predicate is true,
+/// and at `no` with the others.
+pub(super) fn part(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     predicate: Reg,
     (yes, no): (BlockId, BlockId),
-    (block, targets): (BlockId, &Targets<'_>),
-) -> EmitResult<()> {
-    e.splats.clear();
-    if let Some(ends) = at_ends(e, block, predicate) {
-        let parts = e.b.create_block();
-        e.b.set_cold_block(parts);
-        if let Some(same) = ends.same {
-            let together = e.b.create_block();
-            e.b.ins().brif(same, together, &[], parts, &[]);
-            e.b.switch_to_block(together);
-        }
-        e.b.ins()
-            .brif(ends.first, targets.of(yes), &[], targets.of(no), &[]);
-        e.b.switch_to_block(parts);
-    }
-    let (mut all, mut any): (Option<Value>, Option<Value>) = (None, None);
-    for lane in vectors(e.width, RegClass::Pred) {
-        e.lane_set = lane;
-        let mask = e.register(predicate);
-        all = Some(all.map_or(mask, |all| e.b.ins().band(all, mask)));
-        any = Some(any.map_or(mask, |any| e.b.ins().bor(any, mask)));
-    }
-    e.lane_set = LaneSet::Scalar;
-    let (Some(all), Some(any)) = (all, any) else {
-        return Ok(());
-    };
-    let some = e.b.create_block();
-    let diverged = e.b.create_block();
-    e.b.set_cold_block(diverged);
-    let all = e.b.ins().vall_true(all);
-    e.b.ins().brif(all, targets.of(yes), &[], some, &[]);
-    e.b.switch_to_block(some);
-    let any = e.b.ins().vany_true(any);
-    e.b.ins().brif(any, diverged, &[], targets.of(no), &[]);
-
-    e.b.switch_to_block(diverged);
-    if let Some(masked) = &plan.masked[block.index()] {
-        return masked::emit(e, plan, masked, (predicate, yes, no), targets);
-    }
-    part(e, plan, predicate, (yes, no));
-    Ok(())
-}
-
-/// Has the scalar function continue at `yes` with the threads for which the predicate is true,
-/// and at `no` with the others.
-fn part(e: &mut Emitter<'_, '_>, plan: &ResumePlan, predicate: Reg, (yes, no): (BlockId, BlockId)) {
+) {
     let (Some(yes_state), Some(no_state)) = (plan.divergence_state(yes), plan.divergence_state(no))
     else {
         // The plan has a resume point for both targets of such a branch.

@@ -3,7 +3,7 @@
 //! The scalar and the vector function of a kernel share them: a thread that one of
 //! them suspends can be resumed by the other.
 
-use super::masked::{self, MaskedBranch};
+use super::masked_branch::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
@@ -81,7 +81,7 @@ impl ResumePlan {
             strides: vec![None; program.registers.len()],
             saved: vec![Vec::new(); program.blocks.len()],
             masked: match uniformity {
-                Some(uniformity) => masked::find(program, uniformity, &liveness),
+                Some(uniformity) => masked_branch::find(program, uniformity, &liveness),
                 None => Vec::new(),
             },
             checks,
