@@ -27,6 +27,7 @@ pub mod isolate;
 pub mod launch;
 pub mod log;
 pub mod mapped;
+pub mod markup;
 pub mod matching;
 pub mod occupancy;
 pub mod pattern;

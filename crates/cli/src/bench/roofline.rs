@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::markup::escaped;
+
 /// A kernel in the picture.
 pub struct Point {
     pub label: String,
@@ -48,7 +50,7 @@ pub fn document(device: &str, points: &[Point], bandwidth: f64, peak: Option<f64
          viewBox=\"0 0 {width} {height}\" role=\"img\">\n<title>Roofline</title>\n\
          <style>\n{STYLE}\n</style>\n<rect class=\"back\" width=\"100%\" height=\"100%\"/>\n\
          <text class=\"name\" x=\"16\" y=\"24\">{}</text>\n",
-        crate::trace::markup(device)
+        escaped(device)
     );
     for power in low as i32..=high as i32 {
         let at = x(f64::from(power));
@@ -94,7 +96,7 @@ pub fn document(device: &str, points: &[Point], bandwidth: f64, peak: Option<f64
              <text class=\"mark\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             at + 8.0,
             up + 4.0,
-            crate::trace::markup(&point.label)
+            escaped(&point.label)
         );
     }
     let _ = write!(

@@ -65,8 +65,7 @@ pub fn instrument(module: &Module<'_>, source: &str) -> Option<Instrumented> {
     insertions.add(
         super::head_end(module)?,
         format!(
-            " .visible .global .align 8 .u64 {counters}; .visible .global .align 8 .u64 {masks}; \
-             .visible .global .align 8 .u64 {prefix}_probes;"
+            " .visible .global .align 8 .u64 {counters}; .visible .global .align 8 .u64 {masks};"
         ),
     );
     let mut functions = Vec::new();

@@ -10,7 +10,7 @@ pub mod writer;
 use ptxkit::ptx::ast::{
     AddressBase, Body, Function, FunctionKind, Instruction, Item, Module, Name, Operand, Statement,
 };
-use ptxkit::ptx::isa::{self, Form, Scale, TypeBase};
+use ptxkit::ptx::isa;
 use ptxkit::ptx::names::{Opcode, Type};
 use ptxkit::ptx::scope::{Meaning, Scopes};
 
@@ -170,7 +170,7 @@ fn registers_of<'a>(
     let (writes, types) = match &fitting {
         Some((form, fit)) => (
             usize::from(form.writes(modifiers)),
-            types_of(form, modifiers, &fit.types),
+            form.operand_types(modifiers, fit),
         ),
         None => (0, Vec::new()),
     };
@@ -203,24 +203,6 @@ fn registers_of<'a>(
         }
     }
     found
-}
-
-/// The type of each operand, where the instruction says it.
-fn types_of(
-    form: &Form,
-    modifiers: &ptxkit::ptx::ast::Modifiers,
-    types: &[Option<Type>],
-) -> Vec<Option<Type>> {
-    let present = form.present(modifiers);
-    let of = present.map(|rule| {
-        let ty = match rule.ty.base {
-            TypeBase::Any => None,
-            TypeBase::Fixed(ty) => Some(ty),
-            TypeBase::Named(number) => types.get(number).copied().flatten(),
-        };
-        ty.filter(|_| rule.ty.scale == Scale::Same)
-    });
-    of.collect()
 }
 
 /// Calls `found` for each name in an operand, and whether it is the base of an address.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::chart::title;
 use super::report::Report;
+use crate::markup::escaped;
 use ptxkit::occupancy::Axis;
 
 /// The size of a curve in pixels, and the room around it.
@@ -135,19 +136,4 @@ fn curve(out: &mut String, report: &Report, axis: Axis) {
         HEIGHT + 38,
         title(axis)
     );
-}
-
-/// Text of XML. Control characters are not allowed in it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            control if control.is_control() => out.extend(control.escape_debug()),
-            other => out.push(other),
-        }
-    }
-    out
 }

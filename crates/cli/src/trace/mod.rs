@@ -13,7 +13,6 @@ use super::instrument::thread::{self, LineRange, ThreadIndex};
 use super::run::{self, LaunchArgs, Request};
 use ptxkit::ptx;
 use show::Coverage;
-pub use show::markup;
 use terminal::failure::Failure;
 use terminal::output::{Escaped, eprint, json_line, print};
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::instrument::coverage::{FunctionCount, LineCount, WARP};
+use crate::markup::escaped;
 use ptxkit::ptx::diagnostic::LineIndex;
 use terminal::output::Escaped;
 
@@ -134,12 +135,12 @@ impl Coverage<'_> {
     /// A page that needs nothing else.
     pub fn html(&self) -> String {
         let index = LineIndex::new(self.source);
-        let title = format!("Coverage of {}", markup(&self.kernel));
+        let title = format!("Coverage of {}", escaped(&self.kernel));
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
              <style>\n{STYLE}\n</style>\n<h1>{title}</h1>\n<p>{}: {}</p>\n",
-            markup(&self.file),
+            escaped(&self.file),
             self.launched()
         );
         let all = self.threads();
@@ -148,12 +149,12 @@ impl Coverage<'_> {
                 out,
                 "<h2>{}</h2>\n<p>{} of {} with instructions executed</p>\n<table>\n\
                  <tr><th>executions<th>threads<th>partial warps<th>line<th class=\"code\">PTX\n",
-                markup(&function.name),
+                escaped(&function.name),
                 function.covered(),
                 counted(function.lines.len() as u64, "line"),
             );
             for (line, text, count) in annotated(function, &index) {
-                let text = markup(text.trim_end());
+                let text = escaped(text.trim_end());
                 let _ = match count {
                     None => writeln!(out, "<tr><td><td><td><td>{line}<td class=\"code\">{text}"),
                     Some(found) => {
@@ -225,9 +226,4 @@ fn counted(number: u64, what: &str) -> String {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),
     }
-}
-
-pub fn markup(text: &str) -> String {
-    let escaped = text.replace('&', "&amp;");
-    escaped.replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -3,7 +3,7 @@
 use super::affine;
 use super::memory::AccessShape;
 use ptx::ast::Mnemonic;
-use ptx::isa::{self, Meaning, Outcome, Scale, TypeBase};
+use ptx::isa::{self, Meaning, Outcome};
 use ptx::names::{Modifier, Opcode, Type};
 
 /// How an instruction transfers control.
@@ -76,14 +76,7 @@ impl Effect {
         let mut types = Vec::new();
         if let Some((form, fit)) = fitting.next() {
             writes = form.writes(modifiers);
-            types.extend(form.present(modifiers).map(|rule| {
-                let ty = match rule.ty.base {
-                    TypeBase::Any => None,
-                    TypeBase::Fixed(ty) => Some(ty),
-                    TypeBase::Named(number) => fit.types.get(number).copied().flatten(),
-                };
-                ty.filter(|_| rule.ty.scale == Scale::Same)
-            }));
+            types = form.operand_types(modifiers, &fit);
         }
         let param = meaning.effect == isa::Effect::Load && modifiers.has(Modifier::Param);
         Effect {

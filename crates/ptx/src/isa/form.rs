@@ -1,10 +1,10 @@
 //! A row of the table: the slots of modifiers, and their valid combinations.
 
 use super::meaning::Column;
-use super::operand::{OperandRule, Presence, Types};
+use super::operand::{OperandRule, Presence, Scale, TypeBase, Types};
 use super::target::Availability;
 use crate::ast::Modifiers;
-use crate::names::{Modifier, Opcode};
+use crate::names::{Modifier, Opcode, Type};
 
 /// Flags that ptxas accepts twice.
 const REPEATABLE: &[Modifier] = &[
@@ -265,6 +265,19 @@ impl Form {
             Presence::With(words) => words.iter().any(|word| modifiers.has(*word)),
             Presence::Required | Presence::Optional => true,
         })
+    }
+
+    /// The type of each operand, where the instruction says it.
+    pub fn operand_types(&self, modifiers: &Modifiers, fit: &Fit<'_>) -> Vec<Option<Type>> {
+        let types = self.present(modifiers).map(|rule| {
+            let ty = match rule.ty.base {
+                TypeBase::Any => None,
+                TypeBase::Fixed(ty) => Some(ty),
+                TypeBase::Named(number) => fit.types.get(number).copied().flatten(),
+            };
+            ty.filter(|_| rule.ty.scale == Scale::Same)
+        });
+        types.collect()
     }
 
     /// The number of operands that it writes; they come first.
