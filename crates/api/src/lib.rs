@@ -12,9 +12,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
-    CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUarrayMapInfo, CUcontext, CUdevice, CUdeviceptr,
-    CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUhostFn,
-    CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
+    CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUarrayMapInfo, CUcontext, CUdevice,
+    CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource,
+    CUhostFn, CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
     CUmemPoolPtrExportData, CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream,
     CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
@@ -30,8 +30,8 @@ mod resource;
 
 pub use code::CudaError;
 pub use descriptor::{
-    Array3dDesc, ArrayDesc, ArrayRequirements, BoxCopy, CopyOperand, ResourceDesc, ResourceViewDesc,
-    SparseProperties, TextureDesc,
+    Array3dDesc, ArrayDesc, ArrayRequirements, BoxCopy, CopyOperand, ResourceDesc,
+    ResourceViewDesc, SparseProperties, TextureDesc,
 };
 pub use error::{DriverError, DriverMissing, EntryMissing, Error, cuda_version};
 pub use external::{

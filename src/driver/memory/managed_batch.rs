@@ -147,7 +147,11 @@ impl<'a> ManagedBatch<'a> {
             let places = (places.as_mut_ptr(), first.as_mut_ptr());
             // SAFETY: as many ranges, places and first indices as said; the memory stays until
             // the stream is done, and the values of what is discarded may be any bits.
-            unsafe { entry(api, ranges.0, ranges.1, count, places.0, places.1, count, 0, queue) }?;
+            unsafe {
+                entry(
+                    api, ranges.0, ranges.1, count, places.0, places.1, count, 0, queue,
+                )
+            }?;
         }
         let Ranges {
             addresses, bytes, ..

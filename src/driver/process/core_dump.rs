@@ -198,9 +198,9 @@ impl CoreDumps {
                     let api = driver.api();
                     Ok(api.cuCoredumpGetAttributeGlobal(attribute, value, size)?)
                 }
-                Scope::Context(context) => {
-                    Ok(context.bind()?.cuCoredumpGetAttribute(attribute, value, size)?)
-                }
+                Scope::Context(context) => Ok(context
+                    .bind()?
+                    .cuCoredumpGetAttribute(attribute, value, size)?),
             }
         }
     }
@@ -214,11 +214,10 @@ impl CoreDumps {
                     let api = driver.api();
                     Ok(api.cuCoredumpSetAttributeGlobal(attribute, value, size)?)
                 }
-                Scope::Context(context) => {
-                    Ok(context.bind()?.cuCoredumpSetAttribute(attribute, value, size)?)
-                }
+                Scope::Context(context) => Ok(context
+                    .bind()?
+                    .cuCoredumpSetAttribute(attribute, value, size)?),
             }
         }
     }
 }
-

@@ -8,9 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
-use crate::state::{host_function, log};
 use crate::state::status::{Failure, Result, Status};
 use crate::state::user_pointer::UserPointer;
+use crate::state::{host_function, log};
 
 /// Defines entries under their C names: the body gets pointers as [`UserPointer`],
 /// returns a [`Result`], and runs only after `cuInit`, or at any time if the entry is

@@ -59,13 +59,11 @@ entries! {
         resources: *mut DeviceResource,
         count: c_uint,
     ) {
-        for resource in resources.slice(count as usize)? {
-            green::check(resource)?;
-        }
         if count != 1 {
             return Err(Status::INVALID_VALUE
                 .because("all multiprocessors are one resource, which is described once"));
         }
+        green::check(&resources.get()?)?;
         desc.put(pointer(green::describe()))
     }
 

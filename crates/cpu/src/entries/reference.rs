@@ -58,7 +58,7 @@ entries! {
         let texels = array::find(array.addr())?.texels.clone();
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Levels(vec![texels]);
-            settings.array = array.addr();
+            (settings.array, settings.mipmapped) = (array.addr(), 0);
             Ok(())
         })
     }
@@ -75,7 +75,7 @@ entries! {
         let levels = array::find_mipmapped(array.addr())?.levels.clone();
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Levels(levels);
-            settings.array = 0;
+            (settings.array, settings.mipmapped) = (0, array.addr());
             Ok(())
         })
     }
@@ -89,6 +89,7 @@ entries! {
     ) {
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Linear { address, bytes };
+            (settings.array, settings.mipmapped) = (0, 0);
             Ok(())
         })?;
         offset.put_optional(0);
@@ -109,6 +110,7 @@ entries! {
         }
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Rows { address, desc, pitch };
+            (settings.array, settings.mipmapped) = (0, 0);
             Ok(())
         })
     }
@@ -215,6 +217,13 @@ entries! {
                 address.put(bound)
             }
             _ => Err(Status::INVALID_VALUE.because("no memory is bound to the reference")),
+        }
+    }
+
+    fn cuTexRefGetMipmappedArray(array: *mut CUmipmappedArray, reference: CUtexref) {
+        match reference::settings(reference.addr() as u64)?.mipmapped {
+            0 => Err(Status::INVALID_VALUE.because("no mipmapped array is bound to the reference")),
+            handle => array.put(pointer(handle)),
         }
     }
 

@@ -80,7 +80,9 @@ fn unknown() -> super::status::Failure {
 
 /// Whether a context is a green one, which `cuGreenCtxDestroy` alone destroys.
 pub(crate) fn is_green(context: &Arc<Context>) -> bool {
-    !GREEN.all(|green| std::ptr::eq(green, &**context)).is_empty()
+    !GREEN
+        .all(|green| std::ptr::eq(green, &**context))
+        .is_empty()
 }
 
 /// A stream in a green context, whichever is current.

@@ -13,7 +13,7 @@ use crate::driver::device::driver::Driver;
 use crate::driver::device::settings::ContextFlags;
 use crate::driver::device::{Device, DeviceLimits};
 use crate::driver::error::Error;
-use api::{Api, CUcontext, CUgreenCtx, ExecAffinity};
+use api::{Api, CUcontext, CUgreenCtx, ContextParams, ExecAffinity};
 
 /// A context. Clones share it; the last one gives it back.
 ///
@@ -115,7 +115,7 @@ impl Context {
     }
 
     /// A context of its own whose kernels run on at most `count`
-    /// multiprocessors (`cuCtxCreate_v3`, from CUDA 11.4). It takes MPS: elsewhere
+    /// multiprocessors (`cuCtxCreate_v3`, from CUDA 11.4, or `cuCtxCreate_v4`). It takes MPS: elsewhere
     /// the error is `CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY`, and
     /// [`Device::can_divide_multiprocessors`] is false.
     pub fn with_multiprocessors(
@@ -126,11 +126,19 @@ impl Context {
         let ContextFlags(flags) = flags.into();
         let mut affinity = ExecAffinity { kind: 0, count };
         let mut handle = std::ptr::null_mut();
+        let (api, raw) = (device.api(), device.raw());
+        let mut params = ContextParams {
+            affinities: &mut affinity,
+            num_affinities: 1,
+            graphics: std::ptr::null_mut(),
+        };
         // SAFETY: one affinity, which is read; writes one handle.
         unsafe {
-            device
-                .api()
-                .cuCtxCreate_v3(&mut handle, &mut affinity, 1, flags, device.raw())
+            match api.cuCtxCreate_v3 {
+                Some(_) => api.cuCtxCreate_v3(&mut handle, params.affinities, 1, flags, raw),
+                // The header of CUDA 13 has this form alone.
+                None => api.cuCtxCreate_v4(&mut handle, &mut params, flags, raw),
+            }
         }?;
         Context::created(device, handle)
     }
@@ -282,7 +290,6 @@ impl Context {
     pub fn limits(&self) -> &DeviceLimits {
         &self.inner.limits
     }
-
 }
 
 impl Context {

@@ -38,6 +38,13 @@ impl Context {
         Ok(ContextFlags(flags))
     }
 
+    /// Sets them, as far as a live context can change (`cuCtxSetFlags`, from CUDA 12.1).
+    pub fn set_flags(&self, flags: impl Into<ContextFlags>) -> Result<(), Error> {
+        let ContextFlags(flags) = flags.into();
+        // SAFETY: a plain number.
+        unsafe { Ok(self.bind()?.cuCtxSetFlags(flags)?) }
+    }
+
     /// The API version it was made with, as 3020 (`cuCtxGetApiVersion`).
     pub fn api_version(&self) -> Result<u32, Error> {
         let mut version = 0;
