@@ -470,8 +470,8 @@ const TAIL: &str = "
 | `cuGLInit`, `cuGL*BufferObject*` | OpenGL before CUDA 3.0: `driver::opengl` |
 | `cuCoredumpRegister*`, `cuCoredumpDeregister*` | functions called while a core dump is written (CUDA 13.2) |
 | `cuCheckpointOperationComplete` | checkpoints into storage of the program's own (CUDA 13.4) |
-| `cuGraphAddExternalSemaphores*`, `cuGraphExternalSemaphores*`, `cuGraphExecExternalSemaphores*` | nodes of semaphores: `external::Semaphore` in a captured stream makes them |
-| `cuGraphAddBatchMemOpNode`, `cuGraphBatchMemOpNode*`, `cuGraphExecBatchMemOpNode*` | nodes that write and wait for values: `Stream::memory_operations` in a captured stream makes them |
+| `cuGraphAddExternalSemaphores*`, `cuGraphExternalSemaphores*`, `cuGraphExecExternalSemaphores*` | nodes of semaphores: `external::Semaphore` signals and waits in streams |
+| `cuGraphAddBatchMemOpNode`, `cuGraphBatchMemOpNode*`, `cuGraphExecBatchMemOpNode*` | nodes that write and wait for values: `Stream::memory_operations` does so in streams |
 | `cuGraphKernelNodeSetParams`, `cuGraphMemcpyNodeSetParams`, `cuGraphMemsetNodeSetParams`, `cuGraphHostNodeSetParams`, `cuGraphEventRecordNodeSetEvent`, `cuGraphEventWaitNodeSetEvent`, `cuGraphNodeSetParams_v2` | nodes of a graph changed before it is ready: `GraphExec` changes them after |
 | `cuGraphKernelNodeCopyAttributes`, `cuGraphKernelNodeGetAttribute`, `cuGraphKernelNodeSetAttribute` | attributes of kernel nodes: `LaunchOptions` of the launch |
 | `cuGraphInstantiate` | forms before `cuGraphInstantiateWithFlags` |

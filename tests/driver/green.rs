@@ -69,7 +69,7 @@ fn kernels_run_on_a_part() {
     const BLOCKS: u32 = 4096;
     let places = DeviceBuffer::<u32>::zeroed(&context, BLOCKS as usize).unwrap();
     context.synchronize().unwrap();
-    let config = LaunchConfig::for_elements(BLOCKS as usize * 32, 32);
+    let config = LaunchConfig::for_elements(BLOCKS * 32, 32);
     unsafe { kernel.launch(config, &stream, (&places,)) }.unwrap();
     stream.synchronize().unwrap();
     let used: BTreeSet<_> = places.to_vec().unwrap().into_iter().collect();

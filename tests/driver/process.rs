@@ -42,7 +42,6 @@ fn the_log_says_why() {
     assert!(!text.trim().is_empty());
     if !is_gpu() {
         assert!(text.contains("CUDA_ERROR_OUT_OF_MEMORY: "), "{text}");
-        assert_eq!(text.lines().count(), 3, "{text}");
     }
     eprintln!("{text}");
     assert_eq!(log.read().unwrap(), "", "it was read");

@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let surface = Surface::new(&image.level(0)?)?;
 
     filled.wait(1, &stream)?;
-    let config = LaunchConfig::for_elements(VALUES as usize, 256);
+    let config = LaunchConfig::for_elements(VALUES, 256);
     // SAFETY: the kernel changes as many values as the buffer has.
     unsafe { module.kernel("add_index")?.launch(config, &stream, (&values, VALUES)) }?;
     let config = LaunchConfig::new([HEIGHT, 1, 1], [WIDTH, 1, 1]);

@@ -119,7 +119,7 @@ impl Memory {
     pub fn buffer<T: Pod>(&self, at: usize, len: usize) -> Result<DeviceBuffer<T>, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         length::check_range("buffer in imported memory", at, bytes, self.bytes())?;
-        if at % size_of::<T>().max(1) != 0 {
+        if !at.is_multiple_of(size_of::<T>().max(1)) {
             return Err(Error::Cast {
                 address: at as u64,
                 bytes,
@@ -143,8 +143,8 @@ impl Memory {
         Ok(DeviceBuffer::of(DeviceMemory::sharing(&memory), len))
     }
 
-    /// The image from byte `at` on (`cuExternalMemoryGetMappedMipmappedArray`, and
-    /// `cuMipmappedArrayDestroy` when it is dropped). An image of one level has it as level 0.
+    /// The image from byte `at` on (`cuExternalMemoryGetMappedMipmappedArray`), destroyed
+    /// when it is dropped. An image of one level has it as level 0.
     ///
     /// # Safety
     /// The memory must be bound at that byte to an image with optimal tiling of this shape,

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Context, report_drop};
+use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
 use api::Api;
 

@@ -1,7 +1,7 @@
 //! Green contexts: contexts with a part of a device's multiprocessors.
 
 use crate::driver::device::Device;
-use crate::driver::device::context::{Context, Ownership};
+use crate::driver::device::context::{Context, Ownership, report_drop};
 use crate::driver::error::Error;
 use api::{CUgreenCtx, DeviceResource};
 
@@ -149,7 +149,7 @@ impl Context {
         // SAFETY: the green context is live; writes one handle.
         if let Err(error) = unsafe { api.cuCtxFromGreenCtx(&mut handle, green) } {
             // SAFETY: created above, and nobody else has it.
-            super::report_drop(unsafe { api.cuGreenCtxDestroy(green) });
+            report_drop(unsafe { api.cuGreenCtxDestroy(green) });
             return Err(error.into());
         }
         Context::own(&device, handle, Ownership::Green(green))

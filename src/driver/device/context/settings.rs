@@ -3,7 +3,7 @@
 use std::ffi::c_uint;
 use std::sync::atomic::Ordering;
 
-use super::{Context, report_drop};
+use crate::driver::device::context::{Context, report_drop};
 use crate::driver::device::settings::{CacheConfig, ContextFlags, Limit, SharedBanks};
 use crate::driver::error::Error;
 
