@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use ptxkit::driver::api::MulticastProp;
 use ptxkit::driver::{
-    Context, CoreDumpFlags, CudaError, DeviceBuffer, Error, Limit, MessageLevel, ProcessState,
+    Context, CoreDumpFlags, CudaError, DeviceBuffer, Driver, Error, Limit, MessageLevel,
+    ProcessState,
 };
 
+use crate::missing::with_driver;
 use crate::support::{alone, context, device, is_gpu, isolated};
 
 /// Whether the driver has a log, which came with CUDA 12.9.
@@ -192,4 +194,39 @@ fn multicast_refuses_what_is_none() {
         api.cuMulticastUnbind(0, device().raw(), 0, 0).unwrap_err();
     }
     assert_eq!(bytes, 0);
+}
+
+/// A driver that has two messages in its log when a call fails first.
+const LOGGING: &str = r#"
+    #include <string.h>
+    int cuInit(unsigned flags) { return 0; }
+    int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+    int cuDeviceGetCount(int *count) { *count = 1; return 0; }
+    int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return 0; }
+    int cuDeviceGetName(char *name, int length, int device) { return 1; }
+    int cuLogsCurrent(unsigned *next, unsigned flags) { *next = 7; return 0; }
+    int cuLogsDumpToMemory(unsigned *next, char *text, unsigned long *size, unsigned flags) {
+        if (*next < 7 || *size < 25600) return 1;
+        strcpy(text, *next == 7 ? "[E] the name is too long\n[E] shorten it\n" : "");
+        *size = strlen(text);
+        *next = 9;
+        return 0;
+    }"#;
+
+#[test]
+fn an_error_has_what_was_logged_since_the_last() {
+    let name = "process::an_error_has_what_was_logged_since_the_last";
+    with_driver(name, LOGGING, || {
+        let driver = Driver::nvidia().unwrap();
+        let device = driver.device(0).unwrap();
+        let detail = || match device.name().unwrap_err() {
+            Error::Driver(error) => error.detail,
+            other => panic!("{other}"),
+        };
+        assert_eq!(detail(), None);
+        driver.explain_errors().unwrap();
+        let why = "[E] the name is too long; [E] shorten it";
+        assert_eq!(detail().as_deref(), Some(why));
+        assert_eq!(detail(), None, "nothing was logged meanwhile");
+    });
 }

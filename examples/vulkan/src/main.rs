@@ -89,10 +89,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     filled.wait(1, &stream)?;
     let config = LaunchConfig::for_elements(VALUES, 256);
     // SAFETY: the kernel changes as many values as the buffer has.
-    unsafe { module.kernel("add_index")?.launch(config, &stream, (&values, VALUES)) }?;
+    unsafe {
+        module
+            .kernel("add_index")?
+            .launch(config, &stream, (&values, VALUES))
+    }?;
     let config = LaunchConfig::new([HEIGHT, 1, 1], [WIDTH, 1, 1]);
     // SAFETY: the kernel changes the texels of the image, of which a block is a row.
-    unsafe { module.kernel("add_place")?.launch(config, &stream, (&surface, WIDTH)) }?;
+    unsafe {
+        module
+            .kernel("add_place")?
+            .launch(config, &stream, (&surface, WIDTH))
+    }?;
     written.signal(0, &stream)?;
     assert!(!stream.is_done()?, "the kernels wait for Vulkan");
 
@@ -100,7 +108,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     stream.synchronize()?;
     let differs = |found: &[u32], first: u32| {
         let mut pairs = found.iter().zip(0..);
-        pairs.find(|(found, n)| **found != first + n).map(|(found, n)| (n, *found))
+        pairs
+            .find(|(found, n)| **found != first + n)
+            .map(|(found, n)| (n, *found))
     };
     if let Some((place, found)) = differs(&values, BUFFER) {
         return Err(format!("the buffer has {found} at {place}").into());

@@ -73,8 +73,8 @@ impl Vulkan {
                 khr::external_memory_fd::NAME.as_ptr(),
                 khr::external_semaphore_fd::NAME.as_ptr(),
             ];
-            let mut timeline = vk::PhysicalDeviceTimelineSemaphoreFeatures::default()
-                .timeline_semaphore(true);
+            let mut timeline =
+                vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(true);
             let created = vk::DeviceCreateInfo::default()
                 .queue_create_infos(&queues)
                 .enabled_extension_names(&extensions)
@@ -101,10 +101,12 @@ impl Vulkan {
     /// The device's name.
     pub fn name(&self) -> String {
         // SAFETY: as above.
-        let properties =
-            unsafe { self.instance.get_physical_device_properties(self.physical) };
+        let properties = unsafe { self.instance.get_physical_device_properties(self.physical) };
         let name = properties.device_name_as_c_str();
-        name.map_or_else(|_| "?".to_owned(), |name| name.to_string_lossy().into_owned())
+        name.map_or_else(
+            |_| "?".to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        )
     }
 
     fn memory_type(
@@ -113,10 +115,13 @@ impl Vulkan {
         wanted: vk::MemoryPropertyFlags,
     ) -> Result<u32, Box<dyn Error>> {
         // SAFETY: as above.
-        let all = unsafe { self.instance.get_physical_device_memory_properties(self.physical) };
+        let all = unsafe {
+            self.instance
+                .get_physical_device_memory_properties(self.physical)
+        };
         let types = all.memory_types_as_slice().iter().zip(0..);
-        let mut fitting = types
-            .filter(|(kind, n)| allowed >> n & 1 == 1 && kind.property_flags.contains(wanted));
+        let mut fitting =
+            types.filter(|(kind, n)| allowed >> n & 1 == 1 && kind.property_flags.contains(wanted));
         Ok(fitting.next().ok_or("no memory is of the kind wanted")?.1)
     }
 
@@ -137,8 +142,7 @@ impl Vulkan {
         height: u32,
     ) -> Result<(Exported, Exported), Box<dyn Error>> {
         let device = &self.device;
-        let mut external =
-            vk::ExternalMemoryBufferCreateInfo::default().handle_types(OPAQUE_FD);
+        let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(OPAQUE_FD);
         let created = vk::BufferCreateInfo::default()
             .size(u64::from(values) * 4)
             .usage(vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST)
@@ -162,8 +166,7 @@ impl Vulkan {
                 bytes: needs.size as usize,
             };
 
-            let mut external =
-                vk::ExternalMemoryImageCreateInfo::default().handle_types(OPAQUE_FD);
+            let mut external = vk::ExternalMemoryImageCreateInfo::default().handle_types(OPAQUE_FD);
             let extent = vk::Extent3D {
                 width,
                 height,
