@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub(crate) use config::{
     Grid, LaunchConfig, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, ParamBlock,
 };
-pub use fault::Fault;
+pub use fault::{Fault, FaultAccess, FaultAllocation, RacingAccess};
 pub(crate) use pool::THREADS;
 
 use super::abi::{FaultKind, LaunchInfo};
@@ -61,6 +61,20 @@ pub type LaunchObserver = fn(kernel: &str, time: Duration);
 /// ```
 pub fn observe_launches(observer: LaunchObserver) -> bool {
     OBSERVER.set(observer).is_ok()
+}
+
+static LAST_FAULT: Mutex<Option<Fault>> = Mutex::new(None);
+
+/// The last fault of a kernel of this process, in parts. Its message is that of the errors which
+/// the driver's entries return.
+///
+/// ```
+/// // No kernel has run.
+/// assert!(ptxkit_cpu::last_fault().is_none());
+/// ```
+pub fn last_fault() -> Option<Fault> {
+    let last = LAST_FAULT.lock().unwrap_or_else(PoisonError::into_inner);
+    last.clone()
 }
 
 /// The engine that runs kernels: worker threads, device memory, and the output and heap
@@ -205,13 +219,15 @@ impl Engine {
             params: params.as_ptr(),
             helpers,
             info: LaunchInfo {
+                kernel: kernel.name,
+                lines: kernel.code.lines.0,
                 memory: &self.memory,
                 output: &self.output,
                 heap: &self.heap,
                 param_bytes: params.size() as u64,
                 device,
                 workspace: GridWorkspace::new(&self.memory),
-                sanitizer: LaunchSanitizer::new(Checks::from_environment()),
+                sanitizer: LaunchSanitizer::new(Checks::of_process()),
             },
             grid_id: self.launches.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),
@@ -228,15 +244,7 @@ impl Engine {
 
 /// The fault of a launch that cannot start.
 fn refused(kernel: &str, message: String) -> Fault {
-    Fault {
-        kind: FaultKind::IllegalInstruction,
-        kernel: kernel.to_owned(),
-        block: [0; 3],
-        thread: [0; 3],
-        address: None,
-        line: None,
-        message: format!("kernel {kernel}: {message}"),
-    }
+    Fault::plain(FaultKind::IllegalInstruction, kernel, [0; 3], message)
 }
 
 /// The workers of a launch.
@@ -295,7 +303,11 @@ impl<'a> Workers<'a> {
             .unwrap_or_else(PoisonError::into_inner)
             .fault
         {
-            Some((_, fault)) => Err(fault),
+            Some((_, fault)) => {
+                let mut last = LAST_FAULT.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Some(fault.clone());
+                Err(fault)
+            }
             None => Ok(()),
         }
     }
@@ -387,18 +399,10 @@ impl<'a> Workers<'a> {
     }
 
     fn no_memory(&self, index: u64, why: String) -> Fault {
-        Fault {
-            kind: FaultKind::OutOfMemory,
-            kernel: self.launch.kernel.name.to_owned(),
-            block: self.launch.config.position(index, 0),
-            thread: [0; 3],
-            address: None,
-            line: None,
-            message: format!(
-                "kernel {}: no memory for a block of {} threads: {why}",
-                self.launch.kernel.name, self.launch.threads
-            ),
-        }
+        let threads = self.launch.threads;
+        let what = format!("no memory for a block of {threads} threads: {why}");
+        let block = self.launch.config.position(index, 0);
+        Fault::plain(FaultKind::OutOfMemory, self.launch.kernel.name, block, what)
     }
 
     fn fail(&self, index: u64, fault: Fault) {
