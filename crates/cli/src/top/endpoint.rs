@@ -28,7 +28,10 @@ impl Endpoint {
     /// It is no address of HTTP.
     pub fn new(url: &str) -> Result<Endpoint, Failure> {
         let rest = url.strip_prefix("http://");
-        if rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/')) {
+        let is_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/');
+        // What is in the address goes into the request as it is.
+        let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
+        if rest.is_some_and(is_host) && is_plain {
             return Ok(Endpoint { url: url.into() });
         }
         let failure = Failure::new(format!("{url} is no address of counters"));
@@ -166,6 +169,8 @@ mod tests {
             "ftp://a",
             "",
             "/tmp",
+            "http://a/b c",
+            "http://a/b\r\nHost: c",
         ] {
             assert!(Endpoint::new(wrong).is_err(), "{wrong}");
         }

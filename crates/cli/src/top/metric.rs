@@ -79,6 +79,7 @@ pub const REMOVED: &Metric = &of_folder("removed", Kind::Count, true);
 
 impl Metric {
     /// Whether it only grows.
+    #[cfg(feature = "top")]
     pub fn is_total(&self) -> bool {
         !matches!(self.kind, Kind::Gauge | Kind::GaugeOfBytes)
     }
@@ -93,6 +94,7 @@ impl Metric {
     }
 
     /// A rate as text: `12.5/s`; of seconds it is how many run at once.
+    #[cfg(feature = "top")]
     pub fn show_rate(&self, rate: f64) -> String {
         match self.kind {
             Kind::Bytes => format!("{}/s", show_size(rate as u64)),
@@ -133,6 +135,11 @@ mod tests {
     fn values_have_units() {
         assert_eq!(BLOBS.show(12.0), "12");
         assert_eq!(SIZE.show(1536.0), "1.5 KiB");
+    }
+
+    #[cfg(feature = "top")]
+    #[test]
+    fn rates_have_units() {
         assert_eq!(HITS.show_rate(0.25), "0.2/s");
         let written = METRICS.iter().find(|one| one.name == "written").unwrap();
         assert_eq!(written.show_rate(2048.0), "2.0 KiB/s");

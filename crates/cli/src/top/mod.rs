@@ -2,6 +2,8 @@
 
 mod endpoint;
 mod folder;
+#[cfg(feature = "top")]
+mod history;
 mod metric;
 mod once;
 mod reading;

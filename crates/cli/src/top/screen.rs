@@ -7,7 +7,8 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::Source;
-use super::reading::{History, Module, Reading, Sort};
+use super::history::History;
+use super::reading::{Module, Reading, Sort};
 use super::view::View;
 use terminal::failure::Failure;
 

@@ -8,8 +8,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 
+use super::history::{History, Row};
 use super::metric::SIZE;
-use super::reading::{History, Module, Row, Sort};
+use super::reading::{Module, Sort};
 use crate::quantity::{show_age, show_size};
 use terminal::output::Escaped;
 

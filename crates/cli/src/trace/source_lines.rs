@@ -9,8 +9,16 @@ use ptxkit::ptx::diagnostic::LineIndex;
 #[derive(Debug, Default)]
 pub struct SourceLines {
     files: HashMap<u32, String>,
-    /// The lines of a function, and its `.loc` directives by line.
-    functions: Vec<(u32, u32, Vec<(u32, Place)>)>,
+    functions: Vec<Lines>,
+}
+
+/// The lines of a function.
+#[derive(Debug)]
+struct Lines {
+    first: u32,
+    last: u32,
+    /// Its `.loc` directives, by line.
+    locations: Vec<(u32, Place)>,
 }
 
 impl SourceLines {
@@ -32,8 +40,11 @@ impl SourceLines {
                             _ => {}
                         }
                     }
-                    let (first, last) = (line(body.span.start), line(body.span.end));
-                    found.functions.push((first, last, locations));
+                    found.functions.push(Lines {
+                        first: line(body.span.start),
+                        last: line(body.span.end),
+                        locations,
+                    });
                 }
                 Item::Variable(_) => {}
             }
@@ -52,8 +63,8 @@ impl SourceLines {
 
     /// The file and the line that a line of the PTX comes from.
     pub fn of(&self, line: u32) -> Option<(&str, u32)> {
-        let within = |(first, last, _): &&(u32, u32, _)| (*first..=*last).contains(&line);
-        let (.., locations) = self.functions.iter().find(within)?;
+        let within = |function: &&Lines| (function.first..=function.last).contains(&line);
+        let locations = &self.functions.iter().find(within)?.locations;
         let count = locations.partition_point(|(at, _)| *at <= line);
         let (_, place) = locations.get(count.checked_sub(1)?)?;
         Some((self.files.get(&place.file)?, place.line))

@@ -191,6 +191,14 @@ fn wrong_input() {
     assert!(message(&["--cache", "/nowhere"]).contains("/nowhere: there is no cache"));
     assert!(message(&["https://localhost/metrics"]).contains("forward a port"));
     assert!(message(&["localhost:1"]).contains("no address of counters"));
+    for wrong in [
+        "http://localhost:99999/",
+        "http://localhost:port/",
+        "http://:1/",
+        "http://[::1/",
+    ] {
+        assert!(message(&[wrong]).starts_with("error: http://"), "{wrong}");
+    }
     assert!(message(&["--interval", "0"]).contains("--interval"));
     assert!(message(&["http://localhost:1/", "--cache", "."]).contains("--cache"));
     // Nobody listens there: the port was given back.

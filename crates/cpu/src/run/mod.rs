@@ -140,7 +140,7 @@ impl Engine {
         kernel: usize,
         config: LaunchConfig,
         params: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let grid = Grid::new(config).map_err(|why| refused("?", why))?;
         let compiled = module.code().fastest(kernel);
         let size = compiled.map_or(0, |kernel| kernel.image().param_bytes as usize);
@@ -156,7 +156,7 @@ impl Engine {
         kernel: usize,
         grid: &Grid,
         params: &ParamBlock,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let Some(compiled) = module.code().fastest(kernel) else {
             let message = format!("the module has no code for kernel number {kernel}");
             return Err(refused("?", message));
@@ -206,7 +206,7 @@ impl Engine {
         kernel: &Kernel<'_>,
         grid: &Grid,
         params: &ParamBlock,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let helpers = super::runtime::table();
         let clusters = grid.blocks / u64::from(grid.config.cluster_blocks().max(1));
         let launch = Launch {
@@ -243,8 +243,13 @@ impl Engine {
 }
 
 /// The fault of a launch that cannot start.
-fn refused(kernel: &str, message: String) -> Fault {
-    Fault::plain(FaultKind::IllegalInstruction, kernel, [0; 3], message)
+fn refused(kernel: &str, message: String) -> Box<Fault> {
+    Box::new(Fault::plain(
+        FaultKind::IllegalInstruction,
+        kernel,
+        [0; 3],
+        message,
+    ))
 }
 
 /// The workers of a launch.
@@ -265,7 +270,7 @@ struct WorkerState<'a> {
 }
 
 impl<'a> Workers<'a> {
-    fn run(self) -> Result<(), Fault> {
+    fn run(self) -> Result<(), Box<Fault>> {
         let mut spare = None;
         if self.launch.total > 1 {
             // A small grid is done before another thread would start.
@@ -306,7 +311,7 @@ impl<'a> Workers<'a> {
             Some((_, fault)) => {
                 let mut last = LAST_FAULT.lock().unwrap_or_else(PoisonError::into_inner);
                 *last = Some(fault.clone());
-                Err(fault)
+                Err(Box::new(fault))
             }
             None => Ok(()),
         }
