@@ -60,7 +60,7 @@ pub use device::report::{Capability, DeviceReport, DriverReport, Missing, Missin
 pub use device::select::{Selected, Selection, select};
 pub use device::settings::{CacheConfig, ContextFlags, Limit, Scheduling, SharedBanks};
 pub use device::{Device, DeviceLimits};
-pub use error::{Error, JitError};
+pub use error::{Error, JitError, TensorMapError};
 pub use graph::exec::GraphExec;
 pub use graph::memory::GraphMemory;
 pub use graph::{Graph, GraphNode, NodeKind};
@@ -91,6 +91,12 @@ pub use memory::pointer::{MemoryKind, PointerAttributes};
 pub use memory::pool::{MemoryPool, PoolBytes, PoolReuse};
 pub use memory::region::{Rows, RowsMut};
 pub use memory::slice::{DeviceSlice, DeviceSliceMut};
+pub use memory::tensor_map::element::{TensorElement, TensorValue};
+pub use memory::tensor_map::layout::{
+    Im2col, Im2colWide, L2Promotion, TensorInterleave, TensorSwizzle,
+};
+pub use memory::tensor_map::map::TensorMap;
+pub use memory::tensor_map::view::TensorView;
 pub use memory::virtual_memory::{AddressRange, Granularity, Mapping, PhysicalMemory};
 pub use module::global::Global;
 pub use module::kernel::{Kernel, KernelAttribute};

@@ -12,6 +12,7 @@ use super::element::Element;
 use super::expect::{Expected, ExpectedError, ExpectedOutput, Verdict};
 use super::formula::Shape;
 use super::pattern::PatternError;
+use ptxkit::driver::TensorSwizzle;
 
 /// The byte that fills buffers without an `init`.
 pub const UNWRITTEN: u8 = 0xa5;
@@ -63,12 +64,24 @@ pub struct Buffer {
     pub shape: Shape,
     /// Whether rows are allocated by `cuMemAllocPitch`; the shape then has columns.
     pub pitched: bool,
+    /// The tensor map that is passed instead of the address, if any.
+    pub tensor: Option<Tensor>,
     /// The initial contents, without padding between rows.
     pub initial: Vec<u8>,
     /// The expected contents after the launch, if any.
     pub expected: Option<Expected>,
     /// The file for its contents after the launch (`--arg out:…@FILE`).
     pub save: Option<PathBuf>,
+}
+
+/// A buffer as a tensor, whose dimensions begin with the contiguous one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// Elements of the tensor.
+    pub sizes: Vec<u64>,
+    /// Elements of a box of it.
+    pub elements: Vec<u32>,
+    pub swizzle: TensorSwizzle,
 }
 
 /// A module-level `.global` or `.const` variable.
