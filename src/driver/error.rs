@@ -232,6 +232,9 @@ pub enum Error {
     /// own.
     Pageable,
 
+    /// A graph was used while a stream is captured into it.
+    CapturedInto,
+
     /// Something that a graph cannot do, or cannot keep.
     Captured { what: &'static str },
 

@@ -238,6 +238,10 @@ impl fmt::Display for Error {
             Error::Pageable => f.write_str(
                 "this takes memory of the driver's: pin the program's own (`PinnedBuffer`)",
             ),
+            Error::CapturedInto => f.write_str(
+                "a stream is being captured into the graph: use the graph when the capture has \
+                 ended",
+            ),
             Error::Captured { what } => write!(f, "{what} cannot be captured in a graph"),
             Error::Ended => f.write_str("the memory was borrowed, and went back to its owner"),
             Error::Bool { index, byte } => {
