@@ -105,10 +105,7 @@ fn a_graph_runs_if_the_value_is_not_0() {
         run(&graph, &stream);
         assert_eq!(n.to_vec().unwrap(), [expected], "{value}");
         // The nodes of the one are not the other's.
-        assert!(matches!(
-            body.add_empty(&[node]),
-            Err(Error::GraphNode)
-        ));
+        assert!(matches!(body.add_empty(&[node]), Err(Error::GraphNode)));
     }
 }
 
@@ -167,8 +164,8 @@ fn a_graph_runs_as_long_as_a_kernel_says() {
     let (_, mut body) = graph.add_while(&[first], condition).unwrap();
     // Captured into the body.
     let last = body
-        .capture_into(&[], &stream, CaptureMode::ThreadLocal, |stream| {
-            unsafe { add.launch(ONE, stream, (&n, 3_u32)) }
+        .capture_into(&[], &stream, CaptureMode::ThreadLocal, |stream| unsafe {
+            add.launch(ONE, stream, (&n, 3_u32))
         })
         .unwrap();
     unsafe { body.add_kernel(&last, &count_down, ONE, (condition, &left)) }.unwrap();
@@ -295,7 +292,11 @@ fn nodes_tell_what_they_do() {
     let read = graph.add_read(&[], &mut host, &n).unwrap();
     assert!(matches!(
         graph.params(read).unwrap(),
-        NodeParams::Copy { from: Some(_), to: None, .. }
+        NodeParams::Copy {
+            from: Some(_),
+            to: None,
+            ..
+        }
     ));
     let fill = graph.add_fill(&[], &n, 9).unwrap();
     match graph.params(fill).unwrap() {

@@ -128,9 +128,13 @@ fn a_map_gets_another_address() {
     assert_eq!(values[128..256], [10.0; 128]);
     assert_eq!(values[256..], [0.0; 128]);
 
-    let error = target.replace_address(&to.slice(257..).unwrap()).unwrap_err();
+    let error = target
+        .replace_address(&to.slice(257..).unwrap())
+        .unwrap_err();
     assert!(error.to_string().contains("no multiple of 16"), "{error}");
-    let error = target.replace_address(&to.slice(260..).unwrap()).unwrap_err();
+    let error = target
+        .replace_address(&to.slice(260..).unwrap())
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "no tensor map: the tensor reaches over 512 bytes, and the memory has 496"
@@ -177,7 +181,9 @@ fn what_no_map_has_is_named_with_what_would_do() {
             "1099511627776 bytes of the stride along dimension 1, 0 to 1099511627775 are possible",
         ),
         (
-            refusal(b, &[32, 8], |view| view.strides(&[128, 1024]).tiles(&[16, 8])),
+            refusal(b, &[32, 8], |view| {
+                view.strides(&[128, 1024]).tiles(&[16, 8])
+            }),
             "2 strides given, 1 expected",
         ),
         (
@@ -201,12 +207,16 @@ fn what_no_map_has_is_named_with_what_would_do() {
              narrower along dimension 0, or swizzle more bytes or none",
         ),
         (
-            refusal(b, &[32, 8], |view| view.element_strides(&[1, 9]).tiles(&[16, 8])),
+            refusal(b, &[32, 8], |view| {
+                view.element_strides(&[1, 9]).tiles(&[16, 8])
+            }),
             "9 is the element stride along dimension 1, 1 to 8 are possible",
         ),
         (
             refusal(b, &[32, 8], |view| {
-                view.element(TensorElement::U32).nan_outside().tiles(&[16, 8])
+                view.element(TensorElement::U32)
+                    .nan_outside()
+                    .tiles(&[16, 8])
             }),
             "NaN outside of the tensor needs floats as its elements",
         ),
@@ -263,23 +273,35 @@ fn columns_of_images() {
         lower: vec![0],
         ..columns.clone()
     });
-    assert!(text.contains("1 offsets of the lower corner given, 2 expected"), "{text}");
+    assert!(
+        text.contains("1 offsets of the lower corner given, 2 expected"),
+        "{text}"
+    );
     let text = refused(Im2col {
         upper: vec![0, -129],
         ..columns.clone()
     });
-    assert!(text.contains("-129 offsets of the upper corner along dimension 2"), "{text}");
+    assert!(
+        text.contains("-129 offsets of the upper corner along dimension 2"),
+        "{text}"
+    );
     let text = refused(Im2col {
         upper: vec![-12, 0],
         lower: vec![0, 0],
         ..columns.clone()
     });
-    assert!(text.contains("0 pixels between the corners along dimension 1"), "{text}");
+    assert!(
+        text.contains("0 pixels between the corners along dimension 1"),
+        "{text}"
+    );
     let text = refused(Im2col {
         pixels: 1025,
         ..columns.clone()
     });
-    assert!(text.contains("1025 pixels of a column, 1 to 1024 are possible"), "{text}");
+    assert!(
+        text.contains("1025 pixels of a column, 1 to 1024 are possible"),
+        "{text}"
+    );
     let wide = Im2colWide {
         lower: 0,
         upper: 0,
@@ -287,9 +309,15 @@ fn columns_of_images() {
         pixels: None,
     };
     let text = view.im2col_wide(&wide).unwrap_err().to_string();
-    assert!(text.contains("needs swizzling of 64 or 128 bytes"), "{text}");
+    assert!(
+        text.contains("needs swizzling of 64 or 128 bytes"),
+        "{text}"
+    );
 
-    let made = view.clone().l2_promotion(L2Promotion::Bytes128).im2col(&columns);
+    let made = view
+        .clone()
+        .l2_promotion(L2Promotion::Bytes128)
+        .im2col(&columns);
     match is_gpu() {
         true if has_tensor_maps(&context) => assert_eq!(made.unwrap().bytes(), image.bytes()),
         true => assert!(made.is_err()),
@@ -311,7 +339,11 @@ fn a_row_may_be_as_long_as_the_driver_takes() {
     }
     let buffer = DeviceBuffer::<u8>::zeroed(&context, 4096).unwrap();
     // Every row is the first one.
-    let map = |rows| TensorView::new(&buffer.all(), &[16, rows]).strides(&[0]).tiles(&[16, 8]);
+    let map = |rows| {
+        TensorView::new(&buffer.all(), &[16, rows])
+            .strides(&[0])
+            .tiles(&[16, 8])
+    };
     map(1 << 31).unwrap();
     assert!(map((1 << 32) + 1).is_err());
 }

@@ -1,7 +1,7 @@
 //! Runs a sample on a device: allocates memory, launches, reads results.
 
-use super::sample::{ArgKind, Buffer, Outcome, Sample};
 use super::element::Element;
+use super::sample::{ArgKind, Buffer, Outcome, Sample};
 use ptxkit::driver::{
     Arg, Context, DeviceBuffer, Error, Event, Global, Kernel, LaunchConfig, PitchedBuffer, Stream,
     TensorElement, TensorMap, TensorView,

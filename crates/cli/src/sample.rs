@@ -313,6 +313,24 @@ mod tests {
     }
 
     #[test]
+    fn a_tensor_has_the_shape_of_its_buffer() {
+        let tensor = |keys: &str| {
+            let text = format!(r#"{{ name = "a", buffer = "f16", {keys} }}"#);
+            match parse(&with_args(&text)).unwrap().args.remove(0).kind {
+                ArgKind::Buffer(buffer) => buffer.tensor.unwrap(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let matrix = tensor("count = [60, 100], tensor = { box = [32, 16], swizzle = 64 }");
+        assert_eq!(matrix.sizes, [100, 60]);
+        assert_eq!(matrix.elements, [32, 16]);
+        assert_eq!(matrix.swizzle, TensorSwizzle::Bytes64);
+        assert_eq!(tensor("count = 64, tensor = { box = [8] }").sizes, [64]);
+        let volume = tensor("count = 64, tensor = { sizes = [8, 4, 2], box = [8, 1, 1] }");
+        assert_eq!(volume.sizes, [8, 4, 2]);
+    }
+
+    #[test]
     fn errors_and_globals_are_expected_too() {
         let sample = parse(
             r#"
@@ -388,6 +406,26 @@ mod tests {
             (
                 r#"{ name = "a", scalar = "u8", pitch_of = "b" }"#,
                 "is a pitched buffer `b`",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 64, tensor = { box = [16, 1] } }"#,
+                "`a`, tensor: `box` has a number for each of 1 dimensions",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 64, tensor = { box = [16], sizes = [65] } }"#,
+                "`sizes` are not of 64 elements together",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 64, tensor = { box = [16], swizzle = 96 } }"#,
+                "`swizzle` is 0, 32, 64 or 128",
+            ),
+            (
+                r#"{ name = "a", scalar = "u8", value = 1, tensor = { box = [16] } }"#,
+                "belong to a `buffer`",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = [4, 16], pitched = true, tensor = { box = [16, 1] } }"#,
+                "a tensor has no padded rows",
             ),
         ];
         for (argument, message) in arguments {

@@ -214,7 +214,10 @@ fn passed(ty: &[TokenTree]) -> Option<(Written, TokenStream)> {
                 let reference = tokens(if mutable { "&'static mut" } else { "&'static" });
                 return Some((Written::Slice, concatenated(reference, referent)));
             }
-            if referent.last().is_some_and(|last| last.to_string() == "TensorMap") {
+            if referent
+                .last()
+                .is_some_and(|last| last.to_string() == "TensorMap")
+            {
                 let reference = tokens(if mutable { "&'static mut" } else { "&'static" });
                 return Some((Written::Value, concatenated(reference, referent)));
             }

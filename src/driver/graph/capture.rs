@@ -40,7 +40,7 @@ impl Graph {
     }
 
     /// The same into a graph that there is, such as that of a conditional node
-    /// (`cuStreamBeginCaptureToGraph`, from CUDA 12.3). The first work comes after the nodes
+    /// (`cuStreamBeginCaptureToGraph`, `cuStreamGetCaptureInfo_v3`, from CUDA 12.3). The first work comes after the nodes
     /// `after`; the result is those that later work would come after. Meanwhile the graph, and
     /// those that it is within, are not to be used ([`Error::CapturedInto`]).
     ///

@@ -176,9 +176,7 @@ impl Graph {
         let mut graphs = Vec::new();
         let node = self.add(after, Vec::new(), |api, node, graph, after, number| {
             // SAFETY: graph, nodes and condition are live; writes the parameters.
-            unsafe {
-                api.cuGraphAddNode_v2(node, graph, after, null(), number, &mut params)
-            }?;
+            unsafe { api.cuGraphAddNode_v2(node, graph, after, null(), number, &mut params) }?;
             // SAFETY: the driver wrote the parameters of this kind.
             let made = unsafe { params.of_kind.as_ptr().cast::<ConditionalParams>().read() };
             // SAFETY: an array of as many handles, which lives as long as the node.

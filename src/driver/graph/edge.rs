@@ -125,9 +125,7 @@ impl Graph {
                 edges.resize(count, EdgeData::default());
                 let (edges, params) = (edges.as_ptr(), &raw mut of_any_kind);
                 // SAFETY: graph and nodes are live; the parameters are the kernel's and copied.
-                unsafe {
-                    Ok(api.cuGraphAddNode_v2(node, graph, after, edges, count, params)?)
-                }
+                unsafe { Ok(api.cuGraphAddNode_v2(node, graph, after, edges, count, params)?) }
             })
         })
     }
@@ -163,9 +161,7 @@ impl Graph {
         let mut data = vec![EdgeData::default(); count];
         let ends = (from.as_mut_ptr(), to.as_mut_ptr());
         // SAFETY: the arrays have room for `count` of each.
-        unsafe {
-            api.cuGraphGetEdges_v2(graph.0, ends.0, ends.1, data.as_mut_ptr(), &mut count)
-        }?;
+        unsafe { api.cuGraphGetEdges_v2(graph.0, ends.0, ends.1, data.as_mut_ptr(), &mut count) }?;
         let ends = from.into_iter().zip(to).zip(data).take(count);
         let named = ends.map(|((from, to), data)| {
             let kind = EdgeKind::of(data);

@@ -63,7 +63,8 @@ pub enum NodeParams {
 }
 
 impl Graph {
-    /// What a node was made with. Arguments of kernels are not told, as their sizes are not known
+    /// What a node was made with (`cuGraphKernelNodeGetParams_v2`, `cuGraphMemcpyNodeGetParams`,
+    /// `cuGraphMemsetNodeGetParams`, and those of other kinds). Arguments of kernels are not told, as their sizes are not known
     /// here. The CPU device tells nothing of nodes that were captured
     /// (`CUDA_ERROR_NOT_SUPPORTED`).
     ///
@@ -150,7 +151,9 @@ fn kernel(api: &Api, node: CUgraphNode) -> Result<NodeParams, Error> {
     };
     let name = (named.is_ok() && !name.is_null()).then(|| {
         // SAFETY: the driver's text, which lives as long as the function.
-        unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned()
     });
     let grid = [params.gridDimX, params.gridDimY, params.gridDimZ];
     let block = [params.blockDimX, params.blockDimY, params.blockDimZ];

@@ -10,6 +10,7 @@ use crate::element::{Element, Value};
 use crate::expect::{Expected, ExpectedError, ExpectedOutput, Tolerance};
 use crate::formula::{Calculator, Limit, Shape};
 use crate::pattern::{self, PatternError};
+use ptxkit::driver::TensorSwizzle;
 
 impl Sample {
     /// Reads a sample file, and evaluates its buffers and expectations.

@@ -271,7 +271,9 @@ impl Graph {
             };
             node.after = node.after.iter().map(|before| handles[before]).collect();
             let data = node.edge_data.iter();
-            node.edge_data = data.map(|(before, data)| (handles[before], *data)).collect();
+            node.edge_data = data
+                .map(|(before, data)| (handles[before], *data))
+                .collect();
             handles.insert(handle, copy.insert(node, Some(handle)));
         }
         *lock(&copy.conditions) = lock(&self.conditions).clone();

@@ -139,7 +139,11 @@ impl<'a> TensorView<'a> {
     /// [`Error::TensorMap`] says which number is wrong, and what is possible.
     pub fn tiles(&self, elements: &[u32]) -> Result<TensorMap, Error> {
         let encoding = self.encoding(1)?;
-        count("numbers of elements of a box", encoding.rank, elements.len())?;
+        count(
+            "numbers of elements of a box",
+            encoding.rank,
+            elements.len(),
+        )?;
         let mut boxes = [1; RANK];
         for (n, &size) in elements.iter().enumerate() {
             range("elements of a box", Some(n), size.into(), 1..=256)?;
@@ -350,7 +354,12 @@ impl<'a> TensorView<'a> {
         }
         for (n, &stride) in strides.iter().enumerate().take(sizes.len() - 1) {
             let number = i64::try_from(stride).unwrap_or(i64::MAX);
-            range("bytes of the stride", Some(n + 1), number, 0..=(1 << 40) - 1)?;
+            range(
+                "bytes of the stride",
+                Some(n + 1),
+                number,
+                0..=(1 << 40) - 1,
+            )?;
             multiple("bytes of the stride", n + 1, stride, align)?;
         }
         Ok(strides)
@@ -363,7 +372,10 @@ impl<'a> TensorView<'a> {
             return conflict("interleaving of 32 bytes", "swizzling of 32 bytes");
         }
         if self.element == TensorElement::U6Align16 && self.interleave != TensorInterleave::None {
-            return conflict("a tensor of 6-bit elements", "channels that are not interleaved");
+            return conflict(
+                "a tensor of 6-bit elements",
+                "channels that are not interleaved",
+            );
         }
         let is_small = matches!(self.swizzle, Bytes32 | Bytes64 | Bytes128By32Flip8);
         if self.element.is_spread() && is_small {
@@ -435,7 +447,12 @@ fn check_corners(
 ) -> Result<(), TensorMapError> {
     let size = encoding.sizes[n + 1] as i64; // at most 2^32
     let between = size + i64::from(upper) - i64::from(lower);
-    range("pixels between the corners", Some(n + 1), between, 1..=i64::MAX)
+    range(
+        "pixels between the corners",
+        Some(n + 1),
+        between,
+        1..=i64::MAX,
+    )
 }
 
 fn count(what: &'static str, expected: usize, given: usize) -> Result<(), TensorMapError> {
