@@ -179,9 +179,11 @@ impl Graph {
             unsafe { api.cuGraphAddNode_v2(node, graph, after, null(), number, &mut params) }?;
             // SAFETY: the driver wrote the parameters of this kind.
             let made = unsafe { params.of_kind.as_ptr().cast::<ConditionalParams>().read() };
-            // SAFETY: an array of as many handles, which lives as long as the node.
-            let made = unsafe { std::slice::from_raw_parts(made.graphs, count as usize) };
-            graphs.extend_from_slice(made);
+            if !made.graphs.is_null() {
+                // SAFETY: an array of as many handles, which lives as long as the node.
+                let made = unsafe { std::slice::from_raw_parts(made.graphs, count as usize) };
+                graphs.extend_from_slice(made);
+            }
             Ok(())
         })?;
         let graphs = graphs.into_iter().map(|graph: CUgraph| self.within(graph));

@@ -58,7 +58,7 @@ pub enum NodeParams {
     },
     /// Of freeing (`cuGraphMemFreeNodeGetParams`): the device address.
     Free(CUdeviceptr),
-    /// A node that has none, or whose the driver does not tell.
+    /// Of a node that has none, or of which the driver does not tell.
     None(NodeKind),
 }
 

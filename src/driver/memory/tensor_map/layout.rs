@@ -66,6 +66,18 @@ pub enum L2Promotion {
 
 /// Columns of an image's pixels, for convolutions (`cuTensorMapEncodeIm2col`). The tensor has
 /// the dimensions channels, width, height and depth, if it has these, and images.
+///
+/// ```
+/// use ptxkit::driver::Im2col;
+/// // For a filter of 3 by 3: one pixel around the image, 64 pixels at once.
+/// let columns = Im2col {
+///     lower: vec![-1, -1],
+///     upper: vec![-1, -1],
+///     channels: 32,
+///     pixels: 64,
+/// };
+/// assert_eq!(columns.lower.len(), 2); // width and height
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Im2col {
     /// Where the first pixels of columns are: offsets from the first pixel of an image, those of
