@@ -412,7 +412,6 @@ const TAIL: &str = "
 | `cuMemcpy3DBatchAsync`, `cuMemcpyWithAttributesAsync` | batches of boxes, and one copy with hints |
 | `cuMulticast*` | one address for the memory of several devices |
 | `cuGreenCtx*`, `cuDevResource*` | contexts with a part of a device |
-| `cuTensorMapEncodeIm2col`, `cuTensorMapEncodeIm2colWide`, `cuTensorMapReplaceAddress` | other descriptors for tensor copies |
 | `cuImportExternal*`, `cuSignalExternal*`, `cuWaitExternal*` | memory and semaphores of Vulkan and Direct3D 12 |
 | `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*` | frames of EGL streams and VDPAU |
 | `cuMemMapArrayAsync`, `cuArrayGetSparseProperties` | sparse arrays |
