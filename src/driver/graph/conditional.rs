@@ -115,6 +115,41 @@ impl Graph {
 
     /// Adds a node that runs a graph as long as the value is not 0 (`cuGraphAddNode_v2`, from CUDA
     /// 12.3). A kernel of the graph sets it to 0 at last.
+    ///
+    /// ```
+    /// # #[cfg(feature = "cpu")] {
+    /// use ptxkit::driver::{Context, DeviceBuffer, Driver, Graph, LaunchConfig, Module, Stream};
+    ///
+    /// let ptx = b".version 7.0 .target sm_80 .address_size 64
+    ///     .extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+    ///     .visible .entry count_down(.param .u64 condition, .param .u64 left) {
+    ///         .reg .b64 %condition, %left; .reg .b32 %n; .param .b64 p0; .param .b32 p1;
+    ///         ld.param.u64 %condition, [condition];
+    ///         ld.param.u64 %left, [left];
+    ///         ld.global.u32 %n, [%left];
+    ///         sub.u32 %n, %n, 1;
+    ///         st.global.u32 [%left], %n;
+    ///         st.param.b64 [p0], %condition;
+    ///         st.param.b32 [p1], %n;
+    ///         call.uni cudaGraphSetConditional, (p0, p1);
+    ///         ret;
+    ///     }";
+    /// let context = Context::primary(&Driver::cpu()?.device(0)?)?;
+    /// let count_down = Module::load(&context, ptx)?.kernel("count_down")?;
+    /// let left = DeviceBuffer::from_slice(&context, &[5_u32])?;
+    /// let mut graph = Graph::new(&context)?;
+    /// let condition = graph.condition(Some(1))?;
+    /// let (_node, mut body) = graph.add_while(&[], condition)?;
+    /// // SAFETY: the kernel accesses one number, and sets a value of this graph.
+    /// unsafe { body.add_kernel(&[], &count_down, LaunchConfig::default(), (condition, &left)) }?;
+    ///
+    /// let stream = Stream::new(&context)?;
+    /// graph.instantiate()?.launch(&stream)?;
+    /// stream.synchronize()?;
+    /// assert_eq!(left.to_vec()?, [0]);
+    /// # }
+    /// # Ok::<(), ptxkit::driver::Error>(())
+    /// ```
     pub fn add_while(
         &mut self,
         after: &[GraphNode],
