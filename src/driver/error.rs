@@ -1,15 +1,13 @@
 //! What can go wrong between the program and a driver.
 
 mod message;
-mod tensor_map;
 
 use std::fmt;
 
 use api::{ArrayFormat, CudaError, DriverError, DriverKind, DriverMissing, EntryMissing};
 
 use crate::driver::log::LogLine;
-
-pub use tensor_map::TensorMapError;
+use crate::driver::tensor_map_error::TensorMapError;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
 #[allow(missing_docs, reason = "the messages say it all")]

@@ -47,6 +47,7 @@ pub(crate) mod module;
 pub mod opengl;
 mod pod;
 mod stream;
+mod tensor_map_error;
 mod texture;
 
 pub use ::api;
@@ -60,7 +61,7 @@ pub use device::report::{Capability, DeviceReport, DriverReport, Missing, Missin
 pub use device::select::{Selected, Selection, select};
 pub use device::settings::{CacheConfig, ContextFlags, Limit, Scheduling, SharedBanks};
 pub use device::{Device, DeviceLimits};
-pub use error::{Error, JitError, TensorMapError};
+pub use error::{Error, JitError};
 pub use graph::conditional::GraphCondition;
 pub use graph::edge::EdgeKind;
 pub use graph::exec::GraphExec;
@@ -122,6 +123,7 @@ pub use stream::attribute::{AccessPolicy, AccessProperty};
 pub use stream::capture::{CaptureMode, CaptureStatus};
 pub use stream::event::Event;
 pub use stream::finished::Finished;
+pub use tensor_map_error::TensorMapError;
 pub use texture::array::Array;
 pub use texture::mipmapped::MipmappedArray;
 pub use texture::reference::{SurfaceReference, TextureReference};

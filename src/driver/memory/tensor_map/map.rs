@@ -4,11 +4,12 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use crate::driver::device::context::Context;
-use crate::driver::error::{Error, TensorMapError};
+use crate::driver::error::Error;
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::slice::DeviceSlice;
 use crate::driver::memory::tensor_map::element::TensorElement;
 use crate::driver::pod::Pod;
+use crate::driver::tensor_map_error::TensorMapError;
 use api::CUdeviceptr;
 
 /// What copies of boxes (`cp.async.bulk.tensor`) know of a tensor: its memory, sizes, strides and

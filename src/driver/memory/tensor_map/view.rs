@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
-use crate::driver::error::{Error, TensorMapError};
+use crate::driver::error::Error;
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::slice::DeviceSlice;
 use crate::driver::memory::tensor_map::element::{TensorElement, TensorValue};
@@ -11,6 +11,7 @@ use crate::driver::memory::tensor_map::layout::{
     Im2col, Im2colWide, L2Promotion, TensorInterleave, TensorSwizzle,
 };
 use crate::driver::memory::tensor_map::map::{TensorMap, check_address};
+use crate::driver::tensor_map_error::TensorMapError;
 use api::{Api, CUdeviceptr};
 
 /// The most dimensions.
@@ -192,8 +193,9 @@ impl<'a> TensorView<'a> {
                 corner[n] = offset as c_int;
             }
         }
-        for n in 0..spatial {
-            check_corners(&encoding, n, corners[0][n], corners[1][n])?;
+        let pairs = corners[0].iter().zip(&corners[1]).take(spatial);
+        for (n, (&lower, &upper)) in pairs.enumerate() {
+            check_corners(&encoding, n, lower, upper)?;
         }
         self.check_columns(columns.channels, columns.pixels)?;
         self.encode(&encoding, |api, map, address| {
