@@ -63,8 +63,8 @@ pub enum TensorMapError {
     },
     /// The tensor reaches over the end of its memory.
     Extent {
-        /// Bytes from its first to its last element.
-        bytes: u128,
+        /// Bytes from its first to its last element, or the largest number.
+        bytes: u64,
         /// Bytes of the memory.
         capacity: usize,
     },

@@ -228,7 +228,7 @@ fn what_no_map_has_is_named_with_what_would_do() {
             refusal(b, &[32, 1 << 32], |view| {
                 view.strides(&[(1 << 40) - 16]).tiles(&[16, 8])
             }),
-            "the tensor reaches over 4722366481701414109328 bytes, and the memory has 16384",
+            "the tensor reaches over 18446744073709551615 bytes, and the memory has 16384",
         ),
         (
             // SAFETY: it is refused.

@@ -88,7 +88,7 @@ impl TensorMap {
         check_address(memory.address(), self.align)?;
         if self.bytes > memory.bytes() {
             return Err(TensorMapError::Extent {
-                bytes: self.bytes as u128,
+                bytes: self.bytes as u64,
                 capacity: memory.bytes(),
             }
             .into());

@@ -400,7 +400,7 @@ impl<'a> TensorView<'a> {
         match usize::try_from(bytes) {
             Ok(bytes) if bytes <= self.capacity => Ok(bytes),
             _ => Err(TensorMapError::Extent {
-                bytes,
+                bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
                 capacity: self.capacity,
             }),
         }
