@@ -277,7 +277,6 @@ const ALONE: &[(&[&str], &str)] = &[
     (
         &[
             "cuGraphAddNode",
-            "cuGraphAddNode_v2",
             "cuGraphNodeSetParams",
             "cuGraphExecNodeSetParams",
         ],
@@ -288,30 +287,15 @@ const ALONE: &[(&[&str], &str)] = &[
         "the nodes of a `Graph` stay, as `GraphNode` is a plain handle",
     ),
     (
-        &["cuGraphConditionalHandleCreate"],
-        "conditional nodes are not in the safe API",
-    ),
-    (
         &[
             "cuStreamUpdateCaptureDependencies",
             "cuStreamUpdateCaptureDependencies_v2",
-            "cuStreamBeginCaptureToGraph",
         ],
         "`Graph::capture` lends the stream for a whole graph",
     ),
     (
-        &[
-            "cuGraphKernelNodeGetParams_v2",
-            "cuGraphMemcpyNodeGetParams",
-            "cuGraphMemsetNodeGetParams",
-            "cuGraphHostNodeGetParams",
-            "cuGraphChildGraphNodeGetGraph",
-            "cuGraphEventRecordNodeGetEvent",
-            "cuGraphEventWaitNodeGetEvent",
-            "cuGraphMemAllocNodeGetParams",
-            "cuGraphMemFreeNodeGetParams",
-        ],
-        "what comes back are bare pointers",
+        &["cuGraphHostNodeGetParams"],
+        "what comes back is a bare pointer",
     ),
     (
         &[
@@ -328,14 +312,8 @@ const ALONE: &[(&[&str], &str)] = &[
         "`Graph::instantiate` needs neither",
     ),
     (
-        &[
-            "cuUserObjectCreate",
-            "cuUserObjectRetain",
-            "cuUserObjectRelease",
-            "cuGraphRetainUserObject",
-            "cuGraphReleaseUserObject",
-        ],
-        "a `Graph` keeps what it uses by itself",
+        &["cuUserObjectRetain", "cuGraphReleaseUserObject"],
+        "`Graph::retain` gives each graph a reference of its own",
     ),
     (
         &["cuMemSetMemPool"],
@@ -391,10 +369,6 @@ const ALONE: &[(&[&str], &str)] = &[
             "cuOccupancyMaxPotentialBlockSizeWithFlags",
         ],
         "the one flag is about GPUs of capability 5.x",
-    ),
-    (
-        &["cuTensorMapEncodeTiled"],
-        "`Context::api` has it: programs make maps for kernels of libraries, which say how",
     ),
     (
         &["ptxkitGetLastFault"],
@@ -464,7 +438,6 @@ const TAIL: &str = "
 | `cuMemcpyWithAttributesAsync`, `cuMemcpy3DWithAttributesAsync` | one copy with hints: a batch of one does it |
 | `cuMulticastBindMem_v2`, `cuMulticastBindAddr_v2` | multicast by device, newer than the first forms |
 | `cuDevSmResourceSplit`, `cuStreamGetDevResource` | groups of different sizes (CUDA 13.1); `SmResource::split`, `Context::sm_resource` |
-| `cuTensorMapEncodeIm2col`, `cuTensorMapEncodeIm2colWide`, `cuTensorMapReplaceAddress` | other descriptors for tensor copies |
 | `cuTensorMapSetAllocationClass` | a hint in a tensor map, of CUDA 13.5 |
 | `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*`, `cuGraphicsResourceGetMappedEglFrame`, `cuEventCreateFromEGLSync`, `cuDeviceGetNvSciSyncAttributes` | frames and fences of EGL, VDPAU and NvSci |
 | `cuGLInit`, `cuGL*BufferObject*` | OpenGL before CUDA 3.0: `driver::opengl` |
