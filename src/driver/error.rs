@@ -249,6 +249,9 @@ pub enum Error {
     /// Memory and what is to use it are of different devices.
     DifferentDevices { what: &'static str },
 
+    /// A stream of a green context was asked for in another context.
+    NotGreen,
+
     /// A node was used with a graph that it is not of.
     GraphNode,
 

@@ -39,6 +39,8 @@
 
 mod device;
 mod error;
+#[cfg(unix)]
+pub mod external;
 mod graph;
 mod launch;
 pub(crate) mod log;
@@ -46,6 +48,7 @@ mod memory;
 pub(crate) mod module;
 pub mod opengl;
 mod pod;
+mod process;
 mod stream;
 mod tensor_map_error;
 mod texture;
@@ -55,7 +58,10 @@ pub use api::{ArrayFormat, CudaError, DriverError, DriverKind, DriverMissing, En
 pub use device::attribute::{
     AttributeValue, ComputeMode, DeviceAttribute, Kilohertz, NumaConfig, WritesOrdering,
 };
-pub use device::context::{Context, Entered, Profiling};
+pub use device::context::Context;
+pub use device::context::current::Entered;
+pub use device::context::green::{SmResource, SmSplit};
+pub use device::context::settings::Profiling;
 pub use device::driver::Driver;
 pub use device::report::{Capability, DeviceReport, DriverReport, Missing, MissingEntry};
 pub use device::select::{Selected, Selection, select};
@@ -80,12 +86,14 @@ pub use launch::typed::{
 };
 pub use log::{LogLine, LogSeverity};
 pub use memory::batch::CopyBatch;
+pub use memory::box_batch::BoxBatch;
 pub use memory::buffer::{DeviceBuffer, DeviceMemory};
 pub use memory::copy::{Linear, LinearMut, copy, copy_async};
 pub use memory::growable::GrowableBuffer;
 pub use memory::ipc::IpcBuffer;
 pub use memory::location::{Access, Location};
 pub use memory::managed::{Advice, Attach, ManagedBuffer};
+pub use memory::managed_batch::ManagedBatch;
 pub use memory::memory_op::{MemoryOp, WaitValue};
 pub use memory::peer::{PeerAccess, PeerLink};
 pub use memory::pinned::{HostFlags, PinnedBuffer, PinnedSlice, PinnedSliceMut, RegisterFlags};
@@ -118,6 +126,10 @@ pub use pod::layout_check;
 pub use pod::param::{DeviceField, DeviceParam, Fields};
 pub use pod::texel::{F16, Texel};
 pub use pod::vector::*;
+pub use process::checkpoint::{CheckpointProcess, ProcessState};
+pub use process::core_dump::{CoreDumpFlags, CoreDumps};
+pub use process::driver_log::{DriverLog, LogListener, MessageLevel};
+pub use process::notification::BudgetListener;
 pub use stream::Stream;
 pub use stream::attribute::{AccessPolicy, AccessProperty};
 pub use stream::capture::{CaptureMode, CaptureStatus};
@@ -129,5 +141,6 @@ pub use texture::mipmapped::MipmappedArray;
 pub use texture::reference::{SurfaceReference, TextureReference};
 pub use texture::resource::TextureResource;
 pub use texture::shape::{ArrayDescriptor, ArrayFlags, ArrayShape};
+pub use texture::sparse::SparseTiles;
 pub use texture::surface::Surface;
 pub use texture::{AddressMode, FilterMode, ResourceView, Texture, TextureDescriptor};

@@ -209,3 +209,18 @@ fn a_stretch_is_collected_by_a_profiler() {
         assert_eq!(within.to_vec().unwrap(), [1]);
     });
 }
+
+#[test]
+fn flags_of_a_live_context_change() {
+    alone();
+    if device().driver().api().cuCtxSetFlags.is_none() {
+        return; // it came with CUDA 12.1
+    }
+    let context = Context::create(&device(), Scheduling::Spin).unwrap();
+    context.set_flags(Scheduling::Block).unwrap();
+    let scheduling = context.flags().unwrap().0 & 7;
+    assert_eq!(
+        scheduling,
+        ptxkit::driver::ContextFlags::from(Scheduling::Block).0 & 7
+    );
+}

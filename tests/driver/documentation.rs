@@ -165,9 +165,15 @@ fn document(sources: &Path, api: &Api) -> String {
     files.retain(|path| !path.ends_with("device/report.rs"));
     files.sort();
     for file in files {
-        let module = match file.ends_with("opengl.rs") {
-            true => "opengl::",
-            false => "",
+        let module = match () {
+            () if file.ends_with("opengl.rs") => "opengl::",
+            () if file
+                .parent()
+                .is_some_and(|folder| folder.ends_with("external")) =>
+            {
+                "external::"
+            }
+            () => "",
         };
         read(module, &std::fs::read_to_string(file).unwrap(), &mut names);
     }
@@ -233,11 +239,40 @@ So `Kernel::launch` is `unsafe`, and so is loading a binary (`Module::load_image
 const ALONE: &[(&[&str], &str)] = &[
     (
         &[
-            "cuMemPrefetchBatchAsync",
-            "cuMemDiscardBatchAsync",
-            "cuMemDiscardAndPrefetchBatchAsync",
+            "cuMulticastGetGranularity",
+            "cuMulticastCreate",
+            "cuMulticastAddDevice",
+            "cuMulticastBindMem",
+            "cuMulticastBindAddr",
+            "cuMulticastUnbind",
         ],
-        "`ManagedBuffer::prefetch` moves one range, which stays as it is",
+        "a multicast object is for one library, as NCCL, and `Api` is tested for refusals alone",
+    ),
+    (
+        &["cuMemMapArrayAsync"],
+        "what is mapped must be kept until it is unmapped, which nothing here follows",
+    ),
+    (
+        &[
+            "cuCtxRecordEvent",
+            "cuCtxWaitEvent",
+            "cuGreenCtxRecordEvent",
+            "cuGreenCtxWaitEvent",
+        ],
+        "`Event::record` and `Stream::wait_for` name a stream; `Context::synchronize` waits for all",
+    ),
+    (
+        &["cuGreenCtxGetId", "cuStreamGetGreenCtx"],
+        "`Stream::context` is the green context, `Context::raw_green` its handle",
+    ),
+    (
+        &[
+            "cuTexRefCreate",
+            "cuTexRefDestroy",
+            "cuTexRefGetAddress_v2",
+            "cuTexRefGetFormat",
+        ],
+        "deprecated; references are those of modules, and keep what is bound to them",
     ),
     (
         &[
@@ -253,7 +288,6 @@ const ALONE: &[(&[&str], &str)] = &[
     ),
     (
         &[
-            "cuStreamGetCaptureInfo_v2",
             "cuStreamUpdateCaptureDependencies",
             "cuStreamUpdateCaptureDependencies_v2",
         ],
@@ -282,12 +316,8 @@ const ALONE: &[(&[&str], &str)] = &[
         "`Graph::retain` gives each graph a reference of its own",
     ),
     (
-        &[
-            "cuMemGetDefaultMemPool",
-            "cuMemGetMemPool",
-            "cuMemSetMemPool",
-        ],
-        "pools are those of devices, by `MemoryPool`",
+        &["cuMemSetMemPool"],
+        "`MemoryPool::make_current` is for devices, and nothing is allocated by another place",
     ),
     (
         &["cuDeviceSetGraphMemAttribute"],
@@ -304,10 +334,6 @@ const ALONE: &[(&[&str], &str)] = &[
     (
         &["cuDeviceComputeCapability"],
         "deprecated; `Device::compute_capability` asks for the attributes",
-    ),
-    (
-        &["cuCtxCreate_v4"],
-        "`Context::create` makes the same, without graphics clients",
     ),
     (
         &["cuMemAllocHost_v2"],
@@ -409,13 +435,33 @@ const TAIL: &str = "
 
 | entries | what they are for |
 |---|---|
-| `cuMemcpy3DBatchAsync`, `cuMemcpyWithAttributesAsync` | batches of boxes, and one copy with hints |
-| `cuMulticast*` | one address for the memory of several devices |
-| `cuGreenCtx*`, `cuDevResource*` | contexts with a part of a device |
-| `cuImportExternal*`, `cuSignalExternal*`, `cuWaitExternal*` | memory and semaphores of Vulkan and Direct3D 12 |
-| `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*` | frames of EGL streams and VDPAU |
-| `cuMemMapArrayAsync`, `cuArrayGetSparseProperties` | sparse arrays |
-| `cuCoredump*`, `cuCheckpoint*`, `cuLogs*` | for debuggers and operators |
+| `cuMemcpyWithAttributesAsync`, `cuMemcpy3DWithAttributesAsync` | one copy with hints: a batch of one does it |
+| `cuMulticastBindMem_v2`, `cuMulticastBindAddr_v2` | multicast by device, newer than the first forms |
+| `cuDevSmResourceSplit`, `cuStreamGetDevResource` | groups of different sizes (CUDA 13.1); `SmResource::split`, `Context::sm_resource` |
+| `cuTensorMapSetAllocationClass` | a hint in a tensor map, of CUDA 13.5 |
+| `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*`, `cuGraphicsResourceGetMappedEglFrame`, `cuEventCreateFromEGLSync`, `cuDeviceGetNvSciSyncAttributes` | frames and fences of EGL, VDPAU and NvSci |
+| `cuGLInit`, `cuGL*BufferObject*` | OpenGL before CUDA 3.0: `driver::opengl` |
+| `cuCoredumpRegister*`, `cuCoredumpDeregister*` | functions called while a core dump is written (CUDA 13.2) |
+| `cuCheckpointOperationComplete` | checkpoints into storage of the program's own (CUDA 13.4) |
+| `cuGraphAddExternalSemaphores*`, `cuGraphExternalSemaphores*`, `cuGraphExecExternalSemaphores*` | nodes of semaphores: `external::Semaphore` signals and waits in streams |
+| `cuGraphAddBatchMemOpNode`, `cuGraphBatchMemOpNode*`, `cuGraphExecBatchMemOpNode*` | nodes that write and wait for values: `Stream::memory_operations` does so in streams |
+| `cuGraphKernelNodeSetParams`, `cuGraphMemcpyNodeSetParams`, `cuGraphMemsetNodeSetParams`, `cuGraphHostNodeSetParams`, `cuGraphEventRecordNodeSetEvent`, `cuGraphEventWaitNodeSetEvent`, `cuGraphNodeSetParams_v2` | nodes of a graph changed before it is ready: `GraphExec` changes them after |
+| `cuGraphKernelNodeCopyAttributes`, `cuGraphKernelNodeGetAttribute`, `cuGraphKernelNodeSetAttribute` | attributes of kernel nodes: `LaunchOptions` of the launch |
+| `cuGraphInstantiate` | forms before `cuGraphInstantiateWithFlags` |
+| `cuGraphAddNode_v3`, `cuGraphNodeGetParams` | forms of CUDA 13.2 and 13.4 |
+| `cuGraphGetId`, `cuGraphExecGetId`, `cuGraphNodeGetContainingGraph`, `cuGraphNodeGetLocalId`, `cuGraphNodeGetToolsId` | names of nodes for tools (CUDA 13.1) |
+| `cuStreamBeginRecaptureToGraph`, `cuStreamBeginCaptureToCig`, `cuStreamEndCaptureToCig` | captures of CUDA 13.1 and 13.3 |
+| `cuLaunchHostFunc_v2` | a host function that spins (CUDA 13.1): `Stream::call` |
+| `cuFuncGetParamCount`, `cuKernelGetParamCount` | `Kernel::layout` has all parameters |
+| `cuLibraryGetUnifiedFunction` | functions that host and device call by one pointer |
+| `cuParamSetTexRef` | texture references as parameters, of CUDA 2 |
+| `cuMemBatchDecompressAsync` | the decompression engine of Blackwell |
+| `cuFlushGPUDirectRDMAWrites` | writes of network cards, which nothing here drives |
+| `cuMemGetLocationInfo` | localities within a device, of CUDA 13.4 |
+| `cuDeviceGetHostAtomicCapabilities`, `cuDeviceGetP2PAtomicCapabilities` | single atomic operations; `DeviceAttribute::HOST_NATIVE_ATOMIC_SUPPORTED`, `Device::link_to` |
+| `cuDeviceGetClique*`, `cuDeviceGetFabricClusterUuid`, `cuFabricCpyBatchAsync`, `cuLogicalEndpoint*` | memory of other machines over NVLink |
+| `cuProfilerInitialize` | output files of a profiler that is no more: `Context::profile` |
+| `cuGetProcAddress`, `cuGetExportTable` | `Api` is filled by the first; the second is the driver's own |
 | `cu*_ptsz`, `cu*_ptds` | each thread's default stream by another name: `Stream::per_thread` |
 ";
 

@@ -246,6 +246,19 @@ fn the_driver_tells_whether_a_stream_captures() {
     .unwrap_err();
     assert_eq!(stream.capture_status().unwrap(), CaptureStatus::None);
 
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        assert_eq!(stream.capture_info().unwrap(), (CaptureStatus::None, None));
+        Graph::capture(&stream, CaptureMode::ThreadLocal, |stream| {
+            let (status, number) = stream.capture_info()?;
+            assert_eq!(status, CaptureStatus::Active);
+            numbers.push(number.unwrap());
+            Ok(())
+        })
+        .unwrap();
+    }
+    assert_ne!(numbers[0], numbers[1]);
+
     let before = CaptureMode::Relaxed.exchange(&context).unwrap();
     assert_eq!(before, Some(CaptureMode::Global));
     let relaxed = CaptureMode::Global.exchange(&context).unwrap();

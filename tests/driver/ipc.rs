@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use ptxkit::driver::{
-    CudaError, DeviceBuffer, Event, IpcBuffer, LaunchConfig, MemoryPool, Module, Stream,
+    CudaError, DeviceAttribute, DeviceBuffer, Event, IpcBuffer, LaunchConfig, MemoryPool, Module,
+    Stream,
 };
 
 use crate::kernels::ADD;
@@ -166,4 +167,23 @@ fn two_processes_share_a_pool() {
         .stdin(Stdio::from(descriptor));
     succeeds(child);
     assert_eq!(buffer.to_vec().unwrap(), [42, 1, 2]);
+}
+
+#[test]
+#[cfg(unix)]
+fn other_drivers_get_a_dma_buf() {
+    let buffer = DeviceBuffer::<u8>::zeroed(&context(), 4 << 20).unwrap();
+    let has = device().attribute(DeviceAttribute::DMA_BUF_SUPPORTED);
+    match buffer.dma_buf() {
+        Ok(descriptor) => {
+            assert!(has.unwrap());
+            let link = std::os::fd::AsRawFd::as_raw_fd(&descriptor);
+            let link = std::fs::read_link(format!("/proc/self/fd/{link}")).unwrap();
+            assert!(link.to_string_lossy().contains("dmabuf"), "{link:?}");
+        }
+        Err(error) => {
+            assert!(!has.unwrap_or(false), "{error}");
+            assert_eq!(error.code(), Some(CudaError::NOT_SUPPORTED), "{error}");
+        }
+    }
 }

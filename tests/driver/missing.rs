@@ -33,7 +33,7 @@ fn library(folder: &Path, source: &str) -> Option<PathBuf> {
 }
 
 /// Runs `test` in a process whose driver is made from `source`.
-fn with_driver(name: &str, source: &str, test: impl FnOnce()) {
+pub fn with_driver(name: &str, source: &str, test: impl FnOnce()) {
     // The child opens the library that its parent has built.
     if in_child(name) {
         return test();

@@ -1,8 +1,8 @@
 use std::sync::mpsc;
 
 use ptxkit::driver::{
-    Access, CaptureMode, Context, CudaError, DeviceBuffer, Error, Graph, LaunchConfig, MemoryPool,
-    Module, PoolReuse, Stream,
+    Access, CaptureMode, Context, CudaError, DeviceBuffer, Error, Graph, LaunchConfig, Location,
+    MemoryPool, Module, PoolReuse, Stream,
 };
 
 use crate::support::{alone, context, device, is_gpu, isolated};
@@ -340,4 +340,22 @@ fn a_threads_own_stream_is_another_in_another_thread() {
         assert!(waited, "it ran before the memory was there");
     });
     assert_eq!(late.to_vec().unwrap(), [10; 32]);
+}
+
+#[test]
+fn each_location_has_a_pool() {
+    alone();
+    if device().driver().api().cuMemGetDefaultMemPool.is_none() {
+        return; // it came with CUDA 13.0
+    }
+    let here = Location::from(&device());
+    let pool = MemoryPool::default_at(&device(), here).unwrap();
+    assert_eq!(pool, MemoryPool::default_of(&device()).unwrap());
+    assert!(pool.is_current_at(here).unwrap());
+    let own = MemoryPool::new(&device()).unwrap();
+    assert!(!own.is_current_at(here).unwrap());
+    own.make_current().unwrap();
+    assert!(own.is_current_at(here).unwrap());
+    pool.make_current().unwrap();
+    MemoryPool::default_at(&device(), Location::Device(4096)).unwrap_err();
 }

@@ -100,3 +100,65 @@ const _: () = assert!(size_of::<ResourceDesc>() == size_of::<sys::CUDA_RESOURCE_
 const _: () = assert!(size_of::<TextureDesc>() == size_of::<sys::CUDA_TEXTURE_DESC_st>());
 const _: () =
     assert!(size_of::<ResourceViewDesc>() == size_of::<sys::CUDA_RESOURCE_VIEW_DESC_st>());
+
+/// `CUDA_ARRAY_SPARSE_PROPERTIES`
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SparseProperties {
+    /// Texels, rows and planes of a tile.
+    pub tile: [c_uint; 3],
+    /// The first level of the mip tail.
+    pub tail_level: c_uint,
+    /// Bytes of the mip tail.
+    pub tail_size: u64,
+    /// 1 where all layers share one mip tail.
+    pub flags: c_uint,
+    reserved: [c_uint; 4],
+}
+
+/// `CUDA_ARRAY_MEMORY_REQUIREMENTS`
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrayRequirements {
+    /// Bytes.
+    pub size: usize,
+    /// What its place in memory is a multiple of.
+    pub alignment: usize,
+    reserved: [c_uint; 4],
+}
+
+/// `CUmemcpy3DOperand`: one end of a copy of a batch.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyOperand {
+    /// `CU_MEMCPY_OPERAND_TYPE_*`: 1 memory, 2 an array.
+    pub kind: c_uint,
+    /// An address, or the handle of an array.
+    pub place: u64,
+    /// Of memory: values of a row, rows of a plane, and the location as kind and number. Of an
+    /// array: where the box begins.
+    pub numbers: [u64; 3],
+}
+
+/// `CUDA_MEMCPY3D_BATCH_OP`
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BoxCopy {
+    /// What is read.
+    pub from: CopyOperand,
+    /// What is written.
+    pub to: CopyOperand,
+    /// Values of a row, rows of a plane, planes.
+    pub extent: [usize; 3],
+    /// `CU_MEMCPY_SRC_ACCESS_ORDER_*`
+    pub source_order: c_uint,
+    /// `CU_MEMCPY_FLAG_*`
+    pub flags: c_uint,
+}
+
+const _: () = assert!(
+    size_of::<SparseProperties>() == size_of::<sys::CUDA_ARRAY_SPARSE_PROPERTIES>()
+        && size_of::<ArrayRequirements>() == 32
+        && size_of::<CopyOperand>() == 40
+        && size_of::<BoxCopy>() == 112
+);

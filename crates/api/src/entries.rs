@@ -48,6 +48,10 @@ macro_rules! driver_entries {
         fn cuDeviceGetP2PAttribute(value: *mut c_int, attrib: c_uint, src_device: CUdevice, dst_device: CUdevice) = "cuDeviceGetP2PAttribute" 8000;
         /// Whether one device can reach another's memory.
         fn cuDeviceCanAccessPeer(can_access_peer: *mut c_int, dev: CUdevice, peer_dev: CUdevice) = "cuDeviceCanAccessPeer" 4000;
+        /// Calls a function when the process has more memory than it may.
+        fn cuDeviceRegisterAsyncNotification(device: CUdevice, callback: AsyncCallback, user_data: *mut c_void, handle: *mut *mut c_void) = "cuDeviceRegisterAsyncNotification" 12040;
+        /// Calls it no more.
+        fn cuDeviceUnregisterAsyncNotification(device: CUdevice, handle: *mut c_void) = "cuDeviceUnregisterAsyncNotification" 12040;
         /// The device's primary context, its use count raised.
         fn cuDevicePrimaryCtxRetain(pctx: *mut CUcontext, dev: CUdevice) = "cuDevicePrimaryCtxRetain" 7000;
         /// Lowers the primary context's use count; destroys it at 0.
@@ -96,10 +100,16 @@ macro_rules! driver_entries {
         fn cuCtxGetDevice_v2(device: *mut CUdevice, ctx: CUcontext) = "cuCtxGetDevice" 13000;
         /// The current context's flags.
         fn cuCtxGetFlags(flags: *mut c_uint) = "cuCtxGetFlags" 7000;
+        /// Sets the flags of the current context.
+        fn cuCtxSetFlags(flags: c_uint) = "cuCtxSetFlags" 12010;
         /// Waits for all work of the current context.
         fn cuCtxSynchronize() = "cuCtxSynchronize" 2000;
         /// Waits for all work of any context; null for the current one.
         fn cuCtxSynchronize_v2(ctx: CUcontext) = "cuCtxSynchronize" 13000;
+        /// Records all work of a context in an event.
+        fn cuCtxRecordEvent(ctx: CUcontext, event: CUevent) = "cuCtxRecordEvent" 12050;
+        /// Lets all later work of a context wait for an event.
+        fn cuCtxWaitEvent(ctx: CUcontext, event: CUevent) = "cuCtxWaitEvent" 12050;
         /// A limit of the current context: stack, heap, printf buffer.
         fn cuCtxGetLimit(pvalue: *mut usize, limit: c_uint) = "cuCtxGetLimit" 3010;
         /// Sets a limit of the current context.
@@ -128,6 +138,34 @@ macro_rules! driver_entries {
         fn cuCtxEnablePeerAccess(peer_context: CUcontext, flags: c_uint) = "cuCtxEnablePeerAccess" 4000;
         /// Ends peer access.
         fn cuCtxDisablePeerAccess(peer_context: CUcontext) = "cuCtxDisablePeerAccess" 4000;
+
+        // Green contexts
+        /// The multiprocessors of a device.
+        fn cuDeviceGetDevResource(device: CUdevice, resource: *mut DeviceResource, kind: c_uint) = "cuDeviceGetDevResource" 12040;
+        /// Those of a context.
+        fn cuCtxGetDevResource(ctx: CUcontext, resource: *mut DeviceResource, kind: c_uint) = "cuCtxGetDevResource" 12040;
+        /// Those of a green context.
+        fn cuGreenCtxGetDevResource(ctx: CUgreenCtx, resource: *mut DeviceResource, kind: c_uint) = "cuGreenCtxGetDevResource" 12040;
+        /// Divides multiprocessors into groups of one size, and a rest.
+        fn cuDevSmResourceSplitByCount(result: *mut DeviceResource, groups: *mut c_uint, input: *const DeviceResource, rest: *mut DeviceResource, flags: c_uint, least: c_uint) = "cuDevSmResourceSplitByCount" 12040;
+        /// Describes what a green context will have.
+        fn cuDevResourceGenerateDesc(desc: *mut CUdevResourceDesc, resources: *mut DeviceResource, count: c_uint) = "cuDevResourceGenerateDesc" 12040;
+        /// A context with these multiprocessors; retains the primary context.
+        fn cuGreenCtxCreate(ctx: *mut CUgreenCtx, desc: CUdevResourceDesc, device: CUdevice, flags: c_uint) = "cuGreenCtxCreate" 12040;
+        /// Destroys a green context.
+        fn cuGreenCtxDestroy(ctx: CUgreenCtx) = "cuGreenCtxDestroy" 12040;
+        /// A green context as a context, good as long as it.
+        fn cuCtxFromGreenCtx(ctx: *mut CUcontext, green: CUgreenCtx) = "cuCtxFromGreenCtx" 12040;
+        /// A stream of a green context.
+        fn cuGreenCtxStreamCreate(stream: *mut CUstream, ctx: CUgreenCtx, flags: c_uint, priority: c_int) = "cuGreenCtxStreamCreate" 12050;
+        /// Records all work of a green context in an event.
+        fn cuGreenCtxRecordEvent(ctx: CUgreenCtx, event: CUevent) = "cuGreenCtxRecordEvent" 12040;
+        /// Lets all later work of a green context wait for an event.
+        fn cuGreenCtxWaitEvent(ctx: CUgreenCtx, event: CUevent) = "cuGreenCtxWaitEvent" 12040;
+        /// A number that no other green context of the process has.
+        fn cuGreenCtxGetId(ctx: CUgreenCtx, id: *mut u64) = "cuGreenCtxGetId" 12090;
+        /// The green context of a stream, or null.
+        fn cuStreamGetGreenCtx(stream: CUstream, ctx: *mut CUgreenCtx) = "cuStreamGetGreenCtx" 12040;
 
         // Modules
         /// Loads a file with PTX, a cubin or a fatbin.
@@ -350,6 +388,20 @@ macro_rules! driver_entries {
         fn cuMemExportToShareableHandle(shareable_handle: *mut c_void, handle: u64, handle_type: c_uint, flags: u64) = "cuMemExportToShareableHandle" 10020;
         /// Physical memory of another process.
         fn cuMemImportFromShareableHandle(handle: *mut u64, os_handle: *mut c_void, handle_type: c_uint) = "cuMemImportFromShareableHandle" 10020;
+        /// Memory at addresses as a file descriptor for other drivers.
+        fn cuMemGetHandleForAddressRange(handle: *mut c_void, address: CUdeviceptr, size: usize, kind: c_uint, flags: u64) = "cuMemGetHandleForAddressRange" 11070;
+        /// Sizes and addresses of multicast objects are multiples of this.
+        fn cuMulticastGetGranularity(granularity: *mut usize, prop: *const MulticastProp, option: c_uint) = "cuMulticastGetGranularity" 12010;
+        /// One address for memory of several devices.
+        fn cuMulticastCreate(handle: *mut u64, prop: *const MulticastProp) = "cuMulticastCreate" 12010;
+        /// Adds a device to it.
+        fn cuMulticastAddDevice(handle: u64, device: CUdevice) = "cuMulticastAddDevice" 12010;
+        /// Binds physical memory to it.
+        fn cuMulticastBindMem(handle: u64, offset: usize, memory: u64, memory_offset: usize, size: usize, flags: u64) = "cuMulticastBindMem" 12010;
+        /// Binds mapped memory to it.
+        fn cuMulticastBindAddr(handle: u64, offset: usize, address: CUdeviceptr, size: usize, flags: u64) = "cuMulticastBindAddr" 12010;
+        /// Ends that.
+        fn cuMulticastUnbind(handle: u64, device: CUdevice, offset: usize, size: usize) = "cuMulticastUnbind" 12010;
 
         // Copies
         /// Copies between any two addresses.
@@ -368,6 +420,10 @@ macro_rules! driver_entries {
         fn cuMemcpyBatchAsync(dsts: *mut CUdeviceptr, srcs: *mut CUdeviceptr, sizes: *mut usize, count: usize, attrs: *mut CopyAttributes, attrs_idxs: *mut usize, num_attrs: usize, fail_idx: *mut usize, h_stream: CUstream) = "cuMemcpyBatchAsync" 12080;
         /// The same without the index of a copy that fails.
         fn cuMemcpyBatchAsync_v2(dsts: *mut CUdeviceptr, srcs: *mut CUdeviceptr, sizes: *mut usize, count: usize, attrs: *mut CopyAttributes, attrs_idxs: *mut usize, num_attrs: usize, h_stream: CUstream) = "cuMemcpyBatchAsync" 13000;
+        /// Copies of boxes in one call, made in any order.
+        fn cuMemcpy3DBatchAsync(count: usize, copies: *mut BoxCopy, failed: *mut usize, flags: u64, h_stream: CUstream) = "cuMemcpy3DBatchAsync" 12080;
+        /// The same without the copy that is refused.
+        fn cuMemcpy3DBatchAsync_v2(count: usize, copies: *mut BoxCopy, flags: u64, h_stream: CUstream) = "cuMemcpy3DBatchAsync" 13000;
         /// Host to device.
         fn cuMemcpyHtoD_v2(dst_device: CUdeviceptr, src_host: *const c_void, byte_count: usize) = "cuMemcpyHtoD" 3020;
         /// Device to host.
@@ -428,6 +484,16 @@ macro_rules! driver_entries {
         fn cuArray3DGetDescriptor_v2(p_array_descriptor: *mut Array3dDesc, h_array: CUarray) = "cuArray3DGetDescriptor" 3020;
         /// A plane of an array of a planar format.
         fn cuArrayGetPlane(p_plane_array: *mut CUarray, h_array: CUarray, plane_idx: c_uint) = "cuArrayGetPlane" 11020;
+        /// Tiles and mip tail of a sparse array.
+        fn cuArrayGetSparseProperties(properties: *mut SparseProperties, array: CUarray) = "cuArrayGetSparseProperties" 11010;
+        /// Those of a sparse mipmapped array.
+        fn cuMipmappedArrayGetSparseProperties(properties: *mut SparseProperties, mipmap: CUmipmappedArray) = "cuMipmappedArrayGetSparseProperties" 11010;
+        /// Bytes and alignment of an array without memory.
+        fn cuArrayGetMemoryRequirements(requirements: *mut ArrayRequirements, array: CUarray, device: CUdevice) = "cuArrayGetMemoryRequirements" 11060;
+        /// Those of a mipmapped one.
+        fn cuMipmappedArrayGetMemoryRequirements(requirements: *mut ArrayRequirements, mipmap: CUmipmappedArray, device: CUdevice) = "cuMipmappedArrayGetMemoryRequirements" 11060;
+        /// Maps and unmaps tiles of sparse arrays in stream order.
+        fn cuMemMapArrayAsync(maps: *mut CUarrayMapInfo, count: c_uint, h_stream: CUstream) = "cuMemMapArrayAsync" 11010;
         /// An array with levels of half the size each.
         fn cuMipmappedArrayCreate(p_handle: *mut CUmipmappedArray, p_mipmapped_array_desc: *const Array3dDesc, num_mipmap_levels: c_uint) = "cuMipmappedArrayCreate" 5000;
         /// A level of a mipmapped array.
@@ -518,6 +584,26 @@ macro_rules! driver_entries {
         fn cuTexRefGetFilterMode(pfm: *mut c_uint, h_tex_ref: CUtexref) = "cuTexRefGetFilterMode" 2000;
         /// What `cuTexRefSetFlags` set.
         fn cuTexRefGetFlags(p_flags: *mut c_uint, h_tex_ref: CUtexref) = "cuTexRefGetFlags" 2000;
+        /// A reference of no module.
+        fn cuTexRefCreate(p_tex_ref: *mut CUtexref) = "cuTexRefCreate" 2000;
+        /// Destroys it.
+        fn cuTexRefDestroy(h_tex_ref: CUtexref) = "cuTexRefDestroy" 2000;
+        /// The address that is bound.
+        fn cuTexRefGetAddress_v2(pdptr: *mut CUdeviceptr, h_tex_ref: CUtexref) = "cuTexRefGetAddress" 3020;
+        /// The mipmapped array that is bound.
+        fn cuTexRefGetMipmappedArray(mipmap: *mut CUmipmappedArray, h_tex_ref: CUtexref) = "cuTexRefGetMipmappedArray" 5000;
+        /// Format and channels.
+        fn cuTexRefGetFormat(format: *mut c_uint, channels: *mut c_int, h_tex_ref: CUtexref) = "cuTexRefGetFormat" 2000;
+        /// The filter between levels.
+        fn cuTexRefGetMipmapFilterMode(mode: *mut c_uint, h_tex_ref: CUtexref) = "cuTexRefGetMipmapFilterMode" 5000;
+        /// What is added to the level.
+        fn cuTexRefGetMipmapLevelBias(bias: *mut f32, h_tex_ref: CUtexref) = "cuTexRefGetMipmapLevelBias" 5000;
+        /// The lowest and the highest level.
+        fn cuTexRefGetMipmapLevelClamp(least: *mut f32, most: *mut f32, h_tex_ref: CUtexref) = "cuTexRefGetMipmapLevelClamp" 5000;
+        /// The most samples of an anisotropic filter.
+        fn cuTexRefGetMaxAnisotropy(most: *mut c_int, h_tex_ref: CUtexref) = "cuTexRefGetMaxAnisotropy" 5000;
+        /// The colour outside.
+        fn cuTexRefGetBorderColor(color: *mut f32, h_tex_ref: CUtexref) = "cuTexRefGetBorderColor" 8000;
         /// Binds a surface reference to an array.
         fn cuSurfRefSetArray(h_surf_ref: CUsurfref, h_array: CUarray, flags: c_uint) = "cuSurfRefSetArray" 3000;
         /// The array that a surface reference is bound to.
@@ -614,6 +700,24 @@ macro_rules! driver_entries {
         fn cuIpcOpenMemHandle_v2(pdptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) = "cuIpcOpenMemHandle" 11000;
         /// Ends the use of another process's device memory.
         fn cuIpcCloseMemHandle(dptr: CUdeviceptr) = "cuIpcCloseMemHandle" 4010;
+
+        // Memory and semaphores of other libraries
+        /// Imports memory that another library, as Vulkan, has exported.
+        fn cuImportExternalMemory(memory: *mut CUexternalMemory, desc: *const ExternalMemoryDesc) = "cuImportExternalMemory" 10000;
+        /// An address for a part of it, freed by `cuMemFree`.
+        fn cuExternalMemoryGetMappedBuffer(address: *mut CUdeviceptr, memory: CUexternalMemory, desc: *const ExternalBufferDesc) = "cuExternalMemoryGetMappedBuffer" 10000;
+        /// An image in it, destroyed by `cuMipmappedArrayDestroy`.
+        fn cuExternalMemoryGetMappedMipmappedArray(mipmap: *mut CUmipmappedArray, memory: CUexternalMemory, desc: *const ExternalArrayDesc) = "cuExternalMemoryGetMappedMipmappedArray" 10000;
+        /// Ends the import.
+        fn cuDestroyExternalMemory(memory: CUexternalMemory) = "cuDestroyExternalMemory" 10000;
+        /// Imports a semaphore.
+        fn cuImportExternalSemaphore(semaphore: *mut CUexternalSemaphore, desc: *const ExternalSemaphoreDesc) = "cuImportExternalSemaphore" 10000;
+        /// Signals semaphores in stream order.
+        fn cuSignalExternalSemaphoresAsync(semaphores: *const CUexternalSemaphore, params: *const ExternalSemaphoreParams, count: c_uint, stream: CUstream) = "cuSignalExternalSemaphoresAsync" 10000;
+        /// Lets a stream wait for them.
+        fn cuWaitExternalSemaphoresAsync(semaphores: *const CUexternalSemaphore, params: *const ExternalSemaphoreParams, count: c_uint, stream: CUstream) = "cuWaitExternalSemaphoresAsync" 10000;
+        /// Ends the import.
+        fn cuDestroyExternalSemaphore(semaphore: CUexternalSemaphore) = "cuDestroyExternalSemaphore" 10000;
 
         // Graphs
         /// A new graph without nodes.
@@ -778,6 +882,38 @@ macro_rules! driver_entries {
         fn cuProfilerStart() = "cuProfilerStart" 4000;
         /// Stops profiling.
         fn cuProfilerStop() = "cuProfilerStop" 4000;
+
+        // Logs, core dumps and checkpoints
+        /// Calls a function for each message that the driver logs.
+        fn cuLogsRegisterCallback(callback: LogsCallback, user_data: *mut c_void, handle: *mut *mut c_void) = "cuLogsRegisterCallback" 12090;
+        /// Calls it no more.
+        fn cuLogsUnregisterCallback(handle: *mut c_void) = "cuLogsUnregisterCallback" 12090;
+        /// Where the next message will be.
+        fn cuLogsCurrent(iterator: *mut c_uint, flags: c_uint) = "cuLogsCurrent" 12090;
+        /// Writes the messages from there on into a file.
+        fn cuLogsDumpToFile(iterator: *mut c_uint, path: *const c_char, flags: c_uint) = "cuLogsDumpToFile" 12090;
+        /// Writes the messages from there on into memory.
+        fn cuLogsDumpToMemory(iterator: *mut c_uint, buffer: *mut c_char, size: *mut usize, flags: c_uint) = "cuLogsDumpToMemory" 12090;
+        /// A setting of the core dumps of the current context.
+        fn cuCoredumpGetAttribute(attribute: c_uint, value: *mut c_void, size: *mut usize) = "cuCoredumpGetAttribute" 12010;
+        /// A setting of those of the process.
+        fn cuCoredumpGetAttributeGlobal(attribute: c_uint, value: *mut c_void, size: *mut usize) = "cuCoredumpGetAttributeGlobal" 12010;
+        /// Changes one of the current context.
+        fn cuCoredumpSetAttribute(attribute: c_uint, value: *mut c_void, size: *mut usize) = "cuCoredumpSetAttribute" 12010;
+        /// Changes one of the process.
+        fn cuCoredumpSetAttributeGlobal(attribute: c_uint, value: *mut c_void, size: *mut usize) = "cuCoredumpSetAttributeGlobal" 12010;
+        /// The thread that must restore a process.
+        fn cuCheckpointProcessGetRestoreThreadId(pid: c_int, thread: *mut c_int) = "cuCheckpointProcessGetRestoreThreadId" 12080;
+        /// Whether a process runs, is locked or checkpointed.
+        fn cuCheckpointProcessGetState(pid: c_int, state: *mut c_uint) = "cuCheckpointProcessGetState" 12080;
+        /// Stops the calls of a process.
+        fn cuCheckpointProcessLock(pid: c_int, args: *mut CheckpointLock) = "cuCheckpointProcessLock" 12080;
+        /// Moves what a locked process has on devices to the host.
+        fn cuCheckpointProcessCheckpoint(pid: c_int, args: *mut c_void) = "cuCheckpointProcessCheckpoint" 12080;
+        /// Moves it back.
+        fn cuCheckpointProcessRestore(pid: c_int, args: *mut c_void) = "cuCheckpointProcessRestore" 12080;
+        /// Lets a locked process go on.
+        fn cuCheckpointProcessUnlock(pid: c_int, args: *mut c_void) = "cuCheckpointProcessUnlock" 12080;
 
         // The CPU device alone
         /// Text of the last fault on the CPU device: kernel, thread, address, PTX line.

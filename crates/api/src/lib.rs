@@ -8,13 +8,13 @@
 #![allow(non_snake_case, unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use cudarc::driver::sys::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY2D, CUDA_MEMCPY3D,
-    CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUcontext, CUdevice, CUdeviceptr,
-    CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource, CUhostFn,
-    CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
+    CUDA_MEMCPY3D_PEER, CUDA_MEMSET_NODE_PARAMS_v1, CUarray, CUarrayMapInfo, CUcontext, CUdevice,
+    CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUgraphicsResource,
+    CUhostFn, CUipcEventHandle, CUipcMemHandle, CUkernel, CUlaunchConfig, CUlibrary, CUlinkState,
     CUmemPoolPtrExportData, CUmemoryPool, CUmipmappedArray, CUmodule, CUoccupancyB2DSize, CUstream,
     CUsurfObject, CUsurfref, CUtexObject, CUtexref, CUuuid,
 };
@@ -23,13 +23,26 @@ mod code;
 mod descriptor;
 mod entries;
 mod error;
+mod external;
 mod format;
 pub mod identity;
+mod resource;
 
 pub use code::CudaError;
-pub use descriptor::{Array3dDesc, ArrayDesc, ResourceDesc, ResourceViewDesc, TextureDesc};
+pub use descriptor::{
+    Array3dDesc, ArrayDesc, ArrayRequirements, BoxCopy, CopyOperand, ResourceDesc,
+    ResourceViewDesc, SparseProperties, TextureDesc,
+};
 pub use error::{DriverError, DriverMissing, EntryMissing, Error, cuda_version};
+pub use external::{
+    CUexternalMemory, CUexternalSemaphore, ExternalArrayDesc, ExternalBufferDesc,
+    ExternalMemoryDesc, ExternalSemaphoreDesc, ExternalSemaphoreParams,
+};
 pub use format::ArrayFormat;
+pub use resource::{
+    AsyncCallback, AsyncNotification, CUdevResourceDesc, CheckpointLock, DeviceResource,
+    LogsCallback, MulticastProp,
+};
 
 /// `CUgraphExecUpdateResultInfo` with the reason as a plain integer.
 #[repr(C)]
@@ -426,7 +439,8 @@ impl Api {
     #[cold]
     #[inline(never)]
     fn failed(&self, entry: &'static str, code: c_int) -> Error {
-        Error::Driver(DriverError::new(entry, code, self.last_fault()))
+        let detail = self.last_fault().or_else(|| self.logged(code));
+        Error::Driver(DriverError::new(entry, code, detail))
     }
 
     #[cold]
@@ -440,6 +454,38 @@ impl Api {
         })
     }
 
+    /// Lets errors of NVIDIA's driver carry what it has logged since the one before
+    /// (`cuLogsCurrent`, `cuLogsDumpToMemory`), in the whole process.
+    pub fn explain_errors(&self) -> Result<(), Error> {
+        if self.kind == DriverKind::Cpu {
+            return Ok(());
+        }
+        let mut next = 0;
+        // SAFETY: writes one number; the flags must be 0.
+        unsafe { self.cuLogsCurrent(&mut next, 0) }?;
+        *LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+        Ok(())
+    }
+
+    /// What NVIDIA's driver has logged, if its errors are to be explained.
+    fn logged(&self, code: c_int) -> Option<String> {
+        // That work is not done yet is no failure, and asked often.
+        if self.kind == DriverKind::Cpu || code == CudaError::NOT_READY.0 {
+            return None;
+        }
+        // A function that is told of messages may be called while the log is read.
+        let mut log = LOG.try_lock().ok()?;
+        let next = log.as_mut()?;
+        let mut text = vec![0_u8; 32 << 10]; // more than the driver keeps
+        let mut bytes = text.len();
+        let entry = self.cuLogsDumpToMemory?;
+        // SAFETY: writes at most as many bytes as said, and two numbers; the flags must be 0.
+        let code = unsafe { entry(next, text.as_mut_ptr().cast(), &mut bytes, 0) };
+        let text = String::from_utf8_lossy(text.get(..bytes)?);
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        (code == 0 && !lines.is_empty()).then(|| lines.join("; "))
+    }
+
     /// What the CPU device has to say about its last fault.
     fn last_fault(&self) -> Option<String> {
         let entry = self.ptxkitGetLastFault?;
@@ -450,6 +496,9 @@ impl Api {
         (code == 0 && !text.is_empty()).then(|| text.to_string_lossy().into_owned())
     }
 }
+
+/// From where on the log of NVIDIA's driver was not read, if errors are to be explained.
+static LOG: Mutex<Option<c_uint>> = Mutex::new(None);
 
 /// Whether the user named the file to open.
 fn is_named() -> bool {

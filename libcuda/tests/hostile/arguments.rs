@@ -336,8 +336,9 @@ fn kinds() -> Vec<(TypeId, TypeId)> {
 }
 
 /// What says where and how much is copied or filled.
-fn copies() -> [TypeId; 5] {
+fn copies() -> [TypeId; 6] {
     [
+        TypeId::of::<BoxCopy>(),
         TypeId::of::<CUDA_MEMCPY2D>(),
         TypeId::of::<CUDA_MEMCPY3D>(),
         TypeId::of::<CUDA_MEMCPY3D_PEER>(),
@@ -414,6 +415,22 @@ unsafe extern "C" fn called_back(_: CUstream, _: c_uint, _: *mut c_void) {}
 impl Argument for StreamCallback {
     fn choose(source: &mut Source) -> StreamCallback {
         (!source.once_in(3)).then_some(called_back)
+    }
+}
+
+unsafe extern "C" fn told(_: *mut c_void, _: c_uint, _: *mut c_char, _: usize) {}
+
+impl Argument for LogsCallback {
+    fn choose(source: &mut Source) -> LogsCallback {
+        (!source.once_in(3)).then_some(told)
+    }
+}
+
+unsafe extern "C" fn over_budget(_: *mut AsyncNotification, _: *mut c_void, _: *mut c_void) {}
+
+impl Argument for AsyncCallback {
+    fn choose(source: &mut Source) -> AsyncCallback {
+        (!source.once_in(3)).then_some(over_budget)
     }
 }
 

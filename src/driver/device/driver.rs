@@ -1,5 +1,7 @@
 //! A loaded and initialised driver.
 
+use std::sync::Once;
+
 use crate::driver::error::Error;
 use api::cuda_version;
 use api::{Api, DriverKind};
@@ -22,8 +24,32 @@ pub struct Driver {
 impl Driver {
     /// Opens NVIDIA's driver (`libcuda.so.1`, or the file that the environment
     /// variable `PTXKIT_LIBCUDA` names) and starts it (`cuInit`).
+    ///
+    /// A driver that is older than entries of this crate starts as well: what needs them is
+    /// [`Error::EntryMissing`]. That some are missing is logged once a process (`tracing`, level
+    /// info), and [`report`](Driver::report) lists them.
     pub fn nvidia() -> Result<Driver, Error> {
-        Driver::start(Api::nvidia()?)
+        let driver = Driver::start(Api::nvidia()?)?;
+        static SAID: Once = Once::new();
+        SAID.call_once(|| driver.say_what_is_missing());
+        Ok(driver)
+    }
+
+    fn say_what_is_missing(&self) {
+        let entries = self.api.entries();
+        // Those without a version are of the CPU device alone.
+        let missing: Vec<_> = entries
+            .filter(|(_, present, since)| !present && *since > 0)
+            .map(|(.., since)| since)
+            .collect();
+        if let Some(&newest) = missing.iter().max() {
+            tracing::info!(
+                driver = %self.describe(),
+                missing = missing.len(),
+                up_to = %cuda_version(newest),
+                "the driver lacks entries of later CUDA versions; `ptxkit devices --report` lists them"
+            );
+        }
     }
 
     /// The embedded CPU device.

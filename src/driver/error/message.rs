@@ -252,6 +252,9 @@ impl fmt::Display for Error {
                  the slice before work that uses the memory is queued, and take none of borrowed \
                  memory",
             ),
+            Error::NotGreen => {
+                f.write_str("the context is not a green one: make it by Context::green")
+            }
             Error::DifferentDevices { what } => write!(f, "{what} are of different devices"),
             Error::GraphNode => f.write_str("the node is not of this graph"),
             Error::GraphMemory => f.write_str(

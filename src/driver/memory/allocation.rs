@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::driver::device::context::{Context, report_drop};
+use crate::driver::device::context::{Context, Owner, report_drop};
 use crate::driver::error::Error;
 use crate::driver::memory::order::{Effect, Order, Part};
 use crate::driver::memory::pool::MemoryPool;
@@ -52,6 +52,9 @@ pub(crate) enum Release {
     /// Memory of another process, opened by handle or in an imported pool. It is closed
     /// after the work of its context.
     Ipc(Option<MemoryPool>),
+    /// `cuMemFree_v2` after the work of the context; then what is mapped, memory of another
+    /// library, goes.
+    External(Owner),
     /// `cuMemHostUnregister`; then the vector is dropped, if it is owned.
     Registered(HostPointer, Option<VecParts>),
 }
@@ -473,6 +476,18 @@ impl Drop for Allocation {
                     }
                 });
                 report_drop(closed);
+            }
+            Release::External(memory) => {
+                let freed = self.context.synchronize().and_then(|()| {
+                    let api = self.context.bind()?;
+                    // SAFETY: mapped once, freed once, when nothing uses it any more.
+                    unsafe { Ok(api.cuMemFree_v2(self.address)?) }
+                });
+                if freed.as_ref().is_err_and(|error| !error.is_sticky()) {
+                    // It is still mapped.
+                    std::mem::forget(memory);
+                }
+                report_drop(freed);
             }
             // SAFETY: allocated once, freed once.
             Release::Free => {

@@ -13,6 +13,10 @@ use crate::driver::memory::pool::MemoryPool;
 use crate::driver::pod::{Pod, bytes_of, bytes_of_mut, zeroed};
 use api::{CUdeviceptr, CUipcMemHandle, CUmemPoolPtrExportData};
 
+/// `CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD`
+#[cfg(unix)]
+const DMA_BUF: u32 = 1;
+
 impl<T: Pod> DeviceBuffer<T> {
     /// The 64-byte handle by which another process opens the buffer ([`IpcBuffer::open`],
     /// `cuIpcGetMemHandle`). It names the driver's allocation, which may hold other buffers
@@ -24,6 +28,26 @@ impl<T: Pod> DeviceBuffer<T> {
         // SAFETY: the buffer is live; writes 64 bytes.
         unsafe { api.cuIpcGetMemHandle(&mut handle, self.address()) }?;
         Ok(handle.reserved.map(|byte| byte as u8))
+    }
+
+    /// The buffer as a DMA-BUF, by which drivers of other devices, as network cards, reach it
+    /// (`cuMemGetHandleForAddressRange`, from CUDA 11.7). Address and size are multiples of the
+    /// host's pages, else `CUDA_ERROR_INVALID_VALUE`; devices with
+    /// `DeviceAttribute::DMA_BUF_SUPPORTED` can it. The buffer must live as long as others use
+    /// the descriptor: what they reach later is whatever the device has there.
+    #[cfg(unix)]
+    pub fn dma_buf(&self) -> Result<std::os::fd::OwnedFd, Error> {
+        use std::os::fd::FromRawFd;
+        self.allocation().refuse_graph_memory()?;
+        let mut descriptor: std::ffi::c_int = -1;
+        let api = self.context().bind()?;
+        let place = (&raw mut descriptor).cast();
+        // SAFETY: the buffer is live; this kind of handle is an `int`; the flags may be 0.
+        unsafe {
+            api.cuMemGetHandleForAddressRange(place, self.address(), self.bytes(), DMA_BUF, 0)
+        }?;
+        // SAFETY: a descriptor of our own, which nobody else closes.
+        Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(descriptor) })
     }
 
     /// The 64-byte handle by which another process opens the buffer in a pool that it has

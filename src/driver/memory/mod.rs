@@ -2,6 +2,7 @@
 
 pub(crate) mod allocation;
 pub(crate) mod batch;
+pub(crate) mod box_batch;
 pub(crate) mod buffer;
 pub(crate) mod copy;
 pub(crate) mod fill;
@@ -11,6 +12,7 @@ pub(crate) mod ipc;
 pub(crate) mod length;
 pub(crate) mod location;
 pub(crate) mod managed;
+pub(crate) mod managed_batch;
 pub(crate) mod memory_op;
 pub(crate) mod order;
 pub(crate) mod peer;

@@ -184,6 +184,27 @@ impl MemoryPool {
         Ok(ours.cloned())
     }
 
+    /// The pool that the driver has for memory at a location (`cuMemGetDefaultMemPool`, from CUDA
+    /// 13.0): of a device, or of the host, whose memory devices reach after
+    /// [`set_access`](MemoryPool::set_access). `device` is one of the driver's.
+    pub fn default_at(device: &Device, location: Location) -> Result<MemoryPool, Error> {
+        let (mut handle, mut place) = (std::ptr::null_mut(), location.raw());
+        let api = device.api();
+        // SAFETY: a whole location; writes one handle.
+        unsafe { api.cuMemGetDefaultMemPool(&mut handle, &mut place, PINNED) }?;
+        Ok(MemoryPool::with(device, handle, false))
+    }
+
+    /// Whether it is the pool that is in use for memory at a location (`cuMemGetMemPool`, from
+    /// CUDA 13.0).
+    pub fn is_current_at(&self, location: Location) -> Result<bool, Error> {
+        let (mut handle, mut place) = (std::ptr::null_mut(), location.raw());
+        let api = self.device().api();
+        // SAFETY: a whole location; writes one handle.
+        unsafe { api.cuMemGetMemPool(&mut handle, &mut place, PINNED) }?;
+        Ok(handle == self.raw())
+    }
+
     /// Makes it the device's current pool, from which
     /// [`DeviceBuffer::new_async`](crate::driver::DeviceBuffer::new_async) allocates
     /// (`cuDeviceSetMemPool`). It lives at least until another pool is made current.

@@ -180,6 +180,10 @@ impl<'a, T: Pod> Rows<'a, T> {
         Ok(self)
     }
 
+    pub(crate) fn endpoint(&self) -> &PitchedEndpoint<'a> {
+        &self.endpoint
+    }
+
     /// From this value of a row, row of a plane, and plane on.
     pub fn at(mut self, origin: [usize; 3]) -> Rows<'a, T> {
         self.endpoint.origin = origin;
@@ -205,6 +209,25 @@ impl<'a, T: Pod> RowsMut<'a, T> {
     pub fn planes(mut self, height: usize) -> Result<RowsMut<'a, T>, Error> {
         self.endpoint.split_planes(height)?;
         Ok(self)
+    }
+
+    pub(crate) fn endpoint(&self) -> &PitchedEndpoint<'a> {
+        &self.endpoint
+    }
+
+    /// What a copy of a box writes and reads, `None` for memory of the program's own. Fails
+    /// unless both ends hold the box.
+    pub(crate) fn uses(
+        to: &RowsMut<'a, T>,
+        from: &Rows<'a, T>,
+        extent: [usize; 3],
+    ) -> Result<[Option<Use<'a>>; 2], Error> {
+        to.endpoint.check("copy to rows", extent)?;
+        from.endpoint.check("copy from rows", extent)?;
+        Ok([
+            to.endpoint.used::<T>(extent, Effect::Write),
+            from.endpoint.used::<T>(extent, Effect::Read),
+        ])
     }
 
     /// From this value of a row, row of a plane, and plane on.
@@ -240,14 +263,9 @@ impl<'a, T: Pod> RowsMut<'a, T> {
         extent: [usize; 3],
         stream: Option<&Stream>,
     ) -> Result<(), Error> {
+        let uses = RowsMut::uses(&self, &from, extent)?;
         let (to, from) = (self.endpoint, from.endpoint);
-        to.check("copy to rows", extent)?;
-        from.check("copy from rows", extent)?;
         let memory = || to.memory.into_iter().chain(from.memory);
-        let uses = [
-            to.used::<T>(extent, Effect::Write),
-            from.used::<T>(extent, Effect::Read),
-        ];
         let Some(context) = context_of(memory, stream)? else {
             return Err(Error::Pageable); // both ends are pageable host memory
         };

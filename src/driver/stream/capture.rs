@@ -53,6 +53,17 @@ pub enum CaptureStatus {
     Other(u32),
 }
 
+impl CaptureStatus {
+    fn of(status: c_uint) -> CaptureStatus {
+        match status {
+            0 => CaptureStatus::None,
+            1 => CaptureStatus::Active,
+            2 => CaptureStatus::Invalidated,
+            other => CaptureStatus::Other(other),
+        }
+    }
+}
+
 impl Stream {
     /// Its capture status as the driver reports it, which includes captures by another
     /// library (`cuStreamIsCapturing`).
@@ -61,11 +72,39 @@ impl Stream {
         let api = self.context().bind()?;
         // SAFETY: the stream is live; writes one integer.
         unsafe { api.cuStreamIsCapturing(self.raw(), &mut status) }?;
-        Ok(match status {
-            0 => CaptureStatus::None,
-            1 => CaptureStatus::Active,
-            2 => CaptureStatus::Invalidated,
-            other => CaptureStatus::Other(other),
-        })
+        Ok(CaptureStatus::of(status))
+    }
+
+    /// Its capture status, and the number of the capture, which no other has
+    /// (`cuStreamGetCaptureInfo_v3`, or `cuStreamGetCaptureInfo_v2` before CUDA 12.3): streams
+    /// with the same number take part in the same one.
+    pub fn capture_info(&self) -> Result<(CaptureStatus, Option<u64>), Error> {
+        use std::ptr::null_mut;
+        let (mut status, mut id) = (0, 0);
+        let (api, stream) = (self.context().bind()?, self.raw());
+        // SAFETY: the stream is live; writes two numbers, and nothing through null.
+        unsafe {
+            match api.cuStreamGetCaptureInfo_v3 {
+                Some(_) => api.cuStreamGetCaptureInfo_v3(
+                    stream,
+                    &mut status,
+                    &mut id,
+                    null_mut(),
+                    null_mut(),
+                    null_mut(),
+                    null_mut(),
+                ),
+                None => api.cuStreamGetCaptureInfo_v2(
+                    stream,
+                    &mut status,
+                    &mut id,
+                    null_mut(),
+                    null_mut(),
+                    null_mut(),
+                ),
+            }
+        }?;
+        let status = CaptureStatus::of(status);
+        Ok((status, (status == CaptureStatus::Active).then_some(id)))
     }
 }

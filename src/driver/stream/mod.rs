@@ -134,6 +134,18 @@ impl Stream {
         Ok(Stream::own(context, handle, DEFAULT))
     }
 
+    /// A new stream of a [green context](Context::green), with a priority
+    /// (`cuGreenCtxStreamCreate`, from CUDA 12.5). It does not wait for the default stream. A
+    /// context that is not green is refused ([`Error::NotGreen`]).
+    pub fn of_green(context: &Context, priority: i32) -> Result<Stream, Error> {
+        let green = context.raw_green().ok_or(Error::NotGreen)?;
+        let mut handle = std::ptr::null_mut();
+        let api = context.bind()?;
+        // SAFETY: the context is live; writes one handle.
+        unsafe { api.cuGreenCtxStreamCreate(&mut handle, green, NON_BLOCKING, priority) }?;
+        Ok(Stream::own(context, handle, NON_BLOCKING))
+    }
+
     /// Lowest and highest priority (`cuCtxGetStreamPriorityRange`); the highest has the
     /// smallest number.
     pub fn priorities(context: &Context) -> Result<(i32, i32), Error> {
@@ -176,8 +188,9 @@ impl Stream {
     /// A stream that another library keeps alive as long as `owner` lives.
     ///
     /// # Safety
-    /// `handle` must be a live stream of `context`, stay alive as long as
-    /// `owner`, and not be captured by anybody else while this is used.
+    /// `handle` must be a live stream of `context`, stay alive until the last clone of `owner` is
+    /// dropped, and not be captured by anybody else while this is used. This value has a clone,
+    /// and so has all memory that its work uses.
     pub unsafe fn from_shared(
         context: &Context,
         handle: CUstream,

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::driver::device::context::Context;
+use crate::driver::device::context::{Context, Owner};
 use crate::driver::error::Error;
 use crate::driver::pod::texel::Texel;
 use crate::driver::texture::array::Array;
@@ -44,30 +44,52 @@ impl<T: Texel> MipmappedArray<T> {
         levels: u32,
         flags: ArrayFlags,
     ) -> Result<MipmappedArray<T>, Error> {
-        let most = shape.most_levels();
-        if levels == 0 || levels > most {
-            return Err(Error::MipmapLevel {
-                what: "levels of a mipmapped array",
-                given: levels,
-                levels: most,
-            });
-        }
+        MipmappedArray::<T>::check_levels(shape, levels)?;
         let desc = raw_descriptor::<T>(shape, flags);
         let mut raw = std::ptr::null_mut();
         let api = context.bind()?;
         // SAFETY: reads a description and writes a handle.
         unsafe { api.cuMipmappedArrayCreate(&mut raw, &desc, levels) }?;
-        Ok(MipmappedArray {
+        Ok(MipmappedArray::own(
+            context,
+            raw,
+            (shape, levels, flags),
+            None,
+        ))
+    }
+
+    /// Fails for a shape that has not so many levels.
+    pub(crate) fn check_levels(shape: ArrayShape, levels: u32) -> Result<(), Error> {
+        let most = shape.most_levels();
+        match levels == 0 || levels > most {
+            true => Err(Error::MipmapLevel {
+                what: "levels of a mipmapped array",
+                given: levels,
+                levels: most,
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes over an array, which lies in memory that `within` keeps, if it is given.
+    pub(crate) fn own(
+        context: &Context,
+        raw: CUmipmappedArray,
+        (shape, count, flags): (ArrayShape, u32, ArrayFlags),
+        within: Option<Owner>,
+    ) -> MipmappedArray<T> {
+        MipmappedArray {
             levels: Arc::new(MipmappedMemory {
                 context: context.clone(),
                 raw,
                 shape,
                 flags,
-                count: levels,
+                count,
                 is_ours: true,
+                within,
             }),
             texels: PhantomData,
-        })
+        }
     }
 
     /// The first `levels` levels of an array that something else made and
@@ -100,6 +122,7 @@ impl<T: Texel> MipmappedArray<T> {
                 flags: largest.flags(),
                 count: levels,
                 is_ours: false,
+                within: None,
             }),
             texels: PhantomData,
         })

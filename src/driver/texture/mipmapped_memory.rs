@@ -1,6 +1,6 @@
 //! The handle of a mipmapped array, which the arrays of its levels share.
 
-use crate::driver::device::context::{Context, report_drop};
+use crate::driver::device::context::{Context, Owner, report_drop};
 use crate::driver::stream::retained::Retained;
 use crate::driver::texture::shape::{ArrayFlags, ArrayShape};
 use api::CUmipmappedArray;
@@ -15,6 +15,9 @@ pub(crate) struct MipmappedMemory {
     pub count: u32,
     /// Else other code destroys it.
     pub is_ours: bool,
+    /// Memory of another library, which it lies in.
+    #[allow(dead_code, reason = "held, not read")]
+    pub within: Option<Owner>,
 }
 
 // SAFETY: the handle may be used from any thread.

@@ -7,6 +7,7 @@ pub(crate) mod object;
 pub(crate) mod reference;
 pub(crate) mod resource;
 pub(crate) mod shape;
+pub(crate) mod sparse;
 pub(crate) mod surface;
 pub(crate) mod transfer;
 

@@ -145,8 +145,10 @@ impl TextureReference {
     }
 
     /// Its descriptor as the driver reports it: address modes (`cuTexRefGetAddressMode`),
-    /// filter (`cuTexRefGetFilterMode`) and flags (`cuTexRefGetFlags`); the rest has
-    /// default values.
+    /// filter (`cuTexRefGetFilterMode`), flags (`cuTexRefGetFlags`), border
+    /// (`cuTexRefGetBorderColor`); of a mipmapped array (`cuTexRefGetMipmappedArray`) also what
+    /// is said of levels (`cuTexRefGetMipmapFilterMode`, `cuTexRefGetMipmapLevelBias`,
+    /// `cuTexRefGetMipmapLevelClamp`, `cuTexRefGetMaxAnisotropy`), which else has default values.
     pub fn descriptor(&self) -> Result<TextureDescriptor, Error> {
         let api = self.module.context().bind()?;
         let mut desc = TextureDescriptor::default().raw();
@@ -157,6 +159,18 @@ impl TextureReference {
             }
             api.cuTexRefGetFilterMode(&mut desc.filter_mode, self.raw)?;
             api.cuTexRefGetFlags(&mut desc.flags, self.raw)?;
+            api.cuTexRefGetBorderColor(desc.border_color.as_mut_ptr(), self.raw)?;
+            let mut levels = std::ptr::null_mut();
+            let bound = api.cuTexRefGetMipmappedArray(&mut levels, self.raw);
+            if bound.is_ok() && !levels.is_null() {
+                api.cuTexRefGetMipmapFilterMode(&mut desc.mipmap_filter_mode, self.raw)?;
+                api.cuTexRefGetMipmapLevelBias(&mut desc.mipmap_level_bias, self.raw)?;
+                let (least, most) = (&mut desc.min_mipmap_level, &mut desc.max_mipmap_level);
+                api.cuTexRefGetMipmapLevelClamp(least, most, self.raw)?;
+                let mut samples = 0;
+                api.cuTexRefGetMaxAnisotropy(&mut samples, self.raw)?;
+                desc.max_anisotropy = samples.cast_unsigned();
+            }
         }
         Ok(TextureDescriptor::from_raw(&desc))
     }

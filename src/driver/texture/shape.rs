@@ -39,6 +39,9 @@ pub(crate) const LAYERED: u32 = 0x01;
 const SURFACE: u32 = 0x02;
 const CUBEMAP: u32 = 0x04;
 const GATHER: u32 = 0x08;
+/// `CUDA_ARRAY3D_SPARSE`, `_DEFERRED_MAPPING`
+const SPARSE: u32 = 0x40;
+const DEFERRED_MAPPING: u32 = 0x80;
 
 impl ArrayShape {
     /// Width, height, and depth, layers or faces.
@@ -184,6 +187,16 @@ impl ArrayFlags {
     /// (`CUDA_ARRAY3D_TEXTURE_GATHER`).
     pub const fn gather(self) -> ArrayFlags {
         ArrayFlags(self.0 | GATHER)
+    }
+
+    /// Of tiles, to which memory is mapped one by one (`CUDA_ARRAY3D_SPARSE`, from CUDA 11.1).
+    pub const fn sparse(self) -> ArrayFlags {
+        ArrayFlags(self.0 | SPARSE)
+    }
+
+    /// Without memory at first (`CUDA_ARRAY3D_DEFERRED_MAPPING`, from CUDA 11.6).
+    pub const fn deferred_mapping(self) -> ArrayFlags {
+        ArrayFlags(self.0 | DEFERRED_MAPPING)
     }
 
     /// Whether surfaces can use it.

@@ -8,10 +8,13 @@ use super::entry::entries;
 use crate::state::array::{self, Array};
 use crate::state::copy::{CopyMode, Endpoint, copy, host};
 use crate::state::handle::pointer;
-use crate::state::status::{Result, Status};
+use crate::state::status::{Failure, Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{context, stream};
-use api::{Array3dDesc, ArrayDesc, CUarray, CUdeviceptr, CUmipmappedArray, CUstream};
+use api::{
+    Array3dDesc, ArrayDesc, ArrayRequirements, CUarray, CUarrayMapInfo, CUdevice, CUdeviceptr,
+    CUmipmappedArray, CUstream, SparseProperties,
+};
 
 fn create(result: UserPointer<CUarray>, desc: Array3dDesc) -> Result {
     context::working()?;
@@ -24,6 +27,14 @@ fn create(result: UserPointer<CUarray>, desc: Array3dDesc) -> Result {
 fn find<H>(array: UserPointer<H>) -> Result<Arc<Array>> {
     context::working()?;
     array::find(array.addr())
+}
+
+fn not_sparse() -> Failure {
+    Status::INVALID_VALUE.because("the CPU device has no sparse arrays, so the array is none")
+}
+
+fn not_deferred() -> Failure {
+    Status::INVALID_VALUE.because("the array has memory: the CPU device maps none later")
 }
 
 entries! {
@@ -60,6 +71,41 @@ entries! {
     fn cuArrayGetPlane(_plane: *mut CUarray, array: CUarray, _index: c_uint) {
         find(array)?;
         Err(Status::INVALID_VALUE.because("the array's format has no planes"))
+    }
+
+    fn cuArrayGetSparseProperties(_properties: *mut SparseProperties, array: CUarray) {
+        find(array)?;
+        Err(not_sparse())
+    }
+
+    fn cuMipmappedArrayGetSparseProperties(
+        _properties: *mut SparseProperties,
+        mipmap: CUmipmappedArray,
+    ) {
+        array::find_mipmapped(mipmap.addr())?;
+        Err(not_sparse())
+    }
+
+    fn cuArrayGetMemoryRequirements(
+        _requirements: *mut ArrayRequirements,
+        array: CUarray,
+        _device: CUdevice,
+    ) {
+        find(array)?;
+        Err(not_deferred())
+    }
+
+    fn cuMipmappedArrayGetMemoryRequirements(
+        _requirements: *mut ArrayRequirements,
+        mipmap: CUmipmappedArray,
+        _device: CUdevice,
+    ) {
+        array::find_mipmapped(mipmap.addr())?;
+        Err(not_deferred())
+    }
+
+    fn cuMemMapArrayAsync(_maps: *mut CUarrayMapInfo, _count: c_uint, _stream: CUstream) {
+        Err(Status::NOT_SUPPORTED.because("the CPU device has no sparse arrays"))
     }
 
     fn cuMipmappedArrayCreate(

@@ -1,11 +1,13 @@
 //! Batches of copies, made one after the other: each uses all cores by itself.
 
 use super::entry::entries;
+use crate::state::array;
 use crate::state::copy::{CopyMode, Endpoint, perform};
+use crate::state::region::{self, EndpointDesc};
 use crate::state::status::{Failure, Result, Status};
 use crate::state::stream;
 use crate::state::user_pointer::UserPointer;
-use api::{CUdeviceptr, CUstream, CopyAttributes};
+use api::{BoxCopy, CUdeviceptr, CUstream, CopyAttributes, CopyOperand};
 
 /// What is wrong, and with which copy, if it is one.
 type Wrong = (Option<usize>, Failure);
@@ -94,7 +96,122 @@ fn copies(
     .map_err(of_all)
 }
 
+/// An end of a copy of boxes, whose numbers count values of `size` bytes.
+fn end_of(operand: &CopyOperand, size: usize) -> Result<EndpointDesc> {
+    let [first, second, third] = operand.numbers;
+    let bytes = |count: u64| {
+        usize::try_from(count)
+            .ok()
+            .and_then(|count| count.checked_mul(size))
+            .ok_or_else(|| Status::INVALID_VALUE.because("an end of a copy is beyond any memory"))
+    };
+    let desc = EndpointDesc {
+        kind: UNIFIED,
+        host: 0,
+        device: operand.place,
+        array: 0,
+        origin: [0; 3],
+        pitch: 0,
+        rows: 0,
+    };
+    match operand.kind {
+        MEMORY => Ok(EndpointDesc {
+            pitch: bytes(first)?,
+            rows: second as usize,
+            ..desc
+        }),
+        _ => Ok(EndpointDesc {
+            kind: ARRAY,
+            array: operand.place as usize,
+            origin: [bytes(first)?, second as usize, third as usize],
+            ..desc
+        }),
+    }
+}
+
+/// `CU_MEMCPY_OPERAND_TYPE_POINTER`, `_ARRAY`
+const MEMORY: u32 = 1;
+const ARRAY_OPERAND: u32 = 2;
+/// `CU_MEMORYTYPE_ARRAY`, `_UNIFIED`
+const ARRAY: u32 = 3;
+const UNIFIED: u32 = 4;
+
+/// Checks all copies, and then makes them.
+fn boxes(
+    count: usize,
+    copies: UserPointer<BoxCopy>,
+    flags: u64,
+    stream: usize,
+) -> Result<(), Wrong> {
+    let stream = stream::find(stream).map_err(of_all)?;
+    if count == 0 || flags != 0 || stream.1.is_default() {
+        return Err(of_all(Status::INVALID_VALUE.because(
+            "a batch has copies, flags of 0, and a stream that is not the default one",
+        )));
+    }
+    stream
+        .1
+        .refuse_captured("a batch of copies is not captured")
+        .map_err(of_all)?;
+    let mut all = Vec::new();
+    for index in 0..count {
+        let described = || {
+            let copy = copies.get_at(index)?;
+            let operands = [&copy.from, &copy.to];
+            let known = operands
+                .iter()
+                .all(|operand| matches!(operand.kind, MEMORY | ARRAY_OPERAND));
+            if !known || !matches!(copy.source_order, 1..=3) || copy.flags > 1 {
+                return Err(Status::INVALID_VALUE.because("unknown attributes of a copy"));
+            }
+            if copy.extent.contains(&0) {
+                return Err(Status::INVALID_VALUE.because("a box of a batch has texels"));
+            }
+            let mut size = 1;
+            for operand in operands {
+                if operand.kind == ARRAY_OPERAND {
+                    size = array::find(operand.place as usize)?.texels.texel_bytes();
+                }
+            }
+            let [from, to] = operands.map(|operand| end_of(operand, size));
+            let [width, height, depth] = copy.extent;
+            let width = width.checked_mul(size).ok_or(Status::INVALID_VALUE)?;
+            let (from, to, extent) = (from?, to?, [width, height, depth]);
+            region::check(&from, &to, extent)?;
+            Ok((from, to, extent))
+        };
+        all.push(described().map_err(|failure: Failure| (Some(index), failure))?);
+    }
+    for (from, to, extent) in &all {
+        region::copy(&stream, CopyMode::Asynchronous, from, to, *extent).map_err(of_all)?;
+    }
+    Ok(())
+}
+
 entries! {
+    fn cuMemcpy3DBatchAsync_v2(
+        count: usize,
+        copies: *mut BoxCopy,
+        flags: u64,
+        stream: CUstream,
+    ) {
+        boxes(count, copies, flags, stream.addr()).map_err(|(_, failure)| failure)
+    }
+
+    /// The same, and which copy is wrong.
+    fn cuMemcpy3DBatchAsync(
+        count: usize,
+        copies: *mut BoxCopy,
+        failed: *mut usize,
+        flags: u64,
+        stream: CUstream,
+    ) {
+        boxes(count, copies, flags, stream.addr()).map_err(|(index, failure)| {
+            failed.put_optional(index.unwrap_or(usize::MAX));
+            failure
+        })
+    }
+
     fn cuMemcpyBatchAsync_v2(
         to: *mut CUdeviceptr,
         from: *mut CUdeviceptr,

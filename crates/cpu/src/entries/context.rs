@@ -8,7 +8,7 @@ use super::entry::entries;
 use crate::state::context::{self, Context};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{device, stream, teardown};
+use crate::state::{device, green, stream, teardown};
 use api::{CUcontext, CUdevice, ContextParams, ExecAffinity};
 
 /// Makes a context and pushes it on this thread.
@@ -84,6 +84,11 @@ entries! {
         if context.is_primary() {
             return Err(
                 Status::INVALID_CONTEXT.because("a primary context is released, not destroyed")
+            );
+        }
+        if green::is_green(&context) {
+            return Err(
+                Status::INVALID_CONTEXT.because("a green context is destroyed by cuGreenCtxDestroy")
             );
         }
         context::pop_if(&context);
@@ -176,6 +181,12 @@ entries! {
 
     fn cuCtxGetDevice_v2(device: *mut CUdevice, context: CUcontext) {
         device.put(named_or_current(context.addr())?.device())
+    }
+
+    fn cuCtxSetFlags(flags: c_uint) {
+        context::check_flags(flags)?;
+        context::working()?.flags.store(flags, Ordering::Relaxed);
+        Ok(())
     }
 
     fn cuCtxGetFlags(flags: *mut c_uint) {

@@ -8,9 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
-use crate::state::host_function;
 use crate::state::status::{Failure, Result, Status};
 use crate::state::user_pointer::UserPointer;
+use crate::state::{host_function, log};
 
 /// Defines entries under their C names: the body gets pointers as [`UserPointer`],
 /// returns a [`Result`], and runs only after `cuInit`, or at any time if the entry is
@@ -120,9 +120,14 @@ fn failed(failure: Failure) -> c_int {
     let detail = detail.unwrap_or_default();
     // A thread that is ending has dropped its thread-locals.
     let _ = DETAIL.try_with(|last| {
-        // Each call returns a sticky error again.
-        if *last.borrow() != detail && !detail.is_empty() {
-            report(status, &detail);
+        if !detail.is_empty() {
+            let name = status.name().unwrap_or_default().to_string_lossy();
+            let message = format!("{name}: {detail}");
+            // Each call returns a sticky error again.
+            if *last.borrow() != detail {
+                report(&message);
+            }
+            log::add(&message);
         }
         *last.borrow_mut() = detail;
     });
@@ -145,12 +150,11 @@ pub(super) fn check_report() -> Result {
 }
 
 /// Prints why an entry fails where [`REPORT`] asks for it: a C program sees the status alone.
-fn report(status: Status, detail: &str) {
+fn report(message: &str) {
     static ASKED: OnceLock<bool> = OnceLock::new();
     if *ASKED.get_or_init(|| std::env::var_os(REPORT).is_some_and(|to| to == "stderr")) {
-        let name = status.name().unwrap_or_default().to_string_lossy();
         // Without a standard error there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "{name}: {detail}");
+        let _ = writeln!(std::io::stderr(), "{message}");
     }
 }
 
@@ -191,6 +195,8 @@ by_value!(
     api::CUipcEventHandle,
     api::CUipcMemHandle,
     api::StreamCallback,
+    api::LogsCallback,
+    api::AsyncCallback,
     api::CUoccupancyB2DSize
 );
 

@@ -11,6 +11,7 @@ mod copy;
 mod device;
 mod entry;
 mod event;
+mod external;
 mod function;
 mod graph;
 mod graph_add;
@@ -18,11 +19,13 @@ mod graph_exec;
 mod graph_memory;
 mod graph_node;
 mod graph_query;
+mod green;
 mod init;
 mod ipc;
 mod launch;
 mod library;
 mod link;
+mod log;
 mod managed;
 mod memory;
 mod module;
@@ -30,6 +33,7 @@ mod opengl;
 mod peer;
 mod pointer;
 mod pool;
+mod process;
 mod reference;
 mod region;
 mod stream;
@@ -68,6 +72,7 @@ fn fill() -> Api {
     init::serve(&mut api);
     device::serve(&mut api);
     context::serve(&mut api);
+    green::serve(&mut api);
     stream::serve(&mut api);
     event::serve(&mut api);
     memory::serve(&mut api);
@@ -98,5 +103,8 @@ fn fill() -> Api {
     peer::serve(&mut api);
     ipc::serve(&mut api);
     opengl::serve(&mut api);
+    external::serve(&mut api);
+    log::serve(&mut api);
+    process::serve(&mut api);
     api
 }

@@ -58,7 +58,7 @@ entries! {
         let texels = array::find(array.addr())?.texels.clone();
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Levels(vec![texels]);
-            settings.array = array.addr();
+            (settings.array, settings.mipmapped) = (array.addr(), 0);
             Ok(())
         })
     }
@@ -75,7 +75,7 @@ entries! {
         let levels = array::find_mipmapped(array.addr())?.levels.clone();
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Levels(levels);
-            settings.array = 0;
+            (settings.array, settings.mipmapped) = (0, array.addr());
             Ok(())
         })
     }
@@ -89,6 +89,7 @@ entries! {
     ) {
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Linear { address, bytes };
+            (settings.array, settings.mipmapped) = (0, 0);
             Ok(())
         })?;
         offset.put_optional(0);
@@ -109,6 +110,7 @@ entries! {
         }
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Rows { address, desc, pitch };
+            (settings.array, settings.mipmapped) = (0, 0);
             Ok(())
         })
     }
@@ -200,6 +202,53 @@ entries! {
 
     fn cuTexRefGetFlags(flags: *mut c_uint, reference: CUtexref) {
         flags.put(reference::settings(reference.addr() as u64)?.desc.flags)
+    }
+
+    fn cuTexRefGetFormat(format: *mut c_uint, channels: *mut c_int, reference: CUtexref) {
+        let settings = reference::settings(reference.addr() as u64)?;
+        format.put_optional(settings.format.0);
+        channels.put_optional(settings.format.1 as c_int);
+        Ok(())
+    }
+
+    fn cuTexRefGetAddress_v2(address: *mut CUdeviceptr, reference: CUtexref) {
+        match reference::settings(reference.addr() as u64)?.bound {
+            Bound::Linear { address: bound, .. } | Bound::Rows { address: bound, .. } => {
+                address.put(bound)
+            }
+            _ => Err(Status::INVALID_VALUE.because("no memory is bound to the reference")),
+        }
+    }
+
+    fn cuTexRefGetMipmappedArray(array: *mut CUmipmappedArray, reference: CUtexref) {
+        match reference::settings(reference.addr() as u64)?.mipmapped {
+            0 => Err(Status::INVALID_VALUE.because("no mipmapped array is bound to the reference")),
+            handle => array.put(pointer(handle)),
+        }
+    }
+
+    fn cuTexRefGetMipmapFilterMode(mode: *mut c_uint, reference: CUtexref) {
+        mode.put(reference::settings(reference.addr() as u64)?.desc.mipmap_filter_mode)
+    }
+
+    fn cuTexRefGetMipmapLevelBias(bias: *mut f32, reference: CUtexref) {
+        bias.put(reference::settings(reference.addr() as u64)?.desc.mipmap_level_bias)
+    }
+
+    fn cuTexRefGetMipmapLevelClamp(least: *mut f32, most: *mut f32, reference: CUtexref) {
+        let desc = reference::settings(reference.addr() as u64)?.desc;
+        least.put(desc.min_mipmap_level)?;
+        most.put(desc.max_mipmap_level)
+    }
+
+    fn cuTexRefGetMaxAnisotropy(most: *mut c_int, reference: CUtexref) {
+        most.put(reference::settings(reference.addr() as u64)?.desc.max_anisotropy as c_int)
+    }
+
+    fn cuTexRefGetBorderColor(color: *mut f32, reference: CUtexref) {
+        let border = reference::settings(reference.addr() as u64)?.desc.border_color;
+        let mut channels = border.iter().enumerate();
+        channels.try_for_each(|(n, channel)| color.put_at(n, *channel))
     }
 
     fn cuSurfRefSetArray(reference: CUsurfref, array: CUarray, flags: c_uint) {

@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) bound: Bound,
     /// The handle of the array that is bound, or 0.
     pub(crate) array: usize,
+    /// That of the mipmapped array, or 0.
+    pub(crate) mipmapped: usize,
 }
 
 #[derive(Clone, Default)]

@@ -85,6 +85,13 @@ impl EndpointDesc {
     }
 }
 
+/// Fails unless both ends hold a box.
+pub(crate) fn check(from: &EndpointDesc, to: &EndpointDesc, extent: Extent) -> Result {
+    from.layout(extent)?;
+    to.layout(extent)?;
+    Ok(())
+}
+
 /// Copies a box.
 pub(crate) fn copy(
     stream: &(Arc<Context>, Arc<Stream>),
