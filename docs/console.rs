@@ -10,7 +10,8 @@
 //! A block marked `console,remote` needs servers, and a program that can use them.
 //!
 //! A block marked `sh` shows commands alone. If all of them are ours, they run in a folder that
-//! has the files which pages speak of (`STAGED`), and must succeed.
+//! has the files which pages speak of (`STAGED`), and must succeed. Those marked `sh,nvidia` need
+//! a program of NVIDIA, and do not run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -123,8 +124,15 @@ pub fn blocks(page: &str) -> Vec<(&str, &str)> {
 
 /// Whether a block marked `sh` has commands of ours alone.
 pub fn is_ours(block: &str) -> bool {
-    let ours = ["ptxkit ", "ptxcheck ", "ptxkit-ptxas ", "cargo run --release -- "];
-    let lines = block.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let ours = [
+        "ptxkit ",
+        "ptxcheck ",
+        "ptxkit-ptxas ",
+        "cargo run --release -- ",
+    ];
+    let lines = block
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut lines = lines.peekable();
     lines.peek().is_some() && lines.all(|line| ours.iter().any(|word| line.starts_with(word)))
 }
@@ -142,14 +150,19 @@ pub fn succeed(program: &Path) -> usize {
         });
         for (_, block) in ours {
             count += 1;
-            let folder = folder(&root);
+            // Pages check all PTX of a folder, so those of samples must not lie there.
+            let folder = match runs(block) {
+                "ptxcheck" => tempfile::tempdir().unwrap(),
+                _ => folder(&root),
+            };
             let home = folder.path().display().to_string();
             for (from, to) in STAGED {
                 let to = folder.path().join(to);
                 std::fs::create_dir_all(to.parent().unwrap()).unwrap();
                 std::fs::copy(root.join(from), to).unwrap();
             }
-            let mut script = format!("HOME={home}\nptxkit_ptxas() {{ ptxkit ptxas \"$@\"; }}\n{block}");
+            let mut script =
+                format!("HOME={home}\nptxkit_ptxas() {{ ptxkit ptxas \"$@\"; }}\n{block}");
             for (shown, real) in [
                 ("--target nvidia", "--target cpu"),
                 ("\nptxkit-ptxas", "\nptxkit_ptxas"),
@@ -157,9 +170,16 @@ pub fn succeed(program: &Path) -> usize {
             ] {
                 script = script.replace(shown, real);
             }
-            let printed = run(program, folder.path(), &format!("set -e\n{script}\necho succeeded"));
+            let printed = run(
+                program,
+                folder.path(),
+                &format!("set -e\n{script}\necho succeeded"),
+            );
             let page = page.display();
-            assert!(printed.ends_with("succeeded\n"), "{page}:\n{block}\nprints\n{printed}");
+            assert!(
+                printed.ends_with("succeeded\n"),
+                "{page}:\n{block}\nprints\n{printed}"
+            );
         }
     }
     count
@@ -175,8 +195,14 @@ const STAGED: &[(&str, &str)] = &[
     ("docs/examples/reduction.fatbin", "libkernels.so"),
     ("ptx-samples/vecadd.ptx", ".triton/cache/vecadd.ptx"),
     ("ptx-samples/vecadd.ptx", "torchinductor_/vecadd.ptx"),
-    ("docs/examples/reduction.fatbin", "__pycache__/reduction.nbc"),
-    ("README.md", ".local/share/bash-completion/completions/others"),
+    (
+        "docs/examples/reduction.fatbin",
+        "__pycache__/reduction.nbc",
+    ),
+    (
+        "README.md",
+        ".local/share/bash-completion/completions/others",
+    ),
     ("README.md", ".local/share/man/man1/others"),
 ];
 

@@ -39,7 +39,7 @@ fn every_command_is_executed_or_listed() {
             let executed = match mark {
                 "console" | "console,remote" => true,
                 "sh" => console::is_ours(block),
-                "bash" | "shell" | "" => false,
+                "sh,nvidia" | "bash" | "shell" | "" => false,
                 _ => !block.lines().any(|line| line.starts_with("$ ")),
             };
             if executed {
@@ -68,7 +68,10 @@ fn every_page_is_in_the_book() {
     for page in console::pages(root) {
         let name = page.file_name().unwrap().to_str().unwrap();
         let is_there = contents.matches(&format!("({name})")).count() == 1;
-        assert!(is_there || ["README.md", "SUMMARY.md"].contains(&name), "{name}");
+        assert!(
+            is_there || ["README.md", "SUMMARY.md"].contains(&name),
+            "{name}"
+        );
     }
 }
 
