@@ -2,7 +2,7 @@
 
 use pxfm::*;
 
-use crate::exact::{fits_long, frexp, is_number, remainder, tgamma};
+use crate::exact::{fits_long, frexp, hypot, is_number, remainder, tgamma};
 use crate::row::Reference::{D1, D2, D3};
 use crate::row::Row;
 
@@ -12,7 +12,7 @@ pub fn doubles() -> Vec<Row> {
         Row::cuda("rsqrt(x)", D1(f_rsqrt), 1.0).by("rsqrt(a)"),
         Row::cuda("cbrt(x)", D1(f_cbrt), 1.0).by("cbrt(a)"),
         Row::cuda("rcbrt(x)", D1(f_rcbrt), 1.0).by("rcbrt(a)"),
-        Row::cuda("hypot(x,y)", D2(f_hypot), 2.0).by("hypot(a, b)"),
+        Row::cuda("hypot(x,y)", D2(hypot), 2.0).by("hypot(a, b)"),
         Row::cuda("exp(x)", D1(f_exp), 1.0).by("exp(a)"),
         Row::cuda("exp2(x)", D1(f_exp2), 1.0).by("exp2(a)"),
         Row::cuda("exp10(x)", D1(f_exp10), 1.0)

@@ -122,3 +122,22 @@ pub fn remainder(x: f64, y: f64) -> f64 {
     }
     if x.is_sign_negative() { -rest } else { rest }
 }
+
+/// The length of (x, y): pxfm's is the second nearest number at times.
+pub fn hypot(x: f64, y: f64) -> f64 {
+    let (large, small) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
+    if !x.is_finite() || !y.is_finite() || small == 0.0 || large / small > 2f64.powi(60) {
+        return x.hypot(y);
+    }
+    // Near 1, where squares are exact in two numbers each.
+    let exponent = frexp(large).1;
+    let scaled = |x: f64| x * 2f64.powi(-exponent / 2) * 2f64.powi(-(exponent - exponent / 2));
+    let (large, small) = (scaled(large), scaled(small));
+    let square = |x: f64| (x * x, x.mul_add(x, -(x * x)));
+    let ((a, a_rest), (b, b_rest)) = (square(large), square(small));
+    let root = (a + b).sqrt();
+    let (c, c_rest) = square(root);
+    let rest = (a - c) + b + (a_rest + b_rest - c_rest);
+    let length = root + rest / (2.0 * root);
+    length * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2)
+}

@@ -103,6 +103,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let measured = bench.measure(row, &kernel, args.parts, args.millions, share)?;
         println!("{measured}");
         results.functions.push(measured);
+        // In the order of the table, and without what it no longer has.
+        let place = |of: &Measured| rows.iter().position(|row| row.title() == of.name);
+        results.functions.retain(|of| place(of).is_some());
+        results.functions.sort_by_key(place);
         // After each, so that an interrupted run goes on where it stopped.
         std::fs::write(&args.output, serde_json::to_string_pretty(&results)?)?;
     }
