@@ -47,7 +47,9 @@ fn every_command_is_executed_or_listed() {
             }
             let first = block.lines().next().unwrap_or_default();
             match listed.iter().position(|line| *line == (&name, first)) {
-                Some(at) => drop(listed.swap_remove(at)),
+                Some(at) => {
+                    listed.swap_remove(at);
+                }
                 None => unknown.push(format!("{name} | {first}")),
             }
         }
