@@ -150,8 +150,10 @@ fn feature(name: &'static str, instruction: &'static str) -> Feature {
     );
     let module = read(&source).module;
     let has = |target: Target| {
-        let mut options = CheckOptions::default();
-        options.target = Some(target);
+        let options = CheckOptions {
+            target: Some(target),
+            ..CheckOptions::default()
+        };
         check_with(&module, &source, &options).is_empty()
     };
     let all: Vec<Target> = Target::all().filter(|target| target.number >= 50).collect();
