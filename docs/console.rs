@@ -299,6 +299,9 @@ fn folder(root: &Path) -> tempfile::TempDir {
         std::fs::create_dir_all(folder.path().join(name)).unwrap();
         for file in std::fs::read_dir(root.join(name)).unwrap() {
             let file = file.unwrap();
+            if file.path().is_dir() {
+                continue; // no page names what is in it
+            }
             let to = folder.path().join(name).join(file.file_name());
             std::fs::copy(file.path(), to).unwrap();
         }

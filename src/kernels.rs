@@ -86,7 +86,8 @@ pub use macros::declare_kernels;
 /// them: what is written is passed as `&mut`, so that nothing else of the call can be the same
 /// memory. Number, sizes and alignment are compared with the `.entry`, and a parameter with
 /// `.ptr` is an address in `.global`. A plain number can be any number: a number of values is
-/// a [`Count`](driver::Count).
+/// a [`Count`](driver::Count). [`&TensorMap`](driver::TensorMap) is a `.align 64 .b8 map[128]`
+/// that the kernel reads through, `&mut TensorMap` one that it writes through.
 ///
 /// - `#[link_name = "_Z5scalePfjf"]` is the name in the PTX, where it is another.
 /// - `#[block(16, 16)]` is the only block that the kernel is launched with. It is compared with

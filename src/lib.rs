@@ -140,4 +140,6 @@ mod documentation {
     mod occupancy {}
     #[doc = include_str!("../docs/sliced.md")]
     mod sliced {}
+    #[doc = include_str!("../docs/top.md")]
+    mod top {}
 }

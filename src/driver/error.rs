@@ -7,6 +7,7 @@ use std::fmt;
 use api::{ArrayFormat, CudaError, DriverError, DriverKind, DriverMissing, EntryMissing};
 
 use crate::driver::log::LogLine;
+use crate::driver::tensor_map_error::TensorMapError;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
 #[allow(missing_docs, reason = "the messages say it all")]
@@ -24,6 +25,9 @@ pub enum Error {
 
     /// PTX did not compile.
     Jit(JitError),
+
+    /// A tensor that no tensor map can describe.
+    TensorMap(TensorMapError),
 
     /// There are fewer devices than the number asked for.
     NoSuchDevice {
@@ -226,6 +230,9 @@ pub enum Error {
     /// own.
     Pageable,
 
+    /// A graph was used while a stream is captured into it.
+    CapturedInto,
+
     /// Something that a graph cannot do, or cannot keep.
     Captured { what: &'static str },
 
@@ -272,6 +279,7 @@ impl std::error::Error for Error {
             Error::EntryMissing(error) => error.source(),
             Error::Driver(error) => error.source(),
             Error::Jit(error) => error.source(),
+            Error::TensorMap(error) => error.source(),
             Error::File { source, .. } => Some(&**source),
             Error::Checked { source, .. } => Some(&**source),
             _ => None,
@@ -300,6 +308,12 @@ impl From<DriverError> for Error {
 impl From<JitError> for Error {
     fn from(error: JitError) -> Error {
         Error::Jit(error)
+    }
+}
+
+impl From<TensorMapError> for Error {
+    fn from(error: TensorMapError) -> Error {
+        Error::TensorMap(error)
     }
 }
 

@@ -15,7 +15,7 @@ pub fn compiler_identity(kind: DriverKind) -> String {
             cpu::COMPILER_SOURCES.join(" "),
             ptx::SOURCES,
             cpu::CompileOptions::from_environment().vectorization,
-            match cpu::Checks::from_environment().any() {
+            match cpu::Checks::of_process().any() {
                 true => " checked",
                 false => "",
             },

@@ -242,7 +242,6 @@ const ALONE: &[(&[&str], &str)] = &[
     (
         &[
             "cuGraphAddNode",
-            "cuGraphAddNode_v2",
             "cuGraphNodeSetParams",
             "cuGraphExecNodeSetParams",
         ],
@@ -253,32 +252,16 @@ const ALONE: &[(&[&str], &str)] = &[
         "the nodes of a `Graph` stay, as `GraphNode` is a plain handle",
     ),
     (
-        &["cuGraphConditionalHandleCreate"],
-        "conditional nodes are not in the safe API",
-    ),
-    (
         &[
             "cuStreamGetCaptureInfo_v2",
-            "cuStreamGetCaptureInfo_v3",
             "cuStreamUpdateCaptureDependencies",
             "cuStreamUpdateCaptureDependencies_v2",
-            "cuStreamBeginCaptureToGraph",
         ],
         "`Graph::capture` lends the stream for a whole graph",
     ),
     (
-        &[
-            "cuGraphKernelNodeGetParams_v2",
-            "cuGraphMemcpyNodeGetParams",
-            "cuGraphMemsetNodeGetParams",
-            "cuGraphHostNodeGetParams",
-            "cuGraphChildGraphNodeGetGraph",
-            "cuGraphEventRecordNodeGetEvent",
-            "cuGraphEventWaitNodeGetEvent",
-            "cuGraphMemAllocNodeGetParams",
-            "cuGraphMemFreeNodeGetParams",
-        ],
-        "what comes back are bare pointers",
+        &["cuGraphHostNodeGetParams"],
+        "what comes back is a bare pointer",
     ),
     (
         &[
@@ -295,14 +278,8 @@ const ALONE: &[(&[&str], &str)] = &[
         "`Graph::instantiate` needs neither",
     ),
     (
-        &[
-            "cuUserObjectCreate",
-            "cuUserObjectRetain",
-            "cuUserObjectRelease",
-            "cuGraphRetainUserObject",
-            "cuGraphReleaseUserObject",
-        ],
-        "a `Graph` keeps what it uses by itself",
+        &["cuUserObjectRetain", "cuGraphReleaseUserObject"],
+        "`Graph::retain` gives each graph a reference of its own",
     ),
     (
         &[
@@ -366,10 +343,6 @@ const ALONE: &[(&[&str], &str)] = &[
             "cuOccupancyMaxPotentialBlockSizeWithFlags",
         ],
         "the one flag is about GPUs of capability 5.x",
-    ),
-    (
-        &["cuTensorMapEncodeTiled"],
-        "`Context::api` has it: programs make maps for kernels of libraries, which say how",
     ),
     (
         &["ptxkitGetLastFault"],
@@ -439,7 +412,6 @@ const TAIL: &str = "
 | `cuMemcpy3DBatchAsync`, `cuMemcpyWithAttributesAsync` | batches of boxes, and one copy with hints |
 | `cuMulticast*` | one address for the memory of several devices |
 | `cuGreenCtx*`, `cuDevResource*` | contexts with a part of a device |
-| `cuTensorMapEncodeIm2col`, `cuTensorMapEncodeIm2colWide`, `cuTensorMapReplaceAddress` | other descriptors for tensor copies |
 | `cuImportExternal*`, `cuSignalExternal*`, `cuWaitExternal*` | memory and semaphores of Vulkan and Direct3D 12 |
 | `cuEGL*`, `cuVDPAU*`, `cuGraphicsEGL*`, `cuGraphicsVDPAU*` | frames of EGL streams and VDPAU |
 | `cuMemMapArrayAsync`, `cuArrayGetSparseProperties` | sparse arrays |

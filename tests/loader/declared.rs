@@ -3,7 +3,8 @@
 use ptxkit::DeviceRepr;
 use ptxkit::cache::{Cache, Slicing};
 use ptxkit::driver::{
-    Count, DeviceBuffer, DeviceSlice, DeviceSliceMut, Error, LaunchConfig, Stream,
+    Count, DeviceBuffer, DeviceSlice, DeviceSliceMut, DriverKind, Error, LaunchConfig, Stream,
+    TensorMap, TensorView,
 };
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, LoadError, Loader, Source};
@@ -194,4 +195,38 @@ fn slices_structures_and_raw_kernels_are_passed() {
 
     let inline = inline::load(&loader(&folder)).unwrap();
     inline.nothing(one, &stream, 1, -1).unwrap();
+}
+
+ptxkit::kernels! {
+    mod tiles in "../../ptx-samples/tensor_tiles.ptx";
+    unsafe extern {
+        // SAFETY: it copies from the one tensor and to the other.
+        #[block(128)]
+        safe fn tensor_tiles(from: &TensorMap, to: &mut TensorMap);
+    }
+}
+
+#[test]
+fn a_tensor_map_is_declared() {
+    let context = context();
+    let (major, _) = context.device().compute_capability().unwrap();
+    if context.device().driver().kind() == DriverKind::Nvidia && major < 9 {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context.clone(), Cache::new(policy(folder.path())));
+    let kernels = tiles::load(&loader).unwrap();
+    let from = DeviceBuffer::from_slice(&context, &[2.5_f32; 40 * 20]).unwrap();
+    let to = DeviceBuffer::<f32>::zeroed(&context, 40 * 20).unwrap();
+    let map = |buffer: &DeviceBuffer<f32>| {
+        let view = TensorView::new(&buffer.all(), &[40, 20]);
+        view.tiles(&[32, 16]).unwrap()
+    };
+    let (source, mut target) = (map(&from), map(&to));
+    let stream = Stream::new(&context).unwrap();
+    let config = LaunchConfig::new([2, 2, 1], [128, 1, 1]);
+    kernels
+        .tensor_tiles(config, &stream, &source, &mut target)
+        .unwrap();
+    assert_eq!(to.to_vec().unwrap(), [5.0; 40 * 20]);
 }

@@ -452,6 +452,12 @@ macro_rules! driver_entries {
         // Tensors
         /// The map of a tensor, for copies of its boxes.
         fn cuTensorMapEncodeTiled(tensor_map: *mut TensorMap, tensor_data_type: c_uint, tensor_rank: c_uint, global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, box_dim: *const c_uint, element_strides: *const c_uint, interleave: c_uint, swizzle: c_uint, l2_promotion: c_uint, oob_fill: c_uint) = "cuTensorMapEncodeTiled" 12000;
+        /// The map of images, for copies of columns of their pixels.
+        fn cuTensorMapEncodeIm2col(tensor_map: *mut TensorMap, tensor_data_type: c_uint, tensor_rank: c_uint, global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, pixel_box_lower_corner: *const c_int, pixel_box_upper_corner: *const c_int, channels_per_pixel: c_uint, pixels_per_column: c_uint, element_strides: *const c_uint, interleave: c_uint, swizzle: c_uint, l2_promotion: c_uint, oob_fill: c_uint) = "cuTensorMapEncodeIm2col" 12000;
+        /// The same for columns along the width alone.
+        fn cuTensorMapEncodeIm2colWide(tensor_map: *mut TensorMap, tensor_data_type: c_uint, tensor_rank: c_uint, global_address: *mut c_void, global_dim: *const u64, global_strides: *const u64, pixel_box_lower_corner_width: c_int, pixel_box_upper_corner_width: c_int, channels_per_pixel: c_uint, pixels_per_column: c_uint, element_strides: *const c_uint, interleave: c_uint, mode: c_uint, swizzle: c_uint, l2_promotion: c_uint, oob_fill: c_uint) = "cuTensorMapEncodeIm2colWide" 12080;
+        /// Lets a map stand for a tensor at another address.
+        fn cuTensorMapReplaceAddress(tensor_map: *mut TensorMap, global_address: *mut c_void) = "cuTensorMapReplaceAddress" 12000;
 
         // Textures and surfaces
         /// A texture of an array or of memory.

@@ -87,6 +87,20 @@ pub(super) fn try_lock(file: &File) -> io::Result<Attempt> {
     }
 }
 
+/// Whether somebody holds the lock of the file at `path`. Who asks for it at this moment waits
+/// half a millisecond.
+pub(super) fn is_held(path: &Path) -> bool {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    not_through_a_link(&mut options);
+    let attempt = options.open(path).and_then(|file| {
+        let attempt = try_lock(&file)?;
+        let _ = file.unlock();
+        Ok(attempt)
+    });
+    attempt.is_ok_and(|attempt| attempt == Attempt::Held)
+}
+
 /// Removes the file at `path` if nobody holds its lock; where locks do not work,
 /// if it is older than `abandoned`.
 pub(super) fn sweep(path: &Path, abandoned: Duration) {

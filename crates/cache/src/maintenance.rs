@@ -185,6 +185,20 @@ impl Cache {
         entries
     }
 
+    /// The keys that some thread or process compiles now, with this cache.
+    ///
+    /// ```
+    /// use ptxkit_cache::{Cache, Policy};
+    ///
+    /// let folder = std::env::temp_dir().join("ptxkit-nobody-compiles");
+    /// let cache = Cache::new(Policy::disabled().with_path(folder).with_enabled(true));
+    /// assert!(cache.compiling()?.is_empty());
+    /// # Ok::<(), ptxkit_cache::CacheError>(())
+    /// ```
+    pub fn compiling(&self) -> Result<Vec<Key>, CacheError> {
+        self.tool(Store::compiling)
+    }
+
     /// How full the cache is.
     pub fn stats(&self) -> Result<Stats, CacheError> {
         let mut stats = Stats {

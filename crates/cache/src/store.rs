@@ -114,6 +114,26 @@ impl Store {
         Ok(self.inner("locks")?.join(format!("{key}.lock")))
     }
 
+    /// The keys whose file is locked.
+    pub(super) fn compiling(&self) -> io::Result<Vec<Key>> {
+        let files = match std::fs::read_dir(self.root.join("locks")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            files => files?,
+        };
+        let mut keys = Vec::new();
+        for file in files {
+            let file = file?;
+            let name = file.file_name();
+            let key = name.to_str().and_then(|name| name.strip_suffix(".lock"));
+            if let Some(key) = key.and_then(Key::parse)
+                && lock::is_held(&file.path())
+            {
+                keys.push(key);
+            }
+        }
+        Ok(keys)
+    }
+
     /// A folder of the store, made if it is missing.
     fn inner(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.root.join(name);

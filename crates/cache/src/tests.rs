@@ -55,6 +55,25 @@ fn blob_path(folder: &Path, key: &Key) -> PathBuf {
 }
 
 #[test]
+fn what_is_compiled_now_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(policy(folder.path()));
+    let other = Cache::new(policy(folder.path()));
+    assert_eq!(other.compiling().unwrap(), []);
+    let Lookup::Miss(lock) = cache.lookup(&key(1)) else {
+        panic!("nothing is there");
+    };
+    assert_eq!(other.compiling().unwrap(), [key(1)]);
+    unsafe { lock.put(&provenance(), b"code") };
+    assert_eq!(other.compiling().unwrap(), []);
+    // One that a killed process left.
+    let locks = cache.folder().unwrap().join("locks");
+    fs::write(locks.join(format!("{}.lock", key(2))), "").unwrap();
+    assert_eq!(other.compiling().unwrap(), []);
+    assert_eq!(load(&cache, &key(2), b"code").1, "miss");
+}
+
+#[test]
 fn a_miss_then_hits_also_for_another_process() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::new(policy(folder.path()));

@@ -172,6 +172,7 @@ fn memory(
         element,
         shape,
         pitched: false,
+        tensor: None,
         initial,
         expected: None,
         save,

@@ -7,7 +7,7 @@ use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
 use super::{
     assemble, bench, devices, diff, exec, explain, extract, fmt, inspect, isa, log, occupancy,
-    ptxas, trace,
+    ptxas, top, trace,
 };
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
@@ -39,7 +39,7 @@ enum Command {
     /// Compare the results of a kernel on two devices, or of two versions of it
     #[command(after_help = diff::AFTER_HELP)]
     Diff(diff::DiffArgs),
-    /// Show what a thread of a kernel executes, or which lines all of its threads do
+    /// Show what a thread of a kernel executes, which lines all threads do, or mistakes such as races
     #[command(after_help = trace::AFTER_HELP)]
     Trace(trace::TraceArgs),
     /// Run a program with the CPU device in the place of NVIDIA's driver
@@ -99,6 +99,9 @@ enum Command {
         #[arg(long, value_enum, default_value_t, global = true)]
         format: Format,
     },
+    /// Show what a compute cache does: hits, misses, compilations, its modules
+    #[command(after_help = top::AFTER_HELP)]
+    Top(top::TopArgs),
     /// Print what completes the command line in a shell
     Completions(CompletionsArgs),
     /// Print the manual page
@@ -120,7 +123,7 @@ impl Cli {
             Command::Run(args) => run::run(args),
             Command::Bench(args) => bench::run(args).map(|()| VERIFIED),
             Command::Diff(args) => diff::run(args),
-            Command::Trace(args) => trace::run(args).map(|()| VERIFIED),
+            Command::Trace(args) => trace::run(args),
             Command::Exec(args) => exec::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
@@ -132,6 +135,7 @@ impl Cli {
             Command::Extract(args) => extract::run(args),
             Command::Devices(args) => devices::run(args).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),
+            Command::Top(args) => top::run(args).map(|()| VERIFIED),
             Command::Completions(args) => {
                 args.print(Cli::command());
                 Ok(VERIFIED)

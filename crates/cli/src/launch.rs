@@ -1,8 +1,10 @@
 //! Runs a sample on a device: allocates memory, launches, reads results.
 
+use super::element::Element;
 use super::sample::{ArgKind, Buffer, Outcome, Sample};
 use ptxkit::driver::{
     Arg, Context, DeviceBuffer, Error, Event, Global, Kernel, LaunchConfig, PitchedBuffer, Stream,
+    TensorElement, TensorMap, TensorView,
 };
 use ptxkit::loader::{LoadError, SlicedModule};
 
@@ -23,6 +25,7 @@ enum LaunchArgument {
         align: usize,
     },
     Linear(DeviceBuffer<u8>),
+    Tensor(Box<TensorMap>, DeviceBuffer<u8>),
     Pitched(PitchedBuffer<u8>),
 }
 
@@ -144,6 +147,7 @@ impl Passed {
             .map(|passed| match passed {
                 LaunchArgument::Bytes { bytes, align } => Arg::bytes(bytes, *align),
                 LaunchArgument::Linear(buffer) => buffer.arg(),
+                LaunchArgument::Tensor(map, _) => map.arg(),
                 LaunchArgument::Pitched(buffer) => buffer.arg(),
             })
             .collect();
@@ -204,14 +208,39 @@ fn allocate(buffer: &Buffer, context: &Context) -> Result<LaunchArgument, Error>
             pitched.write(&buffer.initial)?;
             Ok(LaunchArgument::Pitched(pitched))
         }
-        _ => DeviceBuffer::from_slice(context, &buffer.initial).map(LaunchArgument::Linear),
+        _ => {
+            let memory = DeviceBuffer::from_slice(context, &buffer.initial)?;
+            let Some(tensor) = &buffer.tensor else {
+                return Ok(LaunchArgument::Linear(memory));
+            };
+            let map = TensorView::new(&memory.all(), &tensor.sizes)
+                .element(tensor_element(buffer.element))
+                .swizzle(tensor.swizzle)
+                .tiles(&tensor.elements)?;
+            Ok(LaunchArgument::Tensor(Box::new(map), memory))
+        }
+    }
+}
+
+fn tensor_element(element: Element) -> TensorElement {
+    match element {
+        Element::U8 | Element::S8 => TensorElement::U8,
+        Element::U16 | Element::S16 => TensorElement::U16,
+        Element::U32 => TensorElement::U32,
+        Element::S32 => TensorElement::S32,
+        Element::U64 => TensorElement::U64,
+        Element::S64 => TensorElement::S64,
+        Element::F16 => TensorElement::F16,
+        Element::Bf16 => TensorElement::Bf16,
+        Element::F32 => TensorElement::F32,
+        Element::F64 => TensorElement::F64,
     }
 }
 
 fn placed(passed: &LaunchArgument) -> Option<Placed> {
     match passed {
         LaunchArgument::Bytes { .. } => None,
-        LaunchArgument::Linear(buffer) => Some(Placed {
+        LaunchArgument::Linear(buffer) | LaunchArgument::Tensor(_, buffer) => Some(Placed {
             address: buffer.address(),
             row: buffer.len(),
             pitch: buffer.len(),
@@ -227,7 +256,7 @@ fn placed(passed: &LaunchArgument) -> Option<Placed> {
 fn read_back(passed: &LaunchArgument) -> Result<Vec<u8>, Error> {
     match passed {
         LaunchArgument::Bytes { .. } => Ok(Vec::new()),
-        LaunchArgument::Linear(buffer) => buffer.to_vec(),
+        LaunchArgument::Linear(buffer) | LaunchArgument::Tensor(_, buffer) => buffer.to_vec(),
         LaunchArgument::Pitched(buffer) => buffer.to_vec(),
     }
 }

@@ -38,4 +38,5 @@ mod random;
 pub mod report;
 pub mod run;
 pub mod sample;
+pub mod top;
 pub mod trace;

@@ -116,6 +116,9 @@ fn describe_argument(arg: &Arg) -> String {
             count => format!("{count} values of {element}"),
         },
         ArgKind::Struct { bytes, .. } => format!("a struct of {} bytes", bytes.len()),
+        ArgKind::Buffer(buffer) if buffer.tensor.is_some() => {
+            format!("a tensor map of {} (128 bytes)", buffer.element)
+        }
         ArgKind::Buffer(buffer) => {
             format!("a buffer of {} (an address, 8 bytes)", buffer.element)
         }
@@ -127,6 +130,7 @@ fn fits(param: &ParamSignature, arg: &Arg) -> bool {
     let (size, float) = match &arg.kind {
         ArgKind::Scalar { element, bytes } => (bytes.len(), Some(element.is_float())),
         ArgKind::Struct { bytes, .. } => (bytes.len(), None),
+        ArgKind::Buffer(buffer) if buffer.tensor.is_some() => (128, None),
         ArgKind::Buffer(_) => (8, Some(false)),
         ArgKind::PitchOf { element, .. } => (element.size(), Some(false)),
     };

@@ -12,6 +12,7 @@ use super::element::Element;
 use super::expect::{Expected, ExpectedError, ExpectedOutput, Verdict};
 use super::formula::Shape;
 use super::pattern::PatternError;
+use ptxkit::driver::TensorSwizzle;
 
 /// The byte that fills buffers without an `init`.
 pub const UNWRITTEN: u8 = 0xa5;
@@ -63,12 +64,24 @@ pub struct Buffer {
     pub shape: Shape,
     /// Whether rows are allocated by `cuMemAllocPitch`; the shape then has columns.
     pub pitched: bool,
+    /// The tensor map that is passed instead of the address, if any.
+    pub tensor: Option<Tensor>,
     /// The initial contents, without padding between rows.
     pub initial: Vec<u8>,
     /// The expected contents after the launch, if any.
     pub expected: Option<Expected>,
     /// The file for its contents after the launch (`--arg out:…@FILE`).
     pub save: Option<PathBuf>,
+}
+
+/// A buffer as a tensor, whose dimensions begin with the contiguous one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// Elements of the tensor.
+    pub sizes: Vec<u64>,
+    /// Elements of a box of it.
+    pub elements: Vec<u32>,
+    pub swizzle: TensorSwizzle,
 }
 
 /// A module-level `.global` or `.const` variable.
@@ -300,6 +313,24 @@ mod tests {
     }
 
     #[test]
+    fn a_tensor_has_the_shape_of_its_buffer() {
+        let tensor = |keys: &str| {
+            let text = format!(r#"{{ name = "a", buffer = "f16", {keys} }}"#);
+            match parse(&with_args(&text)).unwrap().args.remove(0).kind {
+                ArgKind::Buffer(buffer) => buffer.tensor.unwrap(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let matrix = tensor("count = [60, 100], tensor = { box = [32, 16], swizzle = 64 }");
+        assert_eq!(matrix.sizes, [100, 60]);
+        assert_eq!(matrix.elements, [32, 16]);
+        assert_eq!(matrix.swizzle, TensorSwizzle::Bytes64);
+        assert_eq!(tensor("count = 64, tensor = { box = [8] }").sizes, [64]);
+        let volume = tensor("count = 64, tensor = { sizes = [8, 4, 2], box = [8, 1, 1] }");
+        assert_eq!(volume.sizes, [8, 4, 2]);
+    }
+
+    #[test]
     fn errors_and_globals_are_expected_too() {
         let sample = parse(
             r#"
@@ -375,6 +406,26 @@ mod tests {
             (
                 r#"{ name = "a", scalar = "u8", pitch_of = "b" }"#,
                 "is a pitched buffer `b`",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 64, tensor = { box = [16, 1] } }"#,
+                "`a`, tensor: `box` has a number for each of 1 dimensions",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 64, tensor = { box = [16], sizes = [65] } }"#,
+                "`sizes` are not of 64 elements together",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = 64, tensor = { box = [16], swizzle = 96 } }"#,
+                "`swizzle` is 0, 32, 64 or 128",
+            ),
+            (
+                r#"{ name = "a", scalar = "u8", value = 1, tensor = { box = [16] } }"#,
+                "belong to a `buffer`",
+            ),
+            (
+                r#"{ name = "a", buffer = "u8", count = [4, 16], pitched = true, tensor = { box = [16, 1] } }"#,
+                "a tensor has no padded rows",
             ),
         ];
         for (argument, message) in arguments {

@@ -125,6 +125,10 @@ pub struct BlockContext {
 
 /// The data of a launch that helpers use.
 pub(crate) struct LaunchInfo<'a> {
+    /// The kernel's name.
+    pub(crate) kernel: &'a str,
+    /// The line that messages name for a line of the module, where they differ.
+    pub(crate) lines: Option<&'a (dyn Fn(u32) -> Option<u32> + Send + Sync)>,
     pub(crate) memory: &'a DeviceMemory,
     /// The output of kernels.
     pub(crate) output: &'a Output,
@@ -136,6 +140,13 @@ pub(crate) struct LaunchInfo<'a> {
     pub(crate) device: usize,
     pub(crate) workspace: GridWorkspace<'a>,
     pub(crate) sanitizer: Option<LaunchSanitizer>,
+}
+
+/// The coordinates of a thread or block with this linear index.
+pub(crate) fn position(index: u64, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    let [x, y] = [x, y].map(|n| u64::from(n.max(1)));
+    // Each is less than a dimension, which has 32 bits.
+    [index % x, index / x % y, index / x / y].map(|n| n as u32)
 }
 
 /// The operands and results of a thread at a sync point.
@@ -200,7 +211,7 @@ pub enum FaultKind {
     /// Calls are nested too deeply, or a frame is damaged
     /// (`CUDA_ERROR_HARDWARE_STACK_ERROR`).
     Stack = 12,
-    /// Two accesses that nothing orders, where `PTXKIT_CPU_CHECK` asks for them
+    /// Two accesses that nothing orders, where [`Checks`](crate::Checks) ask for them
     /// (`CUDA_ERROR_LAUNCH_FAILED`).
     Race = 13,
     /// A read of memory that nobody has written, likewise (`CUDA_ERROR_LAUNCH_FAILED`).

@@ -45,7 +45,7 @@ impl CompileOptions {
             }
         };
         // A sanitizer is told of the accesses of one thread at a time.
-        let vectorization = match Checks::from_environment().any() {
+        let vectorization = match Checks::of_process().any() {
             true => Vectorization::Never,
             false => vectorization,
         };

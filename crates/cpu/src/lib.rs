@@ -37,12 +37,16 @@ mod tests;
 mod texture;
 mod tier_up;
 
+pub use abi::FaultKind;
 pub use code_store::{CodeStore, with_text};
 pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
-pub use run::{LaunchObserver, observe_launches};
-pub use sanitizer::Checks;
+pub use heap::Caller;
+pub use run::{
+    Fault, FaultAccess, FaultAllocation, LaunchObserver, RacingAccess, last_fault, observe_launches,
+};
+pub use sanitizer::{Checks, ChecksInUse};
 pub use source::{check, compile};
 pub use state::module::{set_code_store, set_original_lines};
 

@@ -208,6 +208,13 @@ impl TensorMap {
         })
     }
 
+    /// The same tensor at another address, which is a multiple of 16.
+    pub fn at(self, address: u64) -> Option<TensorMap> {
+        address
+            .is_multiple_of(16)
+            .then_some(TensorMap { address, ..self })
+    }
+
     /// The map in these words.
     pub fn from_words(words: [u64; BYTES / 8]) -> TensorMap {
         // SAFETY: it consists of integers, as many bytes as the words have.

@@ -54,7 +54,7 @@ pub enum Written {
     Address,
     /// `&[T]`, `&mut [T]`: an address and a length.
     Slice,
-    /// A number, a structure, a texture.
+    /// A number, a structure, a texture, `&TensorMap`.
     Value,
 }
 
@@ -186,8 +186,8 @@ fn parameter(tokens: &mut Tokens) -> Result<Parameter, Failure> {
     };
     let Some((written, passed)) = passed(&ty) else {
         let why = "a kernel takes no such reference: write `&DeviceSlice<T>` for the address of \
-                   values, `&[T]` for address and length, each with `mut` for what it writes, \
-                   and anything else by value";
+                   values, `&[T]` for address and length, `&TensorMap` for a tensor map, each with \
+                   `mut` for what it writes, and anything else by value";
         return Err(Failure::new(why, span));
     };
     let is_slice = written == Written::Address && is_punct(ty.first(), '&');
@@ -213,6 +213,13 @@ fn passed(ty: &[TokenTree]) -> Option<(Written, TokenStream)> {
             if let [TokenTree::Group(_)] = referent {
                 let reference = tokens(if mutable { "&'static mut" } else { "&'static" });
                 return Some((Written::Slice, concatenated(reference, referent)));
+            }
+            if referent
+                .last()
+                .is_some_and(|last| last.to_string() == "TensorMap")
+            {
+                let reference = tokens(if mutable { "&'static mut" } else { "&'static" });
+                return Some((Written::Value, concatenated(reference, referent)));
             }
             let pointer = tokens(if mutable { "*mut" } else { "*const" });
             Some((Written::Address, concatenated(pointer, element(referent)?)))

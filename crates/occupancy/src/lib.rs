@@ -28,6 +28,8 @@
 //! assert_eq!((step.block.registers, step.occupancy.blocks), (32, 8));
 //! ```
 //!
+//! [`Throughput`] has what a multiprocessor computes in a clock cycle.
+//!
 //! What a target does not determine is left out: how many clusters a device holds depends
 //! on the multiprocessors of each of its GPCs. Kernels for sm_52 to sm_62 that are compiled
 //! to cache global loads in L1 (`-dlcm=ca`) are calculated as without.
@@ -38,10 +40,12 @@
 mod curve;
 mod multiprocessor;
 mod step;
+mod throughput;
 
 pub use curve::{Axis, Point};
 pub use multiprocessor::Multiprocessor;
 pub use step::Step;
+pub use throughput::Throughput;
 
 /// Threads of a warp.
 pub const WARP: u32 = 32;

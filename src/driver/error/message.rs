@@ -11,6 +11,7 @@ impl fmt::Display for Error {
             Error::EntryMissing(error) => error.fmt(f),
             Error::Driver(error) => error.fmt(f),
             Error::Jit(error) => error.fmt(f),
+            Error::TensorMap(error) => error.fmt(f),
             Error::NoSuchDevice {
                 driver,
                 asked,
@@ -236,6 +237,10 @@ impl fmt::Display for Error {
             ),
             Error::Pageable => f.write_str(
                 "this takes memory of the driver's: pin the program's own (`PinnedBuffer`)",
+            ),
+            Error::CapturedInto => f.write_str(
+                "a stream is being captured into the graph: use the graph when the capture has \
+                 ended",
             ),
             Error::Captured { what } => write!(f, "{what} cannot be captured in a graph"),
             Error::Ended => f.write_str("the memory was borrowed, and went back to its owner"),

@@ -41,7 +41,7 @@ impl Graph {
         let api = self.inner.context.bind()?;
         let mut handle = null_mut();
         // SAFETY: the graph is live; writes one handle.
-        unsafe { api.cuGraphInstantiateWithFlags(&mut handle, self.inner.lock().0, 0) }?;
+        unsafe { api.cuGraphInstantiateWithFlags(&mut handle, self.inner.lock()?.0, 0) }?;
         let retained = self.inner.retained().clone();
         Ok(GraphExec::own(self.inner.clone(), handle, retained))
     }
@@ -106,7 +106,7 @@ impl GraphExec {
         };
         // SAFETY: both are live; writes the result.
         let updated =
-            unsafe { api.cuGraphExecUpdate_v2(self.handle, graph.inner.lock().0, &mut result) };
+            unsafe { api.cuGraphExecUpdate_v2(self.handle, graph.inner.lock()?.0, &mut result) };
         match updated {
             Ok(()) => {}
             Err(error) if error.code() == Some(CudaError::GRAPH_EXEC_UPDATE_FAILURE) => {
@@ -238,12 +238,12 @@ impl GraphExec {
     /// (`cuGraphExecChildGraphNodeSetParams`, from CUDA 11.1).
     pub fn set_graph(&mut self, node: GraphNode, child: &Graph) -> Result<(), Error> {
         node_params::check_context(&self.graph.context, child.context())?;
-        if Arc::ptr_eq(&self.graph, &child.inner) {
+        if self.graph.is_with(&child.inner) {
             return Err(Error::GraphNode);
         }
         let retained = child.inner.retained().clone();
         let both = lock_both();
-        let child = child.inner.lock();
+        let child = child.inner.lock()?;
         self.change(node, |api, exec, node| {
             // SAFETY: both graphs and the node are live, and no other thread uses them.
             unsafe { Ok(api.cuGraphExecChildGraphNodeSetParams(exec, node, child.0)?) }
@@ -306,7 +306,7 @@ impl GraphExec {
     ) -> Result<(), Error> {
         let api = self.graph.context.bind()?;
         self.graph.check(&[node])?;
-        let _graph = self.graph.lock();
+        let _graph = self.graph.lock()?;
         entry(api, self.handle, node.handle)
     }
 

@@ -1,10 +1,14 @@
 //! Graphs: work described once, launched many times.
 
 pub(crate) mod capture;
+pub(crate) mod conditional;
+pub(crate) mod edge;
 pub(crate) mod exec;
 pub(crate) mod memory;
 pub(crate) mod node;
 pub(crate) mod node_params;
+pub(crate) mod node_query;
+pub(crate) mod user_object;
 
 use std::ffi::CString;
 use std::path::Path;
@@ -65,16 +69,35 @@ pub(super) struct Inner {
     pub(super) context: Context,
     /// An id that no other graph has or had; its nodes carry it.
     pub(super) id: u64,
-    /// A graph may be used by one thread at a time.
-    handle: Mutex<Handle>,
+    handle: Handle,
+    /// What it shares with the graphs within it.
+    shared: Arc<Shared>,
+    /// The graph with the node that it is in, which destroys it.
+    outer: Option<Arc<Inner>>,
+}
+
+/// What a graph and the graphs within its nodes have together.
+#[derive(Debug)]
+struct Shared {
+    /// The id of the outermost one.
+    tree: u64,
+    /// One thread at a time may use them. Whether a stream is captured into one of them, which
+    /// uses them until its end.
+    is_captured_into: Mutex<bool>,
     retained: Mutex<Vec<RetainedRef>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Handle(pub CUgraph);
+struct Handle(CUgraph);
 
-// SAFETY: a graph's handle is used under the lock around it.
+// SAFETY: a graph's handle is used under the lock of its graph.
 unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+/// A graph's handle while no other thread uses it.
+#[derive(Debug)]
+pub(super) struct Locked<'a>(pub CUgraph, MutexGuard<'a, bool>);
 
 /// A node of a [`Graph`]. Cheap to copy; names nothing in another graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +142,8 @@ pub enum NodeKind {
     Allocate,
     /// It frees memory.
     Free,
+    /// It chooses which graph runs.
+    Conditional,
     /// Any other value.
     Other(u32),
 }
@@ -133,13 +158,31 @@ impl Graph {
     }
 
     pub(super) fn own(context: &Context, handle: CUgraph, retained: Vec<RetainedRef>) -> Graph {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = next_id();
         Graph {
             inner: Arc::new(Inner {
                 context: context.clone(),
-                id: NEXT.fetch_add(1, Ordering::Relaxed),
-                handle: Mutex::new(Handle(handle)),
-                retained: Mutex::new(retained),
+                id,
+                handle: Handle(handle),
+                shared: Arc::new(Shared {
+                    tree: id,
+                    is_captured_into: Mutex::new(false),
+                    retained: Mutex::new(retained),
+                }),
+                outer: None,
+            }),
+        }
+    }
+
+    /// A graph within one of its nodes, which ends with it.
+    fn within(&self, handle: CUgraph) -> Graph {
+        Graph {
+            inner: Arc::new(Inner {
+                context: self.inner.context.clone(),
+                id: next_id(),
+                handle: Handle(handle),
+                shared: self.inner.shared.clone(),
+                outer: Some(self.inner.clone()),
             }),
         }
     }
@@ -152,7 +195,7 @@ impl Graph {
     /// The raw handle, for calls that the safe layer does not have. CUDA wants
     /// one thread at a time to use it.
     pub fn raw(&self) -> CUgraph {
-        self.inner.lock().0
+        self.inner.handle.0
     }
 
     /// A copy of it, which uses the same memory, kernels and functions
@@ -162,7 +205,7 @@ impl Graph {
         let api = self.inner.context.bind()?;
         let mut handle = null_mut();
         // SAFETY: the graph is live; writes one handle.
-        unsafe { api.cuGraphClone(&mut handle, self.inner.lock().0) }?;
+        unsafe { api.cuGraphClone(&mut handle, self.inner.lock()?.0) }?;
         let retained = self.inner.retained().clone();
         Ok(Graph::own(&self.inner.context, handle, retained))
     }
@@ -176,7 +219,7 @@ impl Graph {
         let api = self.inner.context.bind()?;
         self.inner.check(&[node])?;
         let mut handle = null_mut();
-        let graph = clone.inner.lock();
+        let graph = clone.inner.lock()?;
         // SAFETY: the node is of this graph and the clone is live; writes one handle.
         unsafe { api.cuGraphNodeFindInClone(&mut handle, node.handle, graph.0) }?;
         Ok(clone.inner.name(handle))
@@ -185,7 +228,7 @@ impl Graph {
     /// Its nodes (`cuGraphGetNodes`).
     pub fn nodes(&self) -> Result<Vec<GraphNode>, Error> {
         let api = self.inner.context.bind()?;
-        let graph = self.inner.lock();
+        let graph = self.inner.lock()?;
         let mut count = 0;
         // SAFETY: the graph is live; writes one integer.
         unsafe { api.cuGraphGetNodes(graph.0, null_mut(), &mut count) }?;
@@ -206,7 +249,7 @@ impl Graph {
     pub fn kind(&self, node: GraphNode) -> Result<NodeKind, Error> {
         let api = self.inner.context.bind()?;
         self.inner.check(&[node])?;
-        let _graph = self.inner.lock();
+        let _graph = self.inner.lock()?;
         let mut kind = 0;
         // SAFETY: the node is of this graph, from which none is taken; writes one integer.
         unsafe { api.cuGraphNodeGetType(node.handle, &mut kind) }?;
@@ -221,6 +264,7 @@ impl Graph {
             7 => NodeKind::RecordEvent,
             10 => NodeKind::Allocate,
             11 => NodeKind::Free,
+            13 => NodeKind::Conditional,
             other => NodeKind::Other(other),
         })
     }
@@ -229,7 +273,7 @@ impl Graph {
     /// (`cuGraphGetEdges`).
     pub fn edges(&self) -> Result<Vec<(GraphNode, GraphNode)>, Error> {
         let api = self.inner.context.bind()?;
-        let graph = self.inner.lock();
+        let graph = self.inner.lock()?;
         let mut count = 0;
         // SAFETY: the graph is live; writes one integer.
         unsafe { api.cuGraphGetEdges(graph.0, null_mut(), null_mut(), &mut count) }?;
@@ -250,7 +294,7 @@ impl Graph {
     pub fn add_dependency(&mut self, before: GraphNode, after: GraphNode) -> Result<(), Error> {
         let api = self.inner.context.bind()?;
         self.inner.check(&[before, after])?;
-        let graph = self.inner.lock();
+        let graph = self.inner.lock()?;
         // SAFETY: the graph is live and the nodes are its own.
         unsafe { Ok(api.cuGraphAddDependencies(graph.0, &before.handle, &after.handle, 1)?) }
     }
@@ -259,7 +303,7 @@ impl Graph {
     pub fn remove_dependency(&mut self, before: GraphNode, after: GraphNode) -> Result<(), Error> {
         let api = self.inner.context.bind()?;
         self.inner.check(&[before, after])?;
-        let graph = self.inner.lock();
+        let graph = self.inner.lock()?;
         // SAFETY: as above.
         unsafe { Ok(api.cuGraphRemoveDependencies(graph.0, &before.handle, &after.handle, 1)?) }
     }
@@ -271,7 +315,7 @@ impl Graph {
         let text = CString::new(bytes).map_err(|_| Error::BadPath(path.to_owned()))?;
         let api = self.inner.context.bind()?;
         // SAFETY: the graph is live; the path ends in NUL.
-        unsafe { Ok(api.cuGraphDebugDotPrint(self.inner.lock().0, text.as_ptr(), 0)?) }
+        unsafe { Ok(api.cuGraphDebugDotPrint(self.inner.lock()?.0, text.as_ptr(), 0)?) }
     }
 }
 
@@ -297,22 +341,64 @@ impl Inner {
         }
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, Handle> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Fails while a stream is captured into the graph.
+    pub fn lock(&self) -> Result<Locked<'_>, Error> {
+        let guard = self.shared.is_captured_into();
+        match *guard {
+            true => Err(Error::CapturedInto),
+            false => Ok(Locked(self.handle.0, guard)),
+        }
+    }
+
+    /// The id of the outermost graph that it is within, or its own.
+    pub fn tree(&self) -> u64 {
+        self.shared.tree
+    }
+
+    /// Whether the two are one graph, or within one.
+    pub fn is_with(&self, other: &Inner) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     pub fn retained(&self) -> MutexGuard<'_, Vec<RetainedRef>> {
-        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
+        let retained = self.shared.retained.lock();
+        retained.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn retain(&self, used: Vec<RetainedRef>) {
         self.retained().extend(used);
     }
+
+    fn end_capture(&self) {
+        *self.shared.is_captured_into() = false;
+    }
+}
+
+impl Shared {
+    fn is_captured_into(&self) -> MutexGuard<'_, bool> {
+        let guard = self.is_captured_into.lock();
+        guard.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Locked<'_> {
+    /// Lets a capture use the graph until [`Inner::end_capture`].
+    fn begin_capture(mut self) {
+        *self.1 = true;
+    }
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let handle = self.lock().0;
+        if self.outer.is_some() {
+            return;
+        }
+        let handle = self.handle.0;
         // SAFETY: made once, destroyed once; nodes are names that are checked against it.
         report_drop(
             self.context

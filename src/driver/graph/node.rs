@@ -126,12 +126,12 @@ impl Graph {
     /// Adds a copy of another graph as one node (`cuGraphAddChildGraphNode`).
     pub fn add_graph(&mut self, after: &[GraphNode], child: &Graph) -> Result<GraphNode, Error> {
         node_params::check_context(&self.inner.context, child.context())?;
-        if Arc::ptr_eq(&self.inner, &child.inner) {
+        if self.inner.is_with(&child.inner) {
             return Err(Error::GraphNode);
         }
         let retained = child.inner.retained().clone();
         let _locked = lock_both();
-        let child = child.inner.lock();
+        let child = child.inner.lock()?;
         self.add(after, retained, |api, node, graph, after, count| {
             // SAFETY: both graphs and the nodes are live, and no other thread uses them.
             unsafe { Ok(api.cuGraphAddChildGraphNode(node, graph, after, count, child.0)?) }
@@ -198,7 +198,7 @@ impl Graph {
                 after.push(allocated);
             }
         }
-        let graph = self.inner.lock();
+        let graph = self.inner.lock()?;
         let mut handle = null_mut();
         entry(api, &mut handle, graph.0, after.as_ptr(), after.len())?;
         drop(graph);

@@ -19,11 +19,12 @@ use crate::driver::texture::object::Object;
 pub struct Arg<'a> {
     value: *const c_void,
     size: usize,
-    align: usize,
-    memory: Option<&'a Arc<Allocation>>,
-    /// Bytes of the memory from the address on.
-    extent: usize,
+    align: u32,
     effect: Effect,
+    memory: Option<&'a Arc<Allocation>>,
+    /// What the kernel uses of the memory: an address, and bytes from there on.
+    start: u64,
+    extent: usize,
     object: Option<&'a dyn Object>,
     /// Of a structure with padding: what writes its fields.
     structure: Option<&'a dyn DeviceParam>,
@@ -37,10 +38,11 @@ impl<'a> Arg<'a> {
         Arg {
             value: std::ptr::from_ref(value).cast(),
             size: size_of::<T>(),
-            align: align_of::<T>(),
-            memory: None,
-            extent: 0,
+            align: align_of::<T>() as u32,
             effect: Effect::Write,
+            memory: None,
+            start: 0,
+            extent: 0,
             object: None,
             structure: None,
             lifetime: PhantomData,
@@ -55,10 +57,11 @@ impl<'a> Arg<'a> {
         Arg {
             value: bytes.as_ptr().cast(),
             size: bytes.len(),
-            align: align.clamp(1, 32 << 10),
-            memory: None,
-            extent: 0,
+            align: align.clamp(1, 32 << 10) as u32,
             effect: Effect::Write,
+            memory: None,
+            start: 0,
+            extent: 0,
             object: None,
             structure: None,
             lifetime: PhantomData,
@@ -72,10 +75,11 @@ impl<'a> Arg<'a> {
         Arg {
             value: std::ptr::from_ref(value).cast(),
             size: size_of::<T>(),
-            align: align_of::<T>(),
-            memory: None,
-            extent: 0,
+            align: align_of::<T>() as u32,
             effect: Effect::Write,
+            memory: None,
+            start: 0,
+            extent: 0,
             object: None,
             structure: Some(value),
             lifetime: PhantomData,
@@ -91,10 +95,24 @@ impl<'a> Arg<'a> {
     /// The address of so many bytes in `memory`.
     #[inline]
     pub(crate) fn address(address: &'a u64, extent: usize, memory: &'a Arc<Allocation>) -> Arg<'a> {
+        Arg::using(address, *address, extent, memory)
+    }
+
+    /// A value without padding, by which the kernel uses so many bytes of `memory` from `start`
+    /// on.
+    #[inline]
+    pub(crate) fn using<T>(
+        value: &'a T,
+        start: u64,
+        extent: usize,
+        memory: &'a Arc<Allocation>,
+    ) -> Arg<'a> {
         Arg {
+            value: std::ptr::from_ref(value).cast(),
             memory: Some(memory),
+            start,
             extent,
-            ..Arg::value(address)
+            ..Arg::of_type::<T>()
         }
     }
 
@@ -136,7 +154,7 @@ impl<'a> Arg<'a> {
     /// Alignment of the value, in bytes.
     #[inline]
     pub const fn align(&self) -> usize {
-        self.align
+        self.align as usize
     }
 
     #[inline]
@@ -152,12 +170,9 @@ impl<'a> Arg<'a> {
 
     /// The same as what the kernel uses.
     pub(crate) fn used(&self) -> Option<Use<'a>> {
-        // SAFETY: the bytes of an address are given with the memory alone: `value` is made from
-        // a reference to it that lives for `'a`.
-        let address = || unsafe { self.value.cast::<u64>().read() };
         self.memory.map(|memory| Use {
             memory,
-            part: Part::new(address(), self.extent),
+            part: Part::new(self.start, self.extent),
             effect: self.effect,
         })
     }
@@ -172,7 +187,7 @@ impl<'a> Arg<'a> {
     #[inline]
     pub(crate) fn matches(&self, param: &ParamLayout) -> bool {
         // Alignments are powers of two.
-        self.size == param.size && param.offset & (self.align - 1) == 0
+        self.size == param.size && param.offset & (self.align() - 1) == 0
     }
 
     /// Whether a launch in `stream`, which has this identity, has nothing to note for it.
@@ -216,10 +231,11 @@ impl<'a> Arg<'a> {
         Arg {
             value: std::ptr::null(),
             size: size_of::<T>(),
-            align: align_of::<T>(),
-            memory: None,
-            extent: 0,
+            align: align_of::<T>() as u32,
             effect: Effect::Write,
+            memory: None,
+            start: 0,
+            extent: 0,
             object: None,
             structure: None,
             lifetime: PhantomData,

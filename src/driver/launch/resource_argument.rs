@@ -8,6 +8,7 @@ use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::pitched::PitchedBuffer;
 use crate::driver::memory::slice::DeviceSlice;
+use crate::driver::memory::tensor_map::map::TensorMap;
 use crate::driver::pod::Pod;
 use crate::driver::texture::Texture;
 use crate::driver::texture::surface::Surface;
@@ -132,6 +133,29 @@ impl<T: Pod> Argument for &PinnedBuffer<T> {
 impl<T: Pod> Argument for &mut PinnedBuffer<T> {
     fn arg(&self) -> Arg<'_> {
         PinnedBuffer::arg(self)
+    }
+}
+
+impl TensorMap {
+    /// Its 128 bytes as a kernel argument. [`Arg::read_only`] is for kernels that copy from the
+    /// tensor alone.
+    #[inline]
+    pub fn arg(&self) -> Arg<'_> {
+        Arg::using(self.raw(), self.address(), self.bytes(), self.allocation())
+    }
+}
+
+impl Argument for &TensorMap {
+    #[inline]
+    fn arg(&self) -> Arg<'_> {
+        TensorMap::arg(self)
+    }
+}
+
+impl Argument for &mut TensorMap {
+    #[inline]
+    fn arg(&self) -> Arg<'_> {
+        TensorMap::arg(self)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::driver::memory::ipc::IpcBuffer;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
+use crate::driver::memory::tensor_map::map::TensorMap;
 use crate::driver::module::kernel::Kernel;
 use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
@@ -32,6 +33,7 @@ use sealed::List;
 /// | `*const T`, `*mut T` | `.u64` address | as above |
 /// | [`Count<N>`](Count) | `.u32` or `.u64` | a number, at most the length of each `*const T` and `*mut T` |
 /// | [`Texture`], [`Surface`] | `.u64` | a reference |
+/// | `&TensorMap`, `&mut TensorMap` | `.align 64 .b8 [128]` | a reference to a [`TensorMap`] |
 ///
 /// ```
 /// # #[cfg(feature = "cpu")] {
@@ -74,7 +76,7 @@ pub struct Count<N>(PhantomData<fn(N)>);
 #[diagnostic::on_unimplemented(
     message = "no parameter of a kernel can be declared as `{Self}`",
     note = "declare numbers and structures by value, `*const T`, `*mut T`, `&[T]`, `&mut [T]`, \
-            `Count<u32>`, `Texture` or `Surface`"
+            `Count<u32>`, `Texture`, `Surface`, `&TensorMap` or `&mut TensorMap`"
 )]
 pub trait Parameter: sealed::Parameter {}
 
@@ -202,11 +204,12 @@ impl Kernel {
     /// must access nothing but
     /// - the values of a `&[T]` or `&mut [T]` below its length,
     /// - the values of a `*const T` or `*mut T` below each [`Count`],
-    /// - textures and surfaces that it is passed, variables of its module,
+    /// - textures, surfaces and tensors of tensor maps that it is passed, variables of its
+    ///   module,
     /// - shared and local memory, and what it allocates by itself.
     ///
-    /// It must write `&mut [T]`, `*mut T` and surfaces alone of what it is passed,
-    /// and must not leave an address of it where a later launch finds it.
+    /// It must write `&mut [T]`, `*mut T`, `&mut TensorMap` and surfaces alone of what it is
+    /// passed, and must not leave an address of it where a later launch finds it.
     pub unsafe fn typed<P: Parameters>(self) -> Result<TypedKernel<P>, Error> {
         if self.layout().is_none() {
             return Err(self
@@ -399,6 +402,28 @@ macro_rules! handles {
 }
 
 handles!(Texture Surface);
+
+impl sealed::Parameter for &TensorMap {
+    const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<api::TensorMap>()];
+}
+
+impl sealed::Parameter for &mut TensorMap {
+    const TYPES: &'static [Arg<'static>] = <&TensorMap>::TYPES;
+}
+
+impl sealed::ArgumentFor<&TensorMap> for &TensorMap {
+    #[inline]
+    fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
+        list.push((**self).arg().read_only());
+    }
+}
+
+impl sealed::ArgumentFor<&mut TensorMap> for &mut TensorMap {
+    #[inline]
+    fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
+        list.push((**self).arg());
+    }
+}
 
 macro_rules! tuples {
     ($($parameter:ident $argument:ident $length:ident),*) => {

@@ -21,5 +21,6 @@ pub(crate) mod pointer;
 pub(crate) mod pool;
 pub(crate) mod region;
 pub(crate) mod slice;
+pub(crate) mod tensor_map;
 pub(crate) mod uses;
 pub(crate) mod virtual_memory;

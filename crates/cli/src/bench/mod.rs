@@ -1,6 +1,7 @@
 //! `ptxkit bench`: how long a kernel takes, and how near that is to what the device can do.
 
 mod measure;
+mod peak;
 mod roofline;
 mod work;
 
@@ -16,8 +17,9 @@ use super::progress::Progress;
 use super::run::{LaunchArgs, Request};
 use super::sample::ArgKind;
 use measure::{Spread, Timed};
+use peak::Peaks;
 use ptxkit::ptx;
-use roofline::Point;
+use roofline::{Point, Roofs};
 use terminal::failure::Failure;
 use terminal::output::{Escaped, Format, Lines, json_line, print};
 use work::Work;
@@ -47,7 +49,7 @@ pub struct BenchArgs {
     /// Floating-point operations of a launch; the default is counted
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
-    /// The most GFLOP/s of the device, for the roofline
+    /// The most GFLOP/s of the device, for the roofline; the default is calculated for GPUs
     #[arg(long, value_name = "GFLOPS")]
     peak: Option<f64>,
     #[arg(long, value_enum, default_value_t)]
@@ -97,6 +99,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     drop(progress);
     let context = versions[0].loaded.context();
     let copy = measure::bandwidth(context).map_err(|error| of_driver(&error))?;
+    let peaks = peak::of(context.device()).map_err(|error| of_driver(&error))?;
     let buffers = sample.args.iter().map(|arg| match &arg.kind {
         ArgKind::Buffer(buffer) => buffer.initial.len() as u64,
         _ => 0,
@@ -126,6 +129,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         device: &versions[0].loaded.device,
         bytes,
         copy,
+        peaks,
         results,
         ratio,
     };
@@ -143,8 +147,14 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
                 .help("the kernel has none: give them with --operations and --bytes"),
         );
     }
-    let peak = args.peak.map(|peak| peak * 1e9);
-    std::fs::write(path, roofline::document(report.device, &points, copy, peak))
+    let most = || peaks?.of_most(&report.results[0].work);
+    let given = args.peak.map(|peak| ("given", peak * 1e9));
+    let roofs = Roofs {
+        copy,
+        bandwidth: peaks.and_then(|peaks| peaks.bytes_per_second),
+        operations: given.or_else(most),
+    };
+    std::fs::write(path, roofline::document(report.device, &points, &roofs))
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
@@ -189,6 +199,7 @@ struct Report<'r> {
     bytes: u64,
     /// Bytes a second of a copy.
     copy: f64,
+    peaks: Option<Peaks>,
     results: Vec<Measured<'r>>,
     /// The times of the first version over those of the other.
     ratio: Option<Spread>,
@@ -261,7 +272,12 @@ impl Report<'_> {
             let kinds: Vec<String> = kinds
                 .map(|(kind, count)| format!("{count} {kind}"))
                 .collect();
-            let rate = format!("{:.2} GFLOP/s", one.rate(one.operations) / 1e9);
+            let rate = one.rate(one.operations);
+            let most = self.peaks.and_then(|peaks| peaks.of_most(&one.work));
+            let part = most.map(|(kind, peak)| {
+                format!(", {:.1} % of the peak of {kind}", 100.0 * rate / peak)
+            });
+            let rate = format!("{:.2} GFLOP/s{}", rate / 1e9, part.unwrap_or_default());
             lines.add(
                 "flop",
                 match (kinds.is_empty(), one.operations) {
@@ -270,6 +286,9 @@ impl Report<'_> {
                     (false, _) => format!("{}: {rate}", kinds.join(", ")),
                 },
             );
+        }
+        if let Some(peaks) = &self.peaks {
+            lines.add("peaks", words(peaks));
         }
         if let (Some(ratio), [one, other]) = (&self.ratio, &self.results[..]) {
             let [low, high] = ratio.quartiles;
@@ -304,9 +323,31 @@ impl Report<'_> {
             "device": self.device,
             "buffer_bytes": self.bytes,
             "copy_bytes_per_second": self.copy,
+            "peaks": self.peaks,
             "versions": versions,
             "ratio": self.ratio,
         }))
+    }
+}
+
+/// `3352.3 GB/s; 66.9 TFLOP/s f32, 33.5 TFLOP/s f64`
+fn words(peaks: &Peaks) -> String {
+    let bandwidth = peaks.bytes_per_second;
+    let bandwidth = bandwidth.map(|bytes| format!("{:.1} GB/s", bytes / 1e9));
+    let kinds = [
+        ("f16", peaks.flops.f16),
+        ("f32", peaks.flops.f32),
+        ("f64", peaks.flops.f64),
+        ("matrix", peaks.flops.matrix),
+    ];
+    let flops = kinds.into_iter().filter_map(|(kind, peak)| {
+        let peak = peak? / 1e12;
+        Some(format!("{peak:.1} TFLOP/s {kind}"))
+    });
+    let all: Vec<String> = bandwidth.into_iter().chain(flops).collect();
+    match all.is_empty() {
+        true => "not known".to_owned(),
+        false => all.join(", "),
     }
 }
 

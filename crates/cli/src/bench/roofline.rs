@@ -22,6 +22,7 @@ const TOP: f64 = 56.0;
 const STYLE: &str = "\
 .back { fill: #ffffff } .name { fill: #1a1d23; font-weight: 600 } .text { fill: #4a5260 }
 .grid { stroke: #dcdfe5 } .roof { stroke: #0b57b8; fill: none; stroke-width: 2 }
+.theory { stroke-dasharray: 6 4 }
 .dot, .mark { fill: #a8210f }
 text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif }
 @media (prefers-color-scheme: dark) {
@@ -29,19 +30,53 @@ text { font: 12px system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial
 .grid { stroke: #333843 } .roof { stroke: #7db4ff } .dot, .mark { fill: #ff9a80 }
 }";
 
-/// A document: the roofs are `bandwidth` in bytes a second, and `peak` in operations a second if
-/// it is known.
-pub fn document(device: &str, points: &[Point], bandwidth: f64, peak: Option<f64>) -> String {
+/// The roofs a second.
+pub struct Roofs {
+    /// Bytes of a copy, as measured.
+    pub copy: f64,
+    /// Bytes of the device's memory in theory, drawn dashed.
+    pub bandwidth: Option<f64>,
+    /// Operations in theory, with their kind.
+    pub operations: Option<(&'static str, f64)>,
+}
+
+impl Roofs {
+    /// `GFLOP/s; copies 2893.1 GB/s, memory 3352.3 GB/s, f32 66908.2 GFLOP/s`
+    fn legend(&self) -> String {
+        let mut text = format!("GFLOP/s; copies {:.1} GB/s", self.copy / 1e9);
+        // Writing to a String cannot fail.
+        if let Some(bandwidth) = self.bandwidth {
+            let _ = write!(text, ", memory (dashed) {:.1} GB/s", bandwidth / 1e9);
+        }
+        if let Some((kind, peak)) = self.operations {
+            let _ = write!(text, ", {kind} {:.1} GFLOP/s", peak / 1e9);
+        }
+        text
+    }
+}
+
+/// The picture of some kernels under the roofs.
+pub fn document(device: &str, points: &[Point], roofs: &Roofs) -> String {
     let decade = |value: f64| value.max(1e-12).log10();
+    let peak = roofs.operations.map(|(_, peak)| peak);
+    let slopes = [(Some(roofs.copy), "roof"), (roofs.bandwidth, "roof theory")];
+    let slopes: Vec<(f64, &str)> = slopes
+        .into_iter()
+        .filter_map(|(bytes, class)| Some((bytes?, class)))
+        .collect();
+    let ridge = |bandwidth: f64| peak.map(|peak| decade(peak / bandwidth));
     let xs = points.iter().map(|point| decade(point.intensity));
-    let ridge = peak.map(|peak| decade(peak / bandwidth));
-    let (low, high) = span(xs.chain(ridge));
-    let roof = |x: f64| {
+    let ridges = slopes.iter().filter_map(|(bytes, _)| ridge(*bytes));
+    let (low, high) = span(xs.chain(ridges));
+    let roof = |bandwidth: f64, x: f64| {
         let slope = x + decade(bandwidth);
         peak.map_or(slope, |peak| slope.min(decade(peak)))
     };
     let ys = points.iter().map(|point| decade(point.rate));
-    let (bottom, top) = span(ys.chain([roof(low), roof(high)]));
+    let ends = slopes
+        .iter()
+        .flat_map(|(bytes, _)| [roof(*bytes, low), roof(*bytes, high)]);
+    let (bottom, top) = span(ys.chain(ends));
     let x = |value: f64| LEFT + WIDTH * (value - low) / (high - low);
     let y = |value: f64| TOP + HEIGHT * (1.0 - (value - bottom) / (top - bottom));
     let (width, height) = (LEFT + WIDTH + 40.0, TOP + HEIGHT + 56.0);
@@ -76,18 +111,19 @@ pub fn document(device: &str, points: &[Point], bandwidth: f64, peak: Option<f64
             power_of_ten(power - 9)
         );
     }
-    let bend = ridge
-        .filter(|ridge| (low..high).contains(ridge))
-        .unwrap_or(high);
-    let _ = writeln!(
-        out,
-        "<path class=\"roof\" d=\"M{:.1} {:.1}L{:.1} {:.1}H{:.1}\"/>",
-        x(low),
-        y(roof(low)),
-        x(bend),
-        y(roof(bend)),
-        x(high)
-    );
+    for (bandwidth, class) in slopes {
+        let bend = ridge(bandwidth).filter(|ridge| (low..high).contains(ridge));
+        let bend = bend.unwrap_or(high);
+        let _ = writeln!(
+            out,
+            "<path class=\"{class}\" d=\"M{:.1} {:.1}L{:.1} {:.1}H{:.1}\"/>",
+            x(low),
+            y(roof(bandwidth, low)),
+            x(bend),
+            y(roof(bandwidth, bend)),
+            x(high)
+        );
+    }
     for point in points {
         let (at, up) = (x(decade(point.intensity)), y(decade(point.rate)));
         let _ = writeln!(
@@ -102,10 +138,10 @@ pub fn document(device: &str, points: &[Point], bandwidth: f64, peak: Option<f64
     let _ = write!(
         out,
         "<text class=\"text\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">operations a byte</text>\n\
-         <text class=\"text\" x=\"16\" y=\"44\">GFLOP/s; the roof is {:.1} GB/s</text>\n</svg>\n",
+         <text class=\"text\" x=\"16\" y=\"44\">{}</text>\n</svg>\n",
         LEFT + WIDTH / 2.0,
         TOP + HEIGHT + 42.0,
-        bandwidth / 1e9
+        roofs.legend()
     );
     out
 }
@@ -124,5 +160,47 @@ fn power_of_ten(power: i32) -> String {
         0..=4 => 10_u32.pow(power as u32).to_string(),
         -3..=-1 => format!("{:.*}", -power as usize, 10_f64.powi(power)),
         _ => format!("1e{power}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_roofs_end_at_the_peak() {
+        let points = [Point {
+            label: "saxpy.ptx".to_owned(),
+            intensity: 0.17,
+            rate: 400e9,
+        }];
+        let mut roofs = Roofs {
+            copy: 2.9e12,
+            bandwidth: Some(3.35e12),
+            operations: Some(("f32", 66.9e12)),
+        };
+        let picture = document("H100", &points, &roofs);
+        let ends = |picture: &str, class: &str| {
+            let path = picture.split_once(&format!("<path class=\"{class}\" d=\"M"));
+            let path = path.unwrap().1.split('"').next().unwrap().to_owned();
+            // Start, bend and end: `x yLx yHx`.
+            let numbers = path
+                .split([' ', 'L', 'H'])
+                .map(|n| n.parse::<f64>().unwrap());
+            numbers.collect::<Vec<f64>>()
+        };
+        let (measured, theory) = (ends(&picture, "roof"), ends(&picture, "roof theory"));
+        assert!(theory[1] < measured[1], "the theoretical one is higher");
+        assert!(
+            theory[2] < measured[2],
+            "and bends at fewer operations a byte"
+        );
+        assert_eq!((theory[3], theory[4]), (measured[3], measured[4]));
+        assert!(
+            picture.contains("copies 2900.0 GB/s, memory (dashed) 3350.0 GB/s, f32 66900.0 GF")
+        );
+
+        roofs.bandwidth = None;
+        assert!(!document("CPU", &points, &roofs).contains("roof theory\""));
     }
 }

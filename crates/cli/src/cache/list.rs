@@ -89,7 +89,8 @@ pub fn list(cache: &Cache, kernel: Option<&str>) -> Result<CommandOutput, Failur
     Ok(CommandOutput::new(text, entries.iter().map(json).collect()))
 }
 
-fn kernels(entry: &Entry) -> String {
+/// The first kernels of a blob.
+pub fn kernels(entry: &Entry) -> String {
     let kernels = &entry.provenance.kernels;
     let names: Vec<String> = kernels
         .iter()

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+pub use list::{kernels, table};
+
 use super::quantity::show_size;
 use ptxkit::cache::{Cache, CacheError, Entry, Stats};
 use terminal::failure::{Failure, VERIFIED};
@@ -143,7 +145,7 @@ pub fn run(command: &CacheCommand, format: Format) -> Result<u8, Failure> {
 }
 
 /// The message for an error of the cache, with help.
-fn failed(error: CacheError) -> Failure {
+pub fn failed(error: CacheError) -> Failure {
     let failure = Failure::new(&error);
     match error {
         CacheError::NotAKey(_) => failure.help("`ptxkit cache list` shows the keys"),

@@ -39,10 +39,23 @@ pub(super) struct ArgText {
     pub init: Option<Content>,
     pub expect: Option<Content>,
     pub tolerance: Option<ToleranceText>,
+    pub tensor: Option<TensorText>,
     pub scalar: Option<Element>,
     pub value: Option<Numbers>,
     pub pitch_of: Option<String>,
     pub fields: Option<Vec<FieldText>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TensorText {
+    /// Elements of a box, the contiguous dimension first.
+    #[serde(rename = "box")]
+    pub elements: Vec<u32>,
+    /// Those of the tensor, in the same order.
+    pub sizes: Option<Vec<u64>>,
+    #[serde(default)]
+    pub swizzle: u32,
 }
 
 #[derive(Deserialize)]

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file::{ArgText, Content, Count, Extent, FieldText, File, GlobalText, Numbers};
-use super::{Arg, ArgKind, Buffer, Global, Sample, SampleError, UNWRITTEN};
+use super::file::{
+    ArgText, Content, Count, Extent, FieldText, File, GlobalText, Numbers, TensorText,
+};
+use super::{Arg, ArgKind, Buffer, Global, Sample, SampleError, Tensor, UNWRITTEN};
 use crate::element::{Element, Value};
 use crate::expect::{Expected, ExpectedError, ExpectedOutput, Tolerance};
 use crate::formula::{Calculator, Limit, Shape};
 use crate::pattern::{self, PatternError};
+use ptxkit::driver::TensorSwizzle;
 
 impl Sample {
     /// Reads a sample file, and evaluates its buffers and expectations.
@@ -146,12 +149,13 @@ impl<'a> Reader<'a> {
     ) -> Result<(Arg, Option<PendingExpectation>), SampleError> {
         let of_buffers = text.count.is_some()
             || text.pitched
+            || text.tensor.is_some()
             || text.init.is_some()
             || text.expect.is_some()
             || text.tolerance.is_some();
         if of_buffers && text.buffer.is_none() {
-            let problem =
-                "`count`, `pitched`, `init`, `expect` and `tolerance` belong to a `buffer`";
+            let problem = "`count`, `pitched`, `tensor`, `init`, `expect` and `tolerance` belong \
+                           to a `buffer`";
             return Err(self.invalid(place, problem));
         }
         let name = text.name;
@@ -169,6 +173,11 @@ impl<'a> Reader<'a> {
                     let problem = "a pitched buffer has `count = [rows, columns]`";
                     return Err(self.invalid(place, problem));
                 }
+                if text.pitched && text.tensor.is_some() {
+                    return Err(self.invalid(place, "a tensor has no padded rows"));
+                }
+                let tensor = text.tensor.map(|text| self.tensor(text, shape, place));
+                let tensor = tensor.transpose()?;
                 let initial = match text.init {
                     Some(content) => {
                         self.content(content, element, shape, &format!("{place}, init"))?
@@ -190,6 +199,7 @@ impl<'a> Reader<'a> {
                     element,
                     shape,
                     pitched: text.pitched,
+                    tensor,
                     initial,
                     expected: None,
                     save: None,
@@ -220,6 +230,38 @@ impl<'a> Reader<'a> {
             }
         };
         Ok((Arg { name, kind }, expectation))
+    }
+
+    /// The numbers themselves are checked where the map is made.
+    fn tensor(&self, text: TensorText, shape: Shape, place: &str) -> Result<Tensor, SampleError> {
+        let place = format!("{place}, tensor");
+        let sizes = text.sizes.unwrap_or_else(|| match shape.columns {
+            Some(columns) => vec![columns as u64, (shape.count / columns.max(1)) as u64],
+            None => vec![shape.count as u64],
+        });
+        let count = sizes
+            .iter()
+            .try_fold(1_u64, |count, size| count.checked_mul(*size));
+        if count != Some(shape.count as u64) {
+            let problem = format!("`sizes` are not of {} elements together", shape.count);
+            return Err(self.invalid(&place, &problem));
+        }
+        if text.elements.len() != sizes.len() {
+            let problem = format!("`box` has a number for each of {} dimensions", sizes.len());
+            return Err(self.invalid(&place, &problem));
+        }
+        let swizzle = match text.swizzle {
+            0 => TensorSwizzle::None,
+            32 => TensorSwizzle::Bytes32,
+            64 => TensorSwizzle::Bytes64,
+            128 => TensorSwizzle::Bytes128,
+            _ => return Err(self.invalid(&place, "`swizzle` is 0, 32, 64 or 128")),
+        };
+        Ok(Tensor {
+            sizes,
+            elements: text.elements,
+            swizzle,
+        })
     }
 
     fn scalar(

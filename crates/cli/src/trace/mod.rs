@@ -1,9 +1,12 @@
-//! `ptxkit trace`: what a thread of a kernel executes, or which lines all of its threads do.
+//! `ptxkit trace`: what a thread of a kernel executes, which lines all of its threads do, or what
+//! the checks of the CPU device find.
 //!
-//! The PTX is rewritten so that it records, and launched as `ptxkit run` launches it. So it works
-//! on any device, and nothing is asked of the device's compiler.
+//! For the first two the PTX is rewritten so that it records, and launched as `ptxkit run` launches
+//! it. So they work on any device, and nothing is asked of the device's compiler.
 
+mod check;
 mod show;
+mod source_lines;
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +14,17 @@ use super::instrument::coverage;
 use super::instrument::load::{self, Loaded};
 use super::instrument::thread::{self, LineRange, ThreadIndex};
 use super::run::{self, LaunchArgs, Request};
+use check::CheckArgs;
 use ptxkit::ptx;
 use show::Coverage;
-use terminal::failure::Failure;
+use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, eprint, json_line, print};
 
 pub const AFTER_HELP: &str = "\
 A fault of the kernel ends the trace at the instruction that caused it, on the CPU device.
 
-Exit status: 0 done, 2 the kernel could not be run, or failed.";
+Exit status: 0 done, 1 --race, --memcheck or --initcheck found something, 2 the kernel could not \
+be run, or failed.";
 
 /// The arguments of `ptxkit trace`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +49,8 @@ pub struct TraceArgs {
     /// Count how often each line is executed and by how many threads, instead
     #[arg(long, conflicts_with_all = ["thread", "thread_block", "lines", "register", "limit"])]
     coverage: bool,
+    #[command(flatten)]
+    checks: CheckArgs,
     /// The format; the default follows from the name of --output
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -72,23 +79,46 @@ fn index(text: &str) -> Result<[u32; 3], String> {
     Ok(found)
 }
 
-/// Runs the kernel and prints what it executed.
+/// Runs the kernel and prints what it executed, or what was found; returns the exit status.
 ///
 /// # Errors
 /// The file is no PTX or has errors, there is no such thread, or the kernel cannot be run.
-pub fn run(args: &TraceArgs) -> Result<(), Failure> {
+pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
     let format = format(args)?;
     let mut request = Request::read(&args.launch)?;
     // Repeated launches would count twice what one does.
     request.sample.launches = 1;
+    if args.checks.any() {
+        return checked(&request, args, format);
+    }
+    record(&request, args, format).map(|()| VERIFIED)
+}
+
+fn checked(request: &Request, args: &TraceArgs, format: Format) -> Result<u8, Failure> {
+    let source = load::text_of(request)?;
+    let reading = ptx::read(&source);
+    let device = args.launch.device;
+    let checked = check::check(request, &reading.module, &source, args.checks, device)?;
+    let text = match format {
+        Format::Json => checked.json(),
+        _ => checked.text(),
+    };
+    write(args.output.as_deref(), &text)?;
+    Ok(match checked.has_findings() {
+        true => MISMATCHES,
+        false => VERIFIED,
+    })
+}
+
+fn record(request: &Request, args: &TraceArgs, format: Format) -> Result<(), Failure> {
     let name = request.name();
-    let source = load::text_of(&request)?;
+    let source = load::text_of(request)?;
     let source = &*source;
     let reading = ptx::read(source);
     let narrow = || load::narrow(&name);
     if args.coverage {
         let instrumented = coverage::instrument(&reading.module, source).ok_or_else(narrow)?;
-        let found = cover(&request, args, source, &instrumented)?;
+        let found = cover(request, args, source, &instrumented)?;
         let text = match format {
             Format::Text => found.text(),
             Format::Json => json_line(&found.functions),
@@ -190,7 +220,7 @@ fn format(args: &TraceArgs) -> Result<Format, Failure> {
         }
     };
     if !args.coverage && matches!(format, Format::Html | Format::Lcov) {
-        return Err(Failure::new("the trace of a thread is text or JSON")
+        return Err(Failure::new("what is traced or found is text or JSON")
             .help("--coverage writes pages, and tracefiles of lcov"));
     }
     Ok(format)

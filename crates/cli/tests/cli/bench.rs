@@ -79,3 +79,20 @@ fn wrong_input() {
     let output = ptxkit(folder.path(), &["bench", &vecadd, "--samples", "1"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn peaks_are_above_what_is_measured() {
+    let report = json(&[&sample("saxpy.toml")]);
+    let peaks = &report["peaks"];
+    if !on_gpu() {
+        assert_eq!(*peaks, Value::Null);
+        return;
+    }
+    let copy = report["copy_bytes_per_second"].as_f64().unwrap();
+    let memory = peaks["bytes_per_second"].as_f64().unwrap();
+    assert!(copy < memory && memory < 4.0 * copy, "{copy} of {memory}");
+    let version = &report["versions"][0];
+    let operations = version["operations"].as_f64().unwrap();
+    let rate = operations / version["seconds"]["least"].as_f64().unwrap();
+    assert!(rate < peaks["flops"]["f32"].as_f64().unwrap());
+}

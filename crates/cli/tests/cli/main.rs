@@ -4,6 +4,7 @@ mod assemble;
 mod bad_input;
 mod bench;
 mod cache;
+mod check;
 mod cpu_device;
 mod diff;
 mod documentation;
@@ -16,6 +17,8 @@ mod ptxas;
 mod remote;
 mod run;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod top;
 mod trace;
 mod tree;
 

@@ -44,7 +44,7 @@ fn detect_host() -> Result<HostIsa, String> {
         quick: self::isa("none", "single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
         has_rounding: !x86 || found.contains(&"has_sse41"),
-        is_sanitized: Checks::from_environment().any(),
+        is_sanitized: Checks::of_process().any(),
     })
 }
 

@@ -37,7 +37,9 @@ impl Emitter<'_, '_> {
             (SystemCall::Vprintf, &[format, arguments]) => {
                 Some(self.call(Helper::vprintf, &[context, format, arguments]))
             }
-            (SystemCall::Malloc, &[bytes]) => Some(self.call(Helper::malloc, &[context, bytes])),
+            (SystemCall::Malloc, &[bytes]) => {
+                Some(self.call(Helper::malloc, &[context, thread, line, bytes]))
+            }
             (SystemCall::Free, &[address]) => {
                 let failed = self.call(Helper::free, &[context, thread, line, address]);
                 self.fail_if(failed);

@@ -48,20 +48,27 @@ fn edges(
     Ok(before.into_iter().zip(named(graph, to, count)?).collect())
 }
 
-/// Writes the edges of a graph, as many as there is memory for, and their number.
+/// Writes the edges of a graph, as many as there is memory for, and their number. Without memory
+/// for it, no edge may carry anything.
 fn write_edges(
     graph: &Graph,
     from: UserPointer<CUgraphNode>,
     to: UserPointer<CUgraphNode>,
+    data: UserPointer<EdgeData>,
     count: UserPointer<usize>,
 ) -> Result {
     let edges = graph.edges();
     if !from.is_null() && !to.is_null() {
+        let carried: Vec<EdgeData> = edges.iter().map(|edge| edge.2).collect();
+        refuse_loss(&carried, data)?;
         let capacity = count.get()?;
         let (from, to) = (from.array(capacity)?, to.array(capacity)?);
-        for (index, (before, after)) in edges.iter().take(capacity).enumerate() {
+        for (index, (before, after, carried)) in edges.iter().take(capacity).enumerate() {
             from.put_at(index, pointer(*before))?;
             to.put_at(index, pointer(*after))?;
+            if !data.is_null() {
+                data.put_at(index, *carried)?;
+            }
         }
         // The rest of the array is null.
         for index in edges.len()..capacity {
@@ -72,7 +79,55 @@ fn write_edges(
     count.put(edges.len())
 }
 
-/// Every edge of the CPU device is a full dependency.
+/// Fails if a caller has no place for what edges carry, and some carry something.
+pub(super) fn refuse_loss(edges: &[EdgeData], place: UserPointer<EdgeData>) -> Result {
+    let is_full = |data: &EdgeData| *data == EdgeData::default();
+    match !place.is_null() || edges.iter().all(is_full) {
+        true => Ok(()),
+        false => Err(Status::LOSSY_QUERY.because("an edge is no full dependency")),
+    }
+}
+
+/// What edges from these nodes to one of this kind carry, which it must be able to.
+pub(super) fn edge_data(
+    graph: &Graph,
+    data: UserPointer<EdgeData>,
+    from: &[usize],
+    to: impl Fn(usize) -> Option<NodeKind>,
+) -> Result<Vec<EdgeData>> {
+    if data.is_null() {
+        return Ok(Vec::new());
+    }
+    let data = data.slice(from.len())?.to_vec();
+    let nodes = graph.nodes();
+    for (index, (data, from)) in data.iter().zip(from).enumerate() {
+        let is_kernel = |kind: Option<NodeKind>| kind == Some(NodeKind::Kernel);
+        let kernels = is_kernel(nodes.get(from).map(|node| node.kind)) && is_kernel(to(index));
+        // A port that kernels have: CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC, _LAUNCH_ORDER.
+        let is_programmatic = matches!((data.from_port, data.to_port, data.kind), (1 | 2, 0, 1));
+        let is_zero = data.reserved == [0; 5];
+        if *data != EdgeData::default() && !(is_programmatic && kernels && is_zero) {
+            let why = "an edge is a full dependency, or a programmatic one between kernels";
+            return Err(Status::INVALID_VALUE.because(why));
+        }
+    }
+    Ok(data)
+}
+
+/// The same of edges between nodes of the graph.
+fn data_of(
+    graph: &Graph,
+    data: UserPointer<EdgeData>,
+    edges: &[(usize, usize)],
+) -> Result<Vec<EdgeData>> {
+    let from: Vec<usize> = edges.iter().map(|(before, _)| *before).collect();
+    let kinds = graph.nodes().clone();
+    edge_data(graph, data, &from, |index| {
+        Some(kinds.get(&edges.get(index)?.1)?.kind)
+    })
+}
+
+/// A capture has full dependencies alone.
 pub(super) fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Result {
     if data.is_null() {
         return Ok(());
@@ -81,7 +136,7 @@ pub(super) fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Resu
     match data.slice(count)?.iter().all(is_full) {
         true => Ok(()),
         false => Err(Status::NOT_SUPPORTED
-            .because("the CPU device has no programmatic edges between graph nodes")),
+            .because("the CPU device captures no programmatic edges between graph nodes")),
     }
 }
 
@@ -105,18 +160,20 @@ pub(super) fn add(
 /// Writes nodes as far as there is room, null in the rest of it, and their number.
 pub(super) fn write_nodes(
     all: &[usize],
+    edges: &[EdgeData],
     list: UserPointer<CUgraphNode>,
     data: UserPointer<EdgeData>,
     count: UserPointer<usize>,
 ) -> Result {
     if !list.is_null() {
+        refuse_loss(edges, data)?;
         let capacity = count.get()?;
         let list = list.array(capacity)?;
         for index in 0..capacity {
             let node = all.get(index).copied().unwrap_or_default();
             list.put_at(index, pointer(node))?;
             if !data.is_null() {
-                data.put_at(index, EdgeData::default())?;
+                data.put_at(index, edges.get(index).copied().unwrap_or_default())?;
             }
         }
     }
@@ -159,7 +216,7 @@ entries! {
         count: *mut usize,
     ) {
         let graph = graph::find(graph.addr())?;
-        write_edges(&graph, from, to, count)
+        write_edges(&graph, from, to, UserPointer::null(), count)
     }
 
     fn cuGraphGetEdges_v2(
@@ -177,7 +234,7 @@ entries! {
                 data.put_at(index, EdgeData::default())?;
             }
         }
-        write_edges(&graph, from, to, count)
+        write_edges(&graph, from, to, data, count)
     }
 
     fn cuGraphAddDependencies(
@@ -197,9 +254,12 @@ entries! {
         data: *const EdgeData,
         count: usize,
     ) {
-        check_edge_data(data, count)?;
         let graph = graph::find(graph.addr())?;
-        graph.add_edges(&edges(&graph, from, to, count)?)
+        let edges = edges(&graph, from, to, count)?;
+        let data = data_of(&graph, data, &edges)?;
+        graph.add_edges(&edges)?;
+        graph.set_edge_data(&edges, &data);
+        Ok(())
     }
 
     fn cuGraphRemoveDependencies(
@@ -219,9 +279,10 @@ entries! {
         data: *const EdgeData,
         count: usize,
     ) {
-        check_edge_data(data, count)?;
         let graph = graph::find(graph.addr())?;
-        graph.remove_edges(&edges(&graph, from, to, count)?)
+        let edges = edges(&graph, from, to, count)?;
+        data_of(&graph, data, &edges)?;
+        graph.remove_edges(&edges)
     }
 
     fn cuGraphAddKernelNode_v2(
@@ -312,7 +373,7 @@ entries! {
     fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize) {
         let graph = graph::find(graph.addr())?;
         let all: Vec<usize> = graph.nodes().keys().copied().collect();
-        write_nodes(&all, nodes, UserPointer::null(), count)
+        write_nodes(&all, &[], nodes, UserPointer::null(), count)
     }
 
     fn cuGraphNodeGetType(node: CUgraphNode, kind: *mut c_uint) {

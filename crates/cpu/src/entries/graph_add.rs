@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 use std::sync::Arc;
 
 use super::entry::entries;
-use super::graph::{add, check_edge_data};
+use super::graph::{add, edge_data, named};
 use super::{graph_memory, graph_node};
 use crate::state::node::{Conditional, NodeKind, Params, Work};
 use crate::state::status::{Result, Status};
@@ -84,8 +84,16 @@ entries! {
         count: usize,
         params: *mut GraphNodeParams,
     ) {
-        check_edge_data(data, count)?;
-        add_any(node, graph, after, count, params)
+        let found = graph::find(graph.addr())?;
+        let before = named(&found, after, count)?;
+        let kind = params.get()?.kind;
+        let kernel = (kind == NodeKind::Kernel as c_uint).then_some(NodeKind::Kernel);
+        let data = edge_data(&found, data, &before, |_| kernel)?;
+        add_any(node, graph, after, count, params)?;
+        let added = node.get()?.addr();
+        let edges: Vec<(usize, usize)> = before.iter().map(|node| (*node, added)).collect();
+        found.set_edge_data(&edges, &data);
+        Ok(())
     }
 
     fn cuGraphConditionalHandleCreate(

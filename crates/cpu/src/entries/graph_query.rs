@@ -30,11 +30,21 @@ fn unknown() -> Failure {
     Status::NOT_SUPPORTED.because("the CPU device does not tell what a captured node does")
 }
 
+/// Nodes, and what the edges to them carry.
+type Neighbours = (Vec<usize>, Vec<EdgeData>);
+
 /// The nodes that depend on a node.
-fn dependents(node: usize) -> Result<Vec<usize>> {
+fn dependents(node: usize) -> Result<Neighbours> {
     let edges = graph::of_node(node)?.edges();
-    let of_node = edges.into_iter().filter(|(before, _)| *before == node);
-    Ok(of_node.map(|(_, after)| after).collect())
+    let of_node = edges.into_iter().filter(|(before, ..)| *before == node);
+    Ok(of_node.map(|(_, after, data)| (after, data)).unzip())
+}
+
+/// The nodes that a node depends on.
+fn dependencies(node: usize) -> Result<Neighbours> {
+    let node = graph::node(node)?;
+    let before = node.after.iter();
+    Ok(before.map(|before| (*before, node.edge(*before))).unzip())
 }
 
 entries! {
@@ -115,7 +125,7 @@ entries! {
         let all = graph.nodes().clone();
         let roots = all.iter().filter(|(_, node)| node.after.is_empty());
         let roots: Vec<usize> = roots.map(|(handle, _)| *handle).collect();
-        write_nodes(&roots, nodes, UserPointer::null(), count)
+        write_nodes(&roots, &[], nodes, UserPointer::null(), count)
     }
 
     fn cuGraphNodeGetDependencies(
@@ -123,7 +133,8 @@ entries! {
         nodes: *mut CUgraphNode,
         count: *mut usize,
     ) {
-        write_nodes(&graph::node(node.addr())?.after, nodes, UserPointer::null(), count)
+        let (before, edges) = dependencies(node.addr())?;
+        write_nodes(&before, &edges, nodes, UserPointer::null(), count)
     }
 
     fn cuGraphNodeGetDependencies_v2(
@@ -132,7 +143,8 @@ entries! {
         data: *mut EdgeData,
         count: *mut usize,
     ) {
-        write_nodes(&graph::node(node.addr())?.after, nodes, data, count)
+        let (before, edges) = dependencies(node.addr())?;
+        write_nodes(&before, &edges, nodes, data, count)
     }
 
     fn cuGraphNodeGetDependentNodes(
@@ -140,7 +152,8 @@ entries! {
         nodes: *mut CUgraphNode,
         count: *mut usize,
     ) {
-        write_nodes(&dependents(node.addr())?, nodes, UserPointer::null(), count)
+        let (after, edges) = dependents(node.addr())?;
+        write_nodes(&after, &edges, nodes, UserPointer::null(), count)
     }
 
     fn cuGraphNodeGetDependentNodes_v2(
@@ -149,6 +162,7 @@ entries! {
         data: *mut EdgeData,
         count: *mut usize,
     ) {
-        write_nodes(&dependents(node.addr())?, nodes, data, count)
+        let (after, edges) = dependents(node.addr())?;
+        write_nodes(&after, &edges, nodes, data, count)
     }
 }

@@ -1,9 +1,9 @@
 //! Tensor maps.
 
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 use super::entry::entries;
-use crate::state::status::{Result, Status};
+use crate::state::status::{Failure, Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::tensor_map::{MapError, TensorMap as Map};
 use api::TensorMap;
@@ -18,6 +18,11 @@ fn array<T: Copy + Default, const N: usize>(
         *value = pointer.get_at(index)?;
     }
     Ok(values)
+}
+
+/// Why there is no map of columns: no copy would read it.
+fn columns() -> Failure {
+    Status::NOT_SUPPORTED.because("the CPU device copies boxes of tensors, not im2col columns")
 }
 
 entries! {
@@ -56,6 +61,56 @@ entries! {
                 let text = format!("{what} are not supported on the CPU device");
                 Err(Status::NOT_SUPPORTED.because(text))
             }
+        }
+    }
+    fn cuTensorMapEncodeIm2col(
+        _map: *mut TensorMap,
+        _data_type: c_uint,
+        _rank: c_uint,
+        _address: *mut c_void,
+        _dims: *const u64,
+        _strides: *const u64,
+        _lower: *const c_int,
+        _upper: *const c_int,
+        _channels: c_uint,
+        _pixels: c_uint,
+        _element_strides: *const c_uint,
+        _interleave: c_uint,
+        _swizzle: c_uint,
+        _l2_promotion: c_uint,
+        _fill: c_uint,
+    ) {
+        Err(columns())
+    }
+
+    fn cuTensorMapEncodeIm2colWide(
+        _map: *mut TensorMap,
+        _data_type: c_uint,
+        _rank: c_uint,
+        _address: *mut c_void,
+        _dims: *const u64,
+        _strides: *const u64,
+        _lower: c_int,
+        _upper: c_int,
+        _channels: c_uint,
+        _pixels: c_uint,
+        _element_strides: *const c_uint,
+        _interleave: c_uint,
+        _mode: c_uint,
+        _swizzle: c_uint,
+        _l2_promotion: c_uint,
+        _fill: c_uint,
+    ) {
+        Err(columns())
+    }
+
+    fn cuTensorMapReplaceAddress(map: *mut TensorMap, address: *mut c_void) {
+        let address = address.addr() as u64;
+        let replaced = Map::from_words(map.get()?.0).at(address);
+        match replaced {
+            Some(made) => map.put(TensorMap(made.words())),
+            None => Err(Status::INVALID_VALUE
+                .because(format!("address {address:#x} is no multiple of 16"))),
         }
     }
 }

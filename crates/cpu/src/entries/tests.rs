@@ -70,6 +70,9 @@ macro_rules! ok {
     };
 }
 
+mod edges;
+mod tensor_map;
+
 const INVALID_VALUE: i32 = 1;
 
 /// A context that ends with the test, and its module.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::allocation::{Allocation, Purpose};
+use super::near::{Near, Side};
 use super::owner::{Owner, PeerAccess};
 use super::physical::Physical;
 
@@ -13,7 +14,10 @@ pub(crate) const GRANULE: u64 = 256;
 pub(crate) const GRANULE_SHIFT: u32 = 8;
 
 /// The number of freed allocations that are recorded for messages.
-const FREED: usize = 256;
+pub(crate) const FREED: usize = 256;
+
+/// What lies below is a null pointer with an offset.
+pub(super) const NULL_PAGE: u64 = 4096;
 
 /// Allocations, free ranges and registered host memory.
 #[derive(Default)]
@@ -157,39 +161,45 @@ impl Allocator {
     }
 
     pub(super) fn describe_address(&self, address: u64) -> String {
-        if address < 4096 {
+        if address < NULL_PAGE {
             return if address == 0 {
                 "a null pointer".into()
             } else {
                 "a null pointer plus an offset".into()
             };
         }
-        let bytes = |n: u64| {
-            if n == 1 {
-                "1 byte".into()
-            } else {
-                format!("{n} bytes")
-            }
+        match self.near(address) {
+            Some(near) => near.to_string(),
+            None => "no allocation exists".into(),
+        }
+    }
+
+    /// The allocation that an address lies in; else one that was freed, or the nearest.
+    pub(super) fn near(&self, address: u64) -> Option<Near> {
+        let of = |a: Allocation, side| Near {
+            start: a.start,
+            size: a.size,
+            freed: false,
+            noun: a.purpose.noun(),
+            side,
         };
-        let named =
-            |a: Allocation| format!("the {}-byte {} at {:#x}", a.size, a.purpose.noun(), a.start);
         let before = self.last_before(address);
         if let Some(a) = before.filter(|a| address - a.start < a.size) {
-            return match address - a.start {
-                0 => format!("the start of {}", named(a)),
-                offset => format!("{} into {}", bytes(offset), named(a)),
-            };
+            return Some(of(a, Side::Into(address - a.start)));
         }
         let freed = self
             .freed
             .iter()
             .rev()
             .find(|&&(start, size)| address.wrapping_sub(start) < size);
-        if let Some((start, size)) = freed {
-            return format!(
-                "{} into a freed {size}-byte allocation at {start:#x}",
-                bytes(address - start)
-            );
+        if let Some(&(start, size)) = freed {
+            return Some(Near {
+                start,
+                size,
+                freed: true,
+                noun: "allocation",
+                side: Side::Into(address - start),
+            });
         }
         let after = self.live.range(address..).next();
         let after = after.map(|(&start, live)| Allocation {
@@ -201,13 +211,9 @@ impl Allocator {
         let ahead = after.map(|a| (a.start - address, a));
         match (behind, ahead) {
             (Some((distance, a)), other) if other.is_none_or(|(d, _)| distance < d) => {
-                match distance {
-                    0 => format!("just past the end of {}", named(a)),
-                    n => format!("{} past the end of {}", bytes(n), named(a)),
-                }
+                Some(of(a, Side::Past(distance)))
             }
-            (_, Some((distance, a))) => format!("{} before {}", bytes(distance), named(a)),
-            _ => "no allocation exists".into(),
+            (_, other) => other.map(|(distance, a)| of(a, Side::Before(distance))),
         }
     }
 }

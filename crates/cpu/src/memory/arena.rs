@@ -5,8 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::allocation::{Allocation, Purpose};
-use super::allocator::{Allocator, GRANULE, GRANULE_SHIFT, LiveAllocation};
+use super::allocator::{Allocator, GRANULE, GRANULE_SHIFT, LiveAllocation, NULL_PAGE};
 use super::error::MemoryError;
+use super::near::Near;
 use super::owner::PeerAccess;
 use super::size::{SIZE_VARIABLE, host_memory, page_size};
 
@@ -294,6 +295,13 @@ impl DeviceMemory {
     /// at 0x7f…`.
     pub fn describe(&self, address: u64) -> String {
         self.allocator().describe_address(address)
+    }
+
+    /// The allocation that [`describe`](Self::describe) names; `None` for a null pointer, or
+    /// where there is no allocation.
+    pub(crate) fn near(&self, address: u64) -> Option<Near> {
+        let near = self.allocator().near(address);
+        near.filter(|_| address >= NULL_PAGE)
     }
 
     pub(super) fn allocator(&self) -> MutexGuard<'_, Allocator> {

@@ -14,6 +14,7 @@ mod allocator;
 mod arena;
 mod error;
 mod mapping;
+mod near;
 mod owner;
 mod peer_access;
 mod physical;
@@ -22,7 +23,7 @@ mod sharing;
 mod size;
 
 pub(crate) use allocation::Purpose;
-pub(crate) use allocator::{GRANULE, GRANULE_SHIFT};
+pub(crate) use allocator::{FREED, GRANULE, GRANULE_SHIFT};
 pub(crate) use arena::DeviceMemory;
 pub(crate) use error::MemoryError;
 pub(crate) use physical::Physical;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::launch::Kernel;
-use crate::abi::{Access, BlockContext, FaultKind, FaultRecord};
-use crate::memory::DeviceMemory;
+use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo, position};
+use crate::heap::Caller;
 use crate::program::STACK_BYTES;
 use crate::sanitizer::Finding;
 
@@ -15,6 +15,7 @@ use crate::sanitizer::Finding;
 /// allocation at 0x…; PTX line 27`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct Fault {
     /// What happened.
     pub kind: FaultKind,
@@ -28,22 +29,89 @@ pub struct Fault {
     pub address: Option<u64>,
     /// The line in the PTX, 1-based, where known.
     pub line: Option<u32>,
+    /// The access, if the fault is one.
+    pub access: Option<FaultAccess>,
+    /// The access that it races with.
+    pub other: Option<RacingAccess>,
+    /// The allocation of device memory that the address lies in or next to.
+    pub allocation: Option<FaultAllocation>,
+    /// What happened, without the kernel, the thread and the line.
+    pub what: String,
     /// The whole message.
     pub message: String,
 }
 
+/// The access of a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FaultAccess {
+    /// Its bytes.
+    pub size: u32,
+    /// It writes, and reads too if it is atomic.
+    pub writes: bool,
+    /// It is an atomic operation.
+    pub atomic: bool,
+    /// The offset in shared memory, if that is where it goes.
+    pub shared: Option<u64>,
+}
+
+/// The earlier access of a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RacingAccess {
+    /// `%ctaid` of its block.
+    pub block: [u32; 3],
+    /// `%tid` of its thread.
+    pub thread: [u32; 3],
+    /// Its line in the PTX.
+    pub line: u32,
+    /// It wrote.
+    pub writes: bool,
+}
+
+/// An allocation, and who made it if that was a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FaultAllocation {
+    /// Its first address.
+    pub start: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// It is no more.
+    pub freed: bool,
+    /// The call of `malloc` that made it.
+    pub allocated_by: Option<Caller>,
+    /// The call of `free` that ended it.
+    pub freed_by: Option<Caller>,
+}
+
 impl Fault {
+    /// One that is no access, and of no known line.
+    pub(super) fn plain(kind: FaultKind, kernel: &str, block: [u32; 3], what: String) -> Fault {
+        Fault {
+            kind,
+            kernel: kernel.to_owned(),
+            block,
+            thread: [0; 3],
+            address: None,
+            line: None,
+            access: None,
+            other: None,
+            allocation: None,
+            message: format!("kernel {kernel}: {what}"),
+            what,
+        }
+    }
+
     /// The fault in a block's context. `detail` replaces the description of its kind; `found`
     /// is what a sanitizer says of it.
     pub(super) fn of(
         kernel: &Kernel<'_>,
         context: &BlockContext,
-        memory: &DeviceMemory,
-        device: usize,
+        launch: &LaunchInfo<'_>,
         detail: Option<String>,
         found: Option<Finding>,
     ) -> Fault {
-        let name = kernel.name;
         let record = context.fault;
         // Compiled code records only kinds of this enum: any other number means that the
         // code is damaged.
@@ -53,33 +121,64 @@ impl Fault {
             kind,
             FaultKind::OutOfBounds
                 | FaultKind::Misaligned
-                | FaultKind::BadFree
-                | FaultKind::BadCall
                 | FaultKind::Race
                 | FaultKind::Uninitialised
         );
-        let line = (record.line != 0).then(|| kernel.code.lines.original(record.line));
-        let mut what = detail.unwrap_or_else(|| describe(kind, record, context, memory, device));
-        if let (FaultKind::Race, Some(Finding::Race(earlier, wrote))) = (kind, found) {
-            let verb = if wrote { "write" } else { "read" };
-            let thread = triple(position(u64::from(earlier.thread), context.block_dim));
-            let line = kernel.code.lines.original(earlier.line);
-            let block = match position(earlier.block, context.grid_dim) {
+        let has_address = is_access || matches!(kind, FaultKind::BadFree | FaultKind::BadCall);
+        let original = |line| kernel.code.lines.original(line);
+        let line = (record.line != 0).then(|| original(record.line));
+        let place = place(record, context);
+        let allocation = match place {
+            Place::Device if is_access || kind == FaultKind::BadFree => {
+                allocation(launch, record.address)
+            }
+            _ => None,
+        };
+        let other = match (kind, found) {
+            (FaultKind::Race, Some(Finding::Race(earlier, writes))) => Some(RacingAccess {
+                block: position(earlier.block, context.grid_dim),
+                thread: position(u64::from(earlier.thread), context.block_dim),
+                line: original(earlier.line),
+                writes,
+            }),
+            _ => None,
+        };
+        let access = Access(record.access);
+        let mut what = detail.unwrap_or_else(|| describe(kind, record, place, context, launch));
+        // Writing to a string cannot fail.
+        if let Some(RacingAccess {
+            block,
+            thread,
+            line,
+            writes,
+        }) = other
+        {
+            let verb = if writes { "write" } else { "read" };
+            let block = match block {
                 block if block == context.block => String::new(),
                 block => format!("block {}, ", triple(block)),
             };
+            let thread = triple(thread);
             let _ = write!(
                 what,
                 " races with the {verb} by {block}thread {thread} at PTX line {line}"
             );
         }
+        let name = kernel.name;
         let mut message = format!(
             "kernel {name}, block {}, thread {}: {what}",
             triple(context.block),
             triple(thread)
         );
+        if let Some(allocation) = &allocation {
+            if let Some(caller) = &allocation.allocated_by {
+                let _ = write!(message, "; allocated by {caller}");
+            }
+            if let Some(caller) = &allocation.freed_by {
+                let _ = write!(message, "; freed by {caller}");
+            }
+        }
         if let Some(line) = line {
-            // Writing to a string cannot fail.
             let _ = write!(message, "; PTX line {line}");
         }
         Fault {
@@ -87,18 +186,63 @@ impl Fault {
             kernel: name.to_owned(),
             block: context.block,
             thread,
-            address: is_access.then_some(record.address),
+            address: has_address.then_some(record.address),
             line,
+            access: is_access.then_some(FaultAccess {
+                size: access.size(),
+                writes: record.access & (Access::WRITE | Access::ATOMIC) != 0,
+                atomic: record.access & Access::ATOMIC != 0,
+                shared: match place {
+                    Place::Shared(offset) => Some(offset),
+                    _ => None,
+                },
+            }),
+            other,
+            allocation,
+            what,
             message,
         }
     }
 }
 
-/// The coordinates of a thread or block with this linear index.
-fn position(index: u64, [x, y, _]: [u32; 3]) -> [u32; 3] {
-    let [x, y] = [x, y].map(|n| u64::from(n.max(1)));
-    // Each is less than a dimension, which has 32 bits.
-    [index % x, index / x % y, index / x / y].map(|n| n as u32)
+/// Where an access goes.
+#[derive(Clone, Copy)]
+enum Place {
+    /// An offset in the block's shared memory.
+    Shared(u64),
+    Local,
+    Param,
+    Device,
+}
+
+fn place(record: FaultRecord, context: &BlockContext) -> Place {
+    let inside = record.address.wrapping_sub(context.shared);
+    match record.access {
+        a if a & Access::SHARED != 0 => Place::Shared(record.address),
+        a if a & Access::LOCAL != 0 => Place::Local,
+        a if a & Access::PARAM != 0 => Place::Param,
+        // A sanitizer is told of addresses of the host.
+        _ if inside < context.shared_size => Place::Shared(inside),
+        _ => Place::Device,
+    }
+}
+
+fn allocation(launch: &LaunchInfo<'_>, address: u64) -> Option<FaultAllocation> {
+    let near = launch.memory.near(address)?;
+    let past = launch.heap.past(near.start);
+    // What was freed on the heap may lie in the free memory beside another allocation.
+    let past = past.filter(|past| past.freed.is_some() == near.freed);
+    let (allocated_by, freed_by) = match past {
+        Some(past) => (Some(past.allocated), past.freed),
+        None => (None, None),
+    };
+    Some(FaultAllocation {
+        start: near.start,
+        size: near.size,
+        freed: near.freed,
+        allocated_by,
+        freed_by,
+    })
 }
 
 fn triple([x, y, z]: [u32; 3]) -> String {
@@ -108,10 +252,11 @@ fn triple([x, y, z]: [u32; 3]) -> String {
 fn describe(
     kind: FaultKind,
     record: FaultRecord,
+    place: Place,
     context: &BlockContext,
-    memory: &DeviceMemory,
-    device: usize,
+    launch: &LaunchInfo<'_>,
 ) -> String {
+    let (memory, device) = (launch.memory, launch.device);
     let access = Access(record.access);
     let size = access.size();
     let bytes = if size == 1 {
@@ -126,21 +271,17 @@ fn describe(
     };
     match kind {
         FaultKind::OutOfBounds => {
-            let place = match record.access {
-                a if a & Access::SHARED != 0 => {
-                    format!(
-                        "shared address {:#x}, the block has {} bytes",
-                        record.address, context.shared_size
-                    )
-                }
-                a if a & Access::LOCAL != 0 => {
-                    format!(
-                        "local address {:#x}, the thread has {} bytes",
-                        record.address, context.local_stride
-                    )
-                }
-                a if a & Access::PARAM != 0 => format!("parameter address {:#x}", record.address),
-                _ => {
+            let place = match place {
+                Place::Shared(offset) => format!(
+                    "shared address {offset:#x}, the block has {} bytes",
+                    context.shared_size
+                ),
+                Place::Local => format!(
+                    "local address {:#x}, the thread has {} bytes",
+                    record.address, context.local_stride
+                ),
+                Place::Param => format!("parameter address {:#x}", record.address),
+                Place::Device => {
                     let place = memory.describe_to(device, record.address);
                     format!("{:#x}, {place}", record.address)
                 }
@@ -153,12 +294,19 @@ fn describe(
                 record.address
             )
         }
-        FaultKind::Race => format!("{verb} {bytes} at {:#x}", record.address),
-        FaultKind::Uninitialised => {
-            format!(
-                "{verb} {bytes} at {:#x} that nothing has written",
-                record.address
-            )
+        FaultKind::Race | FaultKind::Uninitialised => {
+            let place = match place {
+                Place::Shared(offset) => format!("shared address {offset:#x}"),
+                _ => {
+                    let place = memory.describe(record.address);
+                    format!("{:#x}, {place},", record.address)
+                }
+            };
+            let found = match kind {
+                FaultKind::Race => "",
+                _ => " that nothing has written",
+            };
+            format!("{verb} {bytes} at {place}{found}")
         }
         FaultKind::Trap => "the kernel executed trap".into(),
         FaultKind::Assert => "an assertion failed".into(),

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub(crate) use config::{
     Grid, LaunchConfig, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, ParamBlock,
 };
-pub use fault::Fault;
+pub use fault::{Fault, FaultAccess, FaultAllocation, RacingAccess};
 pub(crate) use pool::THREADS;
 
 use super::abi::{FaultKind, LaunchInfo};
@@ -61,6 +61,20 @@ pub type LaunchObserver = fn(kernel: &str, time: Duration);
 /// ```
 pub fn observe_launches(observer: LaunchObserver) -> bool {
     OBSERVER.set(observer).is_ok()
+}
+
+static LAST_FAULT: Mutex<Option<Fault>> = Mutex::new(None);
+
+/// The last fault of a kernel of this process, in parts. Its message is that of the errors which
+/// the driver's entries return.
+///
+/// ```
+/// // No kernel has run.
+/// assert!(ptxkit_cpu::last_fault().is_none());
+/// ```
+pub fn last_fault() -> Option<Fault> {
+    let last = LAST_FAULT.lock().unwrap_or_else(PoisonError::into_inner);
+    last.clone()
 }
 
 /// The engine that runs kernels: worker threads, device memory, and the output and heap
@@ -126,7 +140,7 @@ impl Engine {
         kernel: usize,
         config: LaunchConfig,
         params: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let grid = Grid::new(config).map_err(|why| refused("?", why))?;
         let compiled = module.code().fastest(kernel);
         let size = compiled.map_or(0, |kernel| kernel.image().param_bytes as usize);
@@ -142,7 +156,7 @@ impl Engine {
         kernel: usize,
         grid: &Grid,
         params: &ParamBlock,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let Some(compiled) = module.code().fastest(kernel) else {
             let message = format!("the module has no code for kernel number {kernel}");
             return Err(refused("?", message));
@@ -192,7 +206,7 @@ impl Engine {
         kernel: &Kernel<'_>,
         grid: &Grid,
         params: &ParamBlock,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Box<Fault>> {
         let helpers = super::runtime::table();
         let clusters = grid.blocks / u64::from(grid.config.cluster_blocks().max(1));
         let launch = Launch {
@@ -205,13 +219,15 @@ impl Engine {
             params: params.as_ptr(),
             helpers,
             info: LaunchInfo {
+                kernel: kernel.name,
+                lines: kernel.code.lines.0,
                 memory: &self.memory,
                 output: &self.output,
                 heap: &self.heap,
                 param_bytes: params.size() as u64,
                 device,
                 workspace: GridWorkspace::new(&self.memory),
-                sanitizer: LaunchSanitizer::new(Checks::from_environment()),
+                sanitizer: LaunchSanitizer::new(Checks::of_process()),
             },
             grid_id: self.launches.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),
@@ -227,16 +243,13 @@ impl Engine {
 }
 
 /// The fault of a launch that cannot start.
-fn refused(kernel: &str, message: String) -> Fault {
-    Fault {
-        kind: FaultKind::IllegalInstruction,
-        kernel: kernel.to_owned(),
-        block: [0; 3],
-        thread: [0; 3],
-        address: None,
-        line: None,
-        message: format!("kernel {kernel}: {message}"),
-    }
+fn refused(kernel: &str, message: String) -> Box<Fault> {
+    Box::new(Fault::plain(
+        FaultKind::IllegalInstruction,
+        kernel,
+        [0; 3],
+        message,
+    ))
 }
 
 /// The workers of a launch.
@@ -257,7 +270,7 @@ struct WorkerState<'a> {
 }
 
 impl<'a> Workers<'a> {
-    fn run(self) -> Result<(), Fault> {
+    fn run(self) -> Result<(), Box<Fault>> {
         let mut spare = None;
         if self.launch.total > 1 {
             // A small grid is done before another thread would start.
@@ -295,7 +308,11 @@ impl<'a> Workers<'a> {
             .unwrap_or_else(PoisonError::into_inner)
             .fault
         {
-            Some((_, fault)) => Err(fault),
+            Some((_, fault)) => {
+                let mut last = LAST_FAULT.lock().unwrap_or_else(PoisonError::into_inner);
+                *last = Some(fault.clone());
+                Err(Box::new(fault))
+            }
             None => Ok(()),
         }
     }
@@ -387,18 +404,10 @@ impl<'a> Workers<'a> {
     }
 
     fn no_memory(&self, index: u64, why: String) -> Fault {
-        Fault {
-            kind: FaultKind::OutOfMemory,
-            kernel: self.launch.kernel.name.to_owned(),
-            block: self.launch.config.position(index, 0),
-            thread: [0; 3],
-            address: None,
-            line: None,
-            message: format!(
-                "kernel {}: no memory for a block of {} threads: {why}",
-                self.launch.kernel.name, self.launch.threads
-            ),
-        }
+        let threads = self.launch.threads;
+        let what = format!("no memory for a block of {threads} threads: {why}");
+        let block = self.launch.config.position(index, 0);
+        Fault::plain(FaultKind::OutOfMemory, self.launch.kernel.name, block, what)
     }
 
     fn fail(&self, index: u64, fault: Fault) {

@@ -276,8 +276,7 @@ impl<'a> ThreadBlock<'a> {
         Fault::of(
             self.launch.kernel,
             &self.context,
-            self.launch.info.memory,
-            self.launch.info.device,
+            &self.launch.info,
             detail,
             found,
         )

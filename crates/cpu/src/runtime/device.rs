@@ -6,7 +6,8 @@
 use std::sync::{LazyLock, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo};
+use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo, position};
+use crate::heap::Caller;
 use crate::memory::{DeviceMemory, GRANULE, GRANULE_SHIFT};
 use crate::print::{self, Arguments};
 use crate::sanitizer::{BlockSanitizer, Finding, Observed};
@@ -315,9 +316,8 @@ pub(super) unsafe extern "C" fn assertfail(
         let bytes = string(launch.memory, address).unwrap_or_else(|| b"?".to_vec());
         String::from_utf8_lossy(&bytes).into_owned()
     };
-    let [x, y, _] = context.block_dim.map(|n| n.max(1));
     let [block_x, block_y, block_z] = context.block;
-    let (thread_x, thread_y, thread_z) = (thread % x, thread / x % y, thread / x / y);
+    let [thread_x, thread_y, thread_z] = position(u64::from(thread), context.block_dim);
     let text = format!(
         "{}:{line}: {}: block: [{block_x},{block_y},{block_z}], thread: [{thread_x},{thread_y},{thread_z}] \
          Assertion `{}` failed.\n",
@@ -329,11 +329,26 @@ pub(super) unsafe extern "C" fn assertfail(
     record(context, FaultKind::Assert, thread, 0, 0, ptx_line)
 }
 
-pub(super) unsafe extern "C" fn malloc(context: *mut BlockContext, bytes: u64) -> u64 {
+pub(super) unsafe extern "C" fn malloc(
+    context: *mut BlockContext,
+    thread: u32,
+    line: u32,
+    bytes: u64,
+) -> u64 {
     // SAFETY: see the module.
-    launch(unsafe { self::context(context) })
-        .heap
-        .allocate(bytes)
+    let context = unsafe { self::context(context) };
+    let caller = caller(context, thread, line);
+    launch(context).heap.allocate(bytes, caller)
+}
+
+fn caller(context: &BlockContext, thread: u32, line: u32) -> Caller {
+    let launch = launch(context);
+    Caller {
+        kernel: launch.kernel.into(),
+        block: context.block,
+        thread: position(u64::from(thread), context.block_dim),
+        line: launch.lines.and_then(|lines| lines(line)).unwrap_or(line),
+    }
 }
 
 pub(super) unsafe extern "C" fn free(
@@ -344,7 +359,8 @@ pub(super) unsafe extern "C" fn free(
 ) -> u32 {
     // SAFETY: see the module.
     let context = unsafe { self::context(context) };
-    match launch(context).heap.free(address) {
+    let caller = caller(context, thread, line);
+    match launch(context).heap.free(address, caller) {
         Ok(()) => 0,
         Err(_) => record(context, FaultKind::BadFree, thread, address, 0, line),
     }

@@ -273,7 +273,7 @@ helpers! {
     /// fault and returns 1.
     device::assertfail(context: *mut BlockContext, thread: u32, ptx_line: u32, message: u64, file: u64, line: u32, function: u64) -> u32;
     /// `malloc(bytes)`: a generic address, or 0.
-    device::malloc(context: *mut BlockContext, bytes: u64) -> u64;
+    device::malloc(context: *mut BlockContext, thread: u32, line: u32, bytes: u64) -> u64;
     /// `free(address)`: 0, or 1 with the fault recorded.
     device::free(context: *mut BlockContext, thread: u32, line: u32, address: u64) -> u32;
 

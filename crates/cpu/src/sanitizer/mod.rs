@@ -29,8 +29,16 @@ const VARIABLE: &str = "PTXKIT_CPU_CHECK";
 /// What is checked beside bounds, alignment and lifetimes, which always are.
 ///
 /// ```
+/// use ptxkit_cpu::Checks;
+///
 /// // Unless PTXKIT_CPU_CHECK asks for some.
-/// assert!(!ptxkit_cpu::Checks::default().any());
+/// assert!(!Checks::default().any());
+///
+/// let mut checks = Checks::default();
+/// checks.race = true;
+/// checks.choose()?;
+/// assert_eq!(Checks::of_process(), checks);
+/// # Ok::<(), ptxkit_cpu::ChecksInUse>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,12 +49,35 @@ pub struct Checks {
     pub race: bool,
 }
 
+/// Code that is compiled for some checks does not make others: a process has the same from its
+/// first kernel on.
+static CHECKS: OnceLock<Checks> = OnceLock::new();
+
+/// The process has others already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this process compiles kernels with other checks already ({0:?}): choose them before the \
+     first module is loaded"
+)]
+pub struct ChecksInUse(pub Checks);
+
 impl Checks {
-    /// Those in the variable `PTXKIT_CPU_CHECK`: `init`, `race`, or both with a comma between.
-    /// `memory` is always on. The process reads it once; an unknown word is warned of.
-    pub fn from_environment() -> Checks {
-        static CHECKS: OnceLock<Checks> = OnceLock::new();
+    /// Those of this process: the chosen ones, or else those in the variable
+    /// `PTXKIT_CPU_CHECK`: `init`, `race`, or both with a comma between. `memory` is always on.
+    /// The variable is read once; an unknown word is warned of.
+    pub fn of_process() -> Checks {
         *CHECKS.get_or_init(|| Checks::parse(&std::env::var(VARIABLE).unwrap_or_default()))
+    }
+
+    /// Makes them those of this process, in the place of the variable's.
+    ///
+    /// # Errors
+    /// The process has chosen others, or has loaded a module with others.
+    pub fn choose(self) -> Result<(), ChecksInUse> {
+        match *CHECKS.get_or_init(|| self) {
+            chosen if chosen == self => Ok(()),
+            other => Err(ChecksInUse(other)),
+        }
     }
 
     fn parse(words: &str) -> Checks {

@@ -199,6 +199,18 @@ fn what_nobody_wrote_is_told_of_when_it_is_read() {
 }
 
 #[test]
+fn a_process_does_not_change_its_checks() {
+    let chosen = Checks::of_process();
+    assert_eq!(chosen.choose(), Ok(()));
+    let other = Checks {
+        race: !chosen.race,
+        ..chosen
+    };
+    assert_eq!(other.choose(), Err(ChecksInUse(chosen)));
+    assert_eq!(Checks::of_process(), chosen);
+}
+
+#[test]
 fn unknown_words_are_left_out() {
     assert_eq!(
         Checks::parse("race, speed"),

@@ -11,6 +11,7 @@ use super::handle::Handles;
 use super::node::{Node, NodeKind, Nodes, Params, Work, all_of, order};
 use super::status::{Failure, Result, Status};
 use super::user_object::{References, UserObject};
+use api::EdgeData;
 
 static GRAPHS: Handles<Graph> = Handles::new();
 static NODES: Handles<NodeInfo> = Handles::new();
@@ -81,6 +82,7 @@ impl Graph {
         let removed = nodes.remove(&node);
         for other in nodes.values_mut() {
             other.after.retain(|before| *before != node);
+            other.edge_data.remove(&node);
         }
         drop(nodes);
         NODES.remove(node);
@@ -268,6 +270,10 @@ impl Graph {
                 params => params,
             };
             node.after = node.after.iter().map(|before| handles[before]).collect();
+            let data = node.edge_data.iter();
+            node.edge_data = data
+                .map(|(before, data)| (handles[before], *data))
+                .collect();
             handles.insert(handle, copy.insert(node, Some(handle)));
         }
         *lock(&copy.conditions) = lock(&self.conditions).clone();
@@ -285,12 +291,25 @@ impl Graph {
         self.nodes().keys().copied().find(is_copy)
     }
 
-    /// The edges, each from the node that comes first.
-    pub(crate) fn edges(&self) -> Vec<(usize, usize)> {
-        self.nodes()
-            .iter()
-            .flat_map(|(handle, node)| node.after.iter().map(|before| (*before, *handle)))
-            .collect()
+    /// The edges, each from the node that comes first, and what they carry.
+    pub(crate) fn edges(&self) -> Vec<(usize, usize, EdgeData)> {
+        let edges = |(handle, node): (&usize, &Node)| -> Vec<_> {
+            let edge = |before: &usize| (*before, *handle, node.edge(*before));
+            node.after.iter().map(edge).collect()
+        };
+        self.nodes().iter().flat_map(edges).collect()
+    }
+
+    /// What edges that are there carry, and may carry.
+    pub(crate) fn set_edge_data(&self, edges: &[(usize, usize)], data: &[EdgeData]) {
+        let mut nodes = self.nodes();
+        for ((before, after), data) in edges.iter().zip(data) {
+            if let Some(node) = nodes.get_mut(after)
+                && *data != EdgeData::default()
+            {
+                node.edge_data.insert(*before, *data);
+            }
+        }
     }
 
     /// Adds edges that are new and close no cycle.
@@ -326,6 +345,7 @@ impl Graph {
         for (before, after) in edges {
             if let Some(node) = nodes.get_mut(after) {
                 node.after.retain(|node| node != before);
+                node.edge_data.remove(before);
             }
         }
         Ok(())

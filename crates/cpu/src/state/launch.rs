@@ -197,7 +197,7 @@ pub(crate) fn prepare(
     Ok(move |context: &Arc<Context>| {
         let device = context.device() as usize; // a device's number is not negative
         if let Err(fault) = engine.launch_on(device, &code, index, &grid, &params) {
-            context.fail(failure(fault));
+            context.fail(failure(*fault));
         }
     })
 }

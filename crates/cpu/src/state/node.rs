@@ -9,7 +9,7 @@ use super::context::Context;
 use super::status::{Result, Status};
 use api::{
     CUDA_HOST_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS_v1, MemAllocNodeParams,
+    CUDA_MEMSET_NODE_PARAMS_v1, EdgeData, MemAllocNodeParams,
 };
 
 /// What a node does each time it runs. A fault is recorded in the context.
@@ -134,6 +134,8 @@ pub(crate) struct Node {
     pub(crate) work: Work,
     /// Handles of the nodes that it depends on.
     pub(crate) after: Vec<usize>,
+    /// What edges from these carry that are not full dependencies. They run as if they were.
+    pub(crate) edge_data: BTreeMap<usize, EdgeData>,
     /// Whether launches run it.
     pub(crate) enabled: bool,
 }
@@ -145,8 +147,14 @@ impl Node {
             params,
             work,
             after,
+            edge_data: BTreeMap::new(),
             enabled: true,
         }
+    }
+
+    /// What the edge from a node that it depends on carries.
+    pub(crate) fn edge(&self, before: usize) -> EdgeData {
+        self.edge_data.get(&before).copied().unwrap_or_default()
     }
 }
 

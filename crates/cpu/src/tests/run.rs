@@ -56,7 +56,7 @@ impl Bench {
         }
     }
 
-    fn launch(&self, grid: u32, block: u32) -> Result<Vec<u32>, Fault> {
+    fn launch(&self, grid: u32, block: u32) -> Result<Vec<u32>, Box<Fault>> {
         let config = LaunchConfig {
             grid: [grid, 1, 1],
             block: [block, 1, 1],
@@ -71,7 +71,7 @@ impl Bench {
     }
 }
 
-fn run(words: usize, grid: u32, block: u32, body: &str) -> Result<Vec<u32>, Fault> {
+fn run(words: usize, grid: u32, block: u32, body: &str) -> Result<Vec<u32>, Box<Fault>> {
     let one = Bench::new(1, words, body).launch(grid, block);
     let two = Bench::new(2, words, body).launch(grid, block);
     match (&one, &two) {

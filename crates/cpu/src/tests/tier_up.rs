@@ -68,7 +68,7 @@ impl Loaded {
         unsafe { std::slice::from_raw_parts(self.out as *const u32, 64) }.to_vec()
     }
 
-    fn launch_to(&self, address: u64) -> Result<(), Fault> {
+    fn launch_to(&self, address: u64) -> Result<(), Box<Fault>> {
         let params = address.to_le_bytes();
         self.engine.launch(&self.module, 0, CONFIG, &params)
     }

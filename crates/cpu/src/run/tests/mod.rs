@@ -143,7 +143,7 @@ fn launch(
     kernel: &Kernel<'_>,
     config: LaunchConfig,
     words: usize,
-) -> Result<Vec<u64>, Fault> {
+) -> Result<Vec<u64>, Box<Fault>> {
     let bytes = (words.max(1) * 8) as u64;
     let out = engine
         .memory()
