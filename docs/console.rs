@@ -8,6 +8,10 @@
 //! writes anew what has changed.
 //!
 //! A block marked `console,remote` needs servers, and a program that can use them.
+//!
+//! A block marked `sh` shows commands alone. If all of them are ours, they run in a folder that
+//! has the files which pages speak of (`STAGED`), and must succeed. Those marked `sh,nvidia` need
+//! a program of NVIDIA, and do not run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,13 +35,8 @@ pub fn compare_marked(program: &Path, mark: &str, stands_for: &[(&str, String)])
     let Some(root) = repository() else {
         return 1;
     };
-    let mut pages = vec![root.join("README.md")];
-    let book = std::fs::read_dir(root.join("docs")).unwrap();
-    pages.extend(book.map(|file| file.unwrap().path()));
-    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
-    pages.sort();
     let mut count = 0;
-    for page in pages {
+    for page in pages(&root) {
         let text = std::fs::read_to_string(&page).unwrap();
         let folder = folder(&root);
         let (mut made, mut differs, mut exports) = (String::new(), false, String::new());
@@ -93,9 +92,123 @@ pub fn compare_marked(program: &Path, mark: &str, stands_for: &[(&str, String)])
     count
 }
 
+/// README.md and the pages of the book.
+pub fn pages(root: &Path) -> Vec<PathBuf> {
+    let mut pages = vec![root.join("README.md")];
+    let book = std::fs::read_dir(root.join("docs")).unwrap();
+    pages.extend(book.map(|file| file.unwrap().path()));
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages
+}
+
+/// The fenced blocks of a page: the mark behind the fence, and the text.
+pub fn blocks(page: &str) -> Vec<(&str, &str)> {
+    let mut blocks = Vec::new();
+    let mut open = None;
+    let mut at = 0;
+    for line in page.split_inclusive('\n') {
+        if let Some(mark) = line.trim().strip_prefix("```") {
+            open = match open {
+                Some((mark, from)) => {
+                    blocks.push((mark, &page[from..at]));
+                    None
+                }
+                None => Some((mark, at + line.len())),
+            };
+        }
+        at += line.len();
+    }
+    blocks
+}
+
+/// Whether a block marked `sh` has commands of ours alone.
+pub fn is_ours(block: &str) -> bool {
+    let ours = [
+        "ptxkit ",
+        "ptxcheck ",
+        "ptxkit-ptxas ",
+        "cargo run --release -- ",
+    ];
+    let lines = block
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut lines = lines.peekable();
+    lines.peek().is_some() && lines.all(|line| ours.iter().any(|word| line.starts_with(word)))
+}
+
+/// Runs the blocks marked `sh` that are about `program` alone; returns how many there are.
+pub fn succeed(program: &Path) -> usize {
+    let Some(root) = repository() else {
+        return 1;
+    };
+    let mut count = 0;
+    for page in pages(&root) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let ours = blocks(&text).into_iter().filter(|(mark, block)| {
+            *mark == "sh" && is_ours(block) && runs(block) == program.file_stem().unwrap()
+        });
+        for (_, block) in ours {
+            count += 1;
+            // Pages check all PTX of a folder, so those of samples must not lie there.
+            let folder = match runs(block) {
+                "ptxcheck" => tempfile::tempdir().unwrap(),
+                _ => folder(&root),
+            };
+            let home = folder.path().display().to_string();
+            for (from, to) in STAGED {
+                let to = folder.path().join(to);
+                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+                std::fs::copy(root.join(from), to).unwrap();
+            }
+            let mut script =
+                format!("HOME={home}\nptxkit_ptxas() {{ ptxkit ptxas \"$@\"; }}\n{block}");
+            for (shown, real) in [
+                ("--target nvidia", "--target cpu"),
+                ("\nptxkit-ptxas", "\nptxkit_ptxas"),
+                ("/tmp/torchinductor", &format!("{home}/torchinductor")),
+            ] {
+                script = script.replace(shown, real);
+            }
+            let printed = run(
+                program,
+                folder.path(),
+                &format!("set -e\n{script}\necho succeeded"),
+            );
+            let page = page.display();
+            assert!(
+                printed.ends_with("succeeded\n"),
+                "{page}:\n{block}\nprints\n{printed}"
+            );
+        }
+    }
+    count
+}
+
+/// Files of the repository, and where blocks marked `sh` have them.
+const STAGED: &[(&str, &str)] = &[
+    ("ptx-samples/vecadd.ptx", "kernel.ptx"),
+    ("ptx-samples/vecadd.ptx", "kernels.ptx"),
+    ("ptx-samples/vecadd.ptx", "kernels/vecadd.ptx"),
+    ("ptx-samples/saxpy.ptx", "kernels/saxpy.ptx"),
+    ("ptx-samples/scan.ptx", "build/scan.ptx"),
+    ("docs/examples/reduction.fatbin", "libkernels.so"),
+    ("ptx-samples/vecadd.ptx", ".triton/cache/vecadd.ptx"),
+    ("ptx-samples/vecadd.ptx", "torchinductor_/vecadd.ptx"),
+    (
+        "docs/examples/reduction.fatbin",
+        "__pycache__/reduction.nbc",
+    ),
+    (
+        "README.md",
+        ".local/share/bash-completion/completions/others",
+    ),
+    ("README.md", ".local/share/man/man1/others"),
+];
+
 /// The program that a block is about: `cargo run` runs `ptxkit`.
 fn runs(block: &str) -> &str {
-    match block.contains("$ ptxcheck") {
+    match block.contains("$ ptxcheck") || block.starts_with("ptxcheck") {
         true => "ptxcheck",
         false => "ptxkit",
     }
@@ -151,12 +264,22 @@ fn masked(text: &str) -> Vec<Vec<String>> {
             lines.push(vec!["device".to_owned()]);
             continue;
         }
+        // The lines of `ptxkit bench` that are measured, or name the device.
+        let measured = ["time ", "samples ", "buffers ", "flop "];
+        if measured.iter().any(|start| line.starts_with(start)) {
+            lines.push(vec![words[0].to_owned()]);
+            continue;
+        }
+        if let Some((kernel, _)) = line.split_once(" on CPU: ") {
+            lines.push(kernel.split_whitespace().map(str::to_owned).collect());
+            continue;
+        }
         let mask = |(at, word): (usize, &&str)| {
             let is_key = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit());
             let unit = words.get(at + 1).copied().unwrap_or_default();
             let is_measured = word.parse::<f64>().is_ok()
                 && ["ms", "s", "B", "KiB", "MiB"].contains(&unit.trim_end_matches(','));
-            let is_here = ["/", "cpu-", "ed25519:"]
+            let is_here = ["/", "cpu-", "ed25519:", "0x7"]
                 .iter()
                 .any(|start| word.starts_with(start));
             match is_key || is_measured || is_here {

@@ -10,6 +10,73 @@ fn commands_print_what_is_shown() {
     assert!(console::compare(Path::new(&program())) > 0);
 }
 
+#[test]
+fn commands_without_output_succeed() {
+    assert!(console::succeed(Path::new(&program())) > 0);
+}
+
+/// Whoever adds a block makes it run, or says here why it does not.
+#[test]
+fn every_command_is_executed_or_listed() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    if !root.join("README.md").is_file() {
+        return; // a packed test, away from the sources
+    }
+    let listed = include_str!("not_executed.txt").lines();
+    let listed = listed.filter(|line| !line.starts_with('#') && !line.is_empty());
+    let mut listed: Vec<(&str, &str)> = listed
+        .map(|line| {
+            let (place, reason) = line.rsplit_once(" | ").expect("a line ends with a reason");
+            assert!(reason.len() > 10, "{line}: why is it not executed?");
+            place.split_once(" | ").expect("a page and a first line")
+        })
+        .collect();
+    let mut unknown = Vec::new();
+    for page in console::pages(root) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let name = page.strip_prefix(root).unwrap().display().to_string();
+        for (mark, block) in console::blocks(&text) {
+            let executed = match mark {
+                "console" | "console,remote" => true,
+                "sh" => console::is_ours(block),
+                "sh,nvidia" | "bash" | "shell" | "" => false,
+                _ => !block.lines().any(|line| line.starts_with("$ ")),
+            };
+            if executed {
+                continue;
+            }
+            let first = block.lines().next().unwrap_or_default();
+            match listed.iter().position(|line| *line == (&name, first)) {
+                Some(at) => {
+                    listed.swap_remove(at);
+                }
+                None => unknown.push(format!("{name} | {first}")),
+            }
+        }
+    }
+    assert!(
+        unknown.is_empty() && listed.is_empty(),
+        "neither executed nor in not_executed.txt: {unknown:#?}; listed, but executed or gone: {listed:#?}"
+    );
+}
+
+/// A page that the table of contents lacks is not in the book.
+#[test]
+fn every_page_is_in_the_book() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let Ok(contents) = std::fs::read_to_string(root.join("docs/SUMMARY.md")) else {
+        return;
+    };
+    for page in console::pages(root) {
+        let name = page.file_name().unwrap().to_str().unwrap();
+        let is_there = contents.matches(&format!("({name})")).count() == 1;
+        assert!(
+            is_there || ["README.md", "SUMMARY.md"].contains(&name),
+            "{name}"
+        );
+    }
+}
+
 /// Files move; what the documentation says of them goes with them.
 #[test]
 fn named_files_exist() {

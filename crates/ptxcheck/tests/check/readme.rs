@@ -10,6 +10,11 @@ fn commands_print_what_is_shown() {
     assert!(console::compare(Path::new(program().get_program())) > 0);
 }
 
+#[test]
+fn commands_without_output_succeed() {
+    assert!(console::succeed(Path::new(program().get_program())) > 0);
+}
+
 fn text(name: &str) -> Option<String> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     std::fs::read_to_string(root.join(name)).ok()

@@ -1,25 +1,58 @@
-//! `ptxkit isa`: prints the instruction table.
+//! `ptxkit isa`: prints the instruction table, and what targets have.
+
+mod targets;
 
 use ptxkit::image::drivers;
 use ptxkit::ptx::diagnostic::nearest;
 use ptxkit::ptx::isa;
 use ptxkit::ptx::names::{Modifier, Opcode};
 use terminal::failure::Failure;
-use terminal::output::print;
+use terminal::output::{Format, json_line, print};
 
 /// The arguments of `ptxkit isa`.
 #[derive(Debug, clap::Args)]
 pub struct IsaArgs {
     /// An opcode with modifiers of its forms: `mul`, `ld.global.v4`; the default is the list of opcodes
-    #[arg(conflicts_with = "drivers")]
+    #[arg(conflicts_with_all = ["drivers", "targets", "features"])]
     instruction: Option<String>,
     /// List the versions of NVIDIA's driver, with the newest PTX that each reads
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["targets", "features"])]
     drivers: bool,
+    /// List the targets from sm_50 on: the first PTX version, the limits of a multiprocessor
+    #[arg(long, conflicts_with = "features")]
+    targets: bool,
+    /// List features of targets: the first PTX version, and the targets that have them
+    #[arg(long)]
+    features: bool,
+    /// The format of --targets and --features
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
-/// Prints the opcodes, the forms of one, or the drivers.
+/// Prints the opcodes, the forms of one, or what drivers and targets have.
 pub fn run(args: &IsaArgs) -> Result<(), Failure> {
+    if args.targets {
+        let targets = targets::targets();
+        print(&match args.format {
+            Format::Text => targets::targets_text(&targets),
+            Format::Json => json_line(&targets),
+        });
+        return Ok(());
+    }
+    if args.features {
+        let features = targets::features();
+        print(&match args.format {
+            Format::Text => targets::features_text(&features),
+            Format::Json => json_line(&features),
+        });
+        return Ok(());
+    }
+    if args.format == Format::Json {
+        return Err(
+            Failure::new("the forms of instructions and the drivers are printed as text")
+                .help("--format json is for --targets and --features"),
+        );
+    }
     if args.drivers {
         let lines = drivers().map(|release| {
             let (major, minor) = (release.cuda / 1000, release.cuda % 1000 / 10);
