@@ -21,7 +21,7 @@ use super::targets::Targets;
 use super::thread_state::{jump_to_state, set_state, thread_state};
 use super::unroll::{self, UnrolledLoop};
 use super::vectorize::{self, Vectorization};
-use super::{lane_group, masked, slow_path};
+use super::{lane_group, masked, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, IN_GROUPS, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -181,17 +181,21 @@ fn prologue<'e, 'a>(
         index: b.declare_var(types::I32),
         tid: [(); 3].map(|()| b.declare_var(types::I32)),
     };
+    let shared = match width {
+        1 => variables::declare(program, &plan.liveness, &plan.local, &mut b),
+        _ => Vec::new(),
+    };
     let locations = program.registers.iter().enumerate().map(|(i, &class)| {
         let uniformity = uniformity.map_or(Uniformity::Uniform, |uniformity| {
             uniformity.of(Reg(i as u32))
         });
-        let variables = if uniformity == Uniformity::Divergent {
+        let variables = if width == 1 {
+            shared[i].into_iter().collect()
+        } else if uniformity == Uniformity::Divergent {
             let piece = vector_type(class);
             (0..width / lanes_per_vector(class))
                 .map(|_| b.declare_var(piece))
                 .collect()
-        } else if width == 1 && plan.local[i] {
-            Vec::new()
         } else {
             vec![b.declare_var(type_of(class))]
         };
@@ -273,13 +277,25 @@ fn emit_kernel(
         blocks: &blocks,
         copies: &[],
     };
+    let mut last_predecessor = vec![None; program.blocks.len()];
+    for (from, block) in (0..).zip(&program.blocks) {
+        for to in block.terminator.successors() {
+            last_predecessor[to.index()] = Some(from);
+        }
+    }
     let mut loop_at = vec![None; program.blocks.len()];
     for unrolled in unrolled {
         loop_at[unrolled.blocks[0].index()] = Some(unrolled);
     }
     for (i, unrolled) in (0..).zip(loop_at) {
         let block = BlockId(i);
-        e.b.switch_to_block(targets.of(block));
+        match last_predecessor[block.index()] {
+            // Early, so that variables need no parameters of the block to be looked up.
+            Some(last) if last >= i => e.b.switch_to_block(targets.of(block)),
+            None if i > 0 => e.b.switch_to_block(targets.of(block)),
+            _ if e.width > 1 || !errors.is_empty() => e.b.switch_to_block(targets.of(block)),
+            _ => e.enter(targets.of(block)),
+        }
         if let Some(unrolled) = unrolled {
             emit_unrolled(e, plan, unrolled, &blocks, &mut errors);
         }
@@ -569,18 +585,15 @@ fn terminate(
             e.fault(*kind, address.transpose()?);
         }
         Terminator::Sync { instruction, next } => {
-            let Some(at) = plan
-                .resume_points
-                .iter()
-                .position(|p| p.sync == Some(block))
-            else {
+            let Some(at) = plan.sync_at[block.index()] else {
                 return Err(LoweringError::unsupported(
                     instruction.span,
                     "unsupported sync point",
                 ));
             };
             e.line = instruction.line;
-            if e.width > 1 && plan.resume_points[at].is_passed {
+            let point = &plan.resume_points[at as usize];
+            if e.width > 1 && point.is_passed {
                 e.warp_operation(instruction)?;
                 e.b.ins().jump(to(next), &[]);
                 return Ok(());
@@ -590,8 +603,8 @@ fn terminate(
                 e.store_request(instruction)?;
             }
             e.lane_set = LaneSet::Scalar;
-            save(e, plan, &plan.resume_points[at].dirty);
-            set_state(e, at as u32 + 1);
+            save(e, plan, &point.dirty);
+            set_state(e, at + 1);
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);
         }

@@ -195,7 +195,7 @@ fn check_each(
     cold: Block,
     ok: Block,
 ) {
-    e.b.switch_to_block(cold);
+    e.enter(cold);
     e.line = i.line;
     let write = if access.store { Access::WRITE } else { 0 };
     let space = match access.space {
@@ -218,8 +218,9 @@ fn check_each(
         }
     }
     e.lane_set = LaneSet::Scalar;
-    e.b.ins().jump(ok, &[]);
-    e.b.switch_to_block(ok);
+    let back = e.back_to(ok);
+    e.b.ins().jump(back, &[]);
+    e.enter(ok);
 }
 
 impl GroupChecked {

@@ -90,6 +90,10 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.set_guard(None);
             contiguous_access(e, i)
         }
+        (Lowering::Widened, Step::Instruction(i)) if i.opcode == O::Ex2 => {
+            e.line = i.line;
+            e.group_exponential(i)
+        }
         (Lowering::Widened, Step::Instruction(i)) => {
             let class = vector_class(e.program, i);
             for lane in vectors(e.width, class) {
@@ -261,7 +265,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             0
         }
     };
-    e.b.switch_to_block(cold);
+    e.enter(cold);
     let access = bytes | if store { Access::WRITE } else { 0 } | access_space;
     e.call_slow_path(address, e.width, access);
     let fail = e.fail;
@@ -272,11 +276,12 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
         let kind =
             e.b.ins()
                 .load(types::I32, flags, context, offset::FAULT_KIND);
-        e.b.ins().brif(kind, fail, &[], ok, &[]);
+        let back = e.back_to(ok);
+        e.b.ins().brif(kind, fail, &[], back, &[]);
     } else {
         e.b.ins().jump(fail, &[]);
     }
-    e.b.switch_to_block(ok);
+    e.enter(ok);
 }
 
 /// Has the scalar function continue at `yes` with the threads for which the predicate is true,
@@ -396,7 +401,7 @@ pub(super) fn check(
         let diverged = e.b.create_block();
         e.b.set_cold_block(diverged);
         e.b.ins().brif(good, ok, &[], diverged, &[]);
-        e.b.switch_to_block(diverged);
+        e.enter(diverged);
         match parted {
             None => {
                 save(e, plan, &plan.resume_points[state as usize - 1].reload);
@@ -408,7 +413,7 @@ pub(super) fn check(
             }
             Some((guard, others)) => part(e, plan, guard.reg, (block, others)),
         }
-        e.b.switch_to_block(ok);
+        e.enter(ok);
     }
 }
 
@@ -456,9 +461,9 @@ pub(super) fn require_packed(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
     let diverged = e.b.create_block();
     e.b.set_cold_block(diverged);
     e.b.ins().brif(packed, ok, &[], diverged, &[]);
-    e.b.switch_to_block(diverged);
+    e.enter(diverged);
     continue_scalar(e);
-    e.b.switch_to_block(ok);
+    e.enter(ok);
 }
 
 impl Emitter<'_, '_> {

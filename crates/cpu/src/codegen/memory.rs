@@ -156,7 +156,7 @@ impl Emitter<'_, '_> {
         let ok = self.b.create_block();
         let fail = self.fail;
         self.b.ins().brif(found, fail, &[], ok, &[]);
-        self.b.switch_to_block(ok);
+        self.enter(ok);
     }
 
     /// `membar`, `fence`.
@@ -364,16 +364,17 @@ impl Emitter<'_, '_> {
         self.b.set_cold_block(crosses);
         self.b.ins().brif(good, ok, &[], crosses, &[]);
         // From a granule that is valid as a whole into the next one.
-        self.b.switch_to_block(crosses);
+        self.enter(crosses);
         let whole = (GRANULE >> shift).cast_signed();
         let is_whole = self.icmp_imm(IntCC::Equal, granule.valid, whole);
         let next = self.b.create_block();
         self.b.set_cold_block(next);
         self.b.ins().brif(is_whole, next, &[], cold, &[]);
-        self.b.switch_to_block(next);
+        self.enter(next);
         let valid = self.valid_in(granule.shadow, 2, shift);
         let rest = self.add_offset(end, -whole);
         let good = self.icmp(IntCC::UnsignedLessThanOrEqual, rest, valid);
+        let ok = self.back_to(ok);
         self.b.ins().brif(good, ok, &[], cold, &[]);
     }
 
@@ -394,7 +395,7 @@ impl Emitter<'_, '_> {
         let ok = self.b.create_block();
         self.b.set_cold_block(cold);
         self.b.ins().brif(good, ok, &[], cold, &[]);
-        self.b.switch_to_block(cold);
+        self.enter(cold);
         self.call_slow_path(address, 1, access);
         let fail = self.fail;
         if space == Space::Generic {
@@ -404,11 +405,12 @@ impl Emitter<'_, '_> {
                 .b
                 .ins()
                 .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
-            self.b.ins().brif(kind, fail, &[], ok, &[]);
+            let back = self.back_to(ok);
+            self.b.ins().brif(kind, fail, &[], back, &[]);
         } else {
             self.b.ins().jump(fail, &[]);
         }
-        self.b.switch_to_block(ok);
+        self.enter(ok);
     }
 
     /// Lets the runtime check the accesses of `count` threads to consecutive addresses.

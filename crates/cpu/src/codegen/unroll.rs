@@ -283,7 +283,7 @@ pub(super) fn guard(
         let good = e.icmp(IntCC::UnsignedLessThan, number, starts);
         let next = e.b.create_block();
         e.b.ins().brif(good, next, &[], checked, &[]);
-        e.b.switch_to_block(next);
+        e.enter(next);
         in_bounds.push(InBounds {
             operands: access.operands,
             address,

@@ -234,6 +234,9 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
     let Some(ty) = types.next() else { return false };
     let second = types.next();
     let args = program.list(i.args);
+    if let Some(is_widenable) = is_half_widenable(program, i, (ty, second)) {
+        return is_widenable;
+    }
     let classes = |bytes: u32| {
         args.iter().all(|arg| match arg {
             Arg::Reg(reg) | Arg::Not(reg) => {
@@ -266,12 +269,14 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
         M::Rz,
         M::Rm,
         M::Rp,
-        M::Approx,
-        M::Full,
     ])
     .is_some()
     {
         return false;
+    }
+    if m.first_of(&[M::Approx, M::Full]).is_some() {
+        let known = matches!(i.opcode, O::Div | O::Rcp | O::Sqrt | O::Ex2);
+        return known && ty == P::F32;
     }
     let float = matches!(ty, P::F32 | P::F64);
     let packed = matches!(ty, P::F16x2 | P::Bf16x2 | P::U16x2 | P::S16x2 | P::F32x2);
@@ -299,4 +304,32 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
         },
         _ => false,
     }
+}
+
+/// Whether there are SIMD instructions for an instruction on values of 16 bits, which have lanes of
+/// 32 bits with zeros above. `None` for other instructions.
+fn is_half_widenable(
+    program: &Program<'_>,
+    i: &Instruction,
+    (ty, second): (P, Option<P>),
+) -> Option<bool> {
+    let is_move = i.opcode == O::Mov && matches!(ty, P::B16 | P::U16 | P::S16);
+    let (to, from) = match (i.opcode, ty, second) {
+        _ if is_move => (2, 2),
+        (O::Cvt, P::F32, Some(P::F16)) => (4, 2),
+        (O::Cvt, P::F16, Some(P::F32)) => (2, 4),
+        _ => return None,
+    };
+    let has_bytes = |arg: Option<&Arg>, bytes: u32| match arg {
+        Some(Arg::Reg(reg)) => {
+            let class = program.registers[reg.index()];
+            class != RegClass::Pred && class.bytes() == bytes
+        }
+        Some(Arg::Int(_)) => is_move,
+        _ => false,
+    };
+    let args = program.list(i.args);
+    let others = [M::Rz, M::Rm, M::Rp, M::Sat, M::Satfinite, M::Relu, M::Ftz];
+    let plain = i.modifiers.first_of(&others).is_none();
+    Some(plain && args.len() == 2 && has_bytes(args.first(), to) && has_bytes(args.get(1), from))
 }

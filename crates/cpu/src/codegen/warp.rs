@@ -3,7 +3,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value, types,
 };
 
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN};
@@ -283,7 +283,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Stores the values of all lanes, with room before and after them, and returns their address.
-    fn spilled(&mut self, values: &[Value]) -> Value {
+    pub fn spilled(&mut self, values: &[Value]) -> Value {
         let slot = match self.shuffle_slot {
             Some(slot) => slot,
             None => {
@@ -299,6 +299,11 @@ impl Emitter<'_, '_> {
             self.b.ins().store(FLAGS, value, start, 16 * number);
         }
         start
+    }
+
+    /// A vector of those that [`spilled`](Self::spilled) has stored.
+    pub fn unspilled(&mut self, ty: Type, start: Value, number: i32) -> Value {
+        self.b.ins().load(ty, FLAGS, start, 16 * number)
     }
 
     /// One of the values that [`spilled`](Self::spilled) has stored.

@@ -400,6 +400,16 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
+    /// A vector of one element is that element.
+    fn unwrap_elements(&mut self, args: ArgList) {
+        let args = args.start as usize..(args.start + args.len) as usize;
+        for at in args {
+            if let Arg::List(ArgList { start, len: 1 }) = self.args[at] {
+                self.args[at] = self.args[start as usize];
+            }
+        }
+    }
+
     fn instruction(
         &mut self,
         body: &'m Body<'a>,
@@ -473,6 +483,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let inside = self.open_guard.is_some();
         instruction.args = self.arguments(body, ast.operands)?;
+        if matches!(ast.opcode, Opcode::Ld | Opcode::Ldu | Opcode::St) {
+            self.unwrap_elements(instruction.args);
+        }
         if modifiers.types().any(|ty| ty == Type::B128) {
             instruction = self.in_halves(&instruction)?;
         }

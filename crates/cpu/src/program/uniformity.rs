@@ -112,7 +112,7 @@ impl UniformityInfo {
         };
         let uniform = Dependence::uniform(Sources::NONE, UNKNOWN);
         // Registers that may be read before they are written are 0 in all threads.
-        for reg in Liveness::new(program).live_in(BlockId(0)).iter() {
+        for reg in Liveness::new(program).live_in(BlockId(0)) {
             facts.known[reg.index()] = Some(uniform);
         }
         while facts.round() {}

@@ -49,6 +49,7 @@ abi! {
     i64 => I64,
     f32 => F32,
     f64 => F64,
+    *mut f32 => I64,
     *mut BlockContext => I64,
     *mut texture::TextureAccess => I64,
 }
@@ -201,6 +202,8 @@ helpers! {
 
     /// `ex2.approx.f32`.
     approximate::ex2_f32(a: f32) -> f32;
+    /// The same of `count` values in memory. Returns 0.
+    approximate::ex2_lanes(values: *mut f32, count: u32) -> u32;
     /// `lg2.approx.f32`.
     approximate::lg2_f32(a: f32) -> f32;
     /// `sin.approx.f32`.
