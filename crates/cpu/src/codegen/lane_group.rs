@@ -88,7 +88,10 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.line = i.line;
             e.lane_set = LaneSet::Scalar;
             e.set_guard(None);
-            contiguous_access(e, i)
+            match i.opcode {
+                O::Cp => e.copy_async_contiguous(i),
+                _ => contiguous_access(e, i),
+            }
         }
         (Lowering::Widened, Step::Instruction(i)) if i.opcode == O::Ex2 => {
             e.line = i.line;
@@ -243,8 +246,14 @@ fn checked_range(
     Ok(CheckedAddress { address, offset: 0 })
 }
 
-/// Faults unless the whole group may access its consecutive values from `address`
-/// on. Like [`Emitter::check`], this is one comparison in the usual case.
+impl Emitter<'_, '_> {
+    /// Faults unless the whole group may access its consecutive values from `address`
+    /// on. Like [`check`](Self::check), this is one comparison in the usual case.
+    pub fn check_range(&mut self, address: Value, space: Space, bytes: u32, store: bool) {
+        check_range(self, address, space, bytes, store);
+    }
+}
+
 fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32, store: bool) {
     let shift = bytes.trailing_zeros();
     let count = u64::from(e.width);

@@ -3,6 +3,7 @@
 //! The code contains no absolute address. It reaches everything through the block
 //! context, its first argument, so that it can be stored and mapped anywhere.
 
+mod async_copy;
 mod atomic;
 mod bits;
 mod bulk_copy;

@@ -1,6 +1,7 @@
 //! The vectorizer's cost model: how each instruction is lowered for a lane group,
 //! and whether a vector function is worth its compile time.
 
+use super::async_copy;
 use super::host::HostIsa;
 use crate::program::{
     Arg, Base, BasicBlock, Group, Instruction, Program, Reg, RegClass, Step, Terminator,
@@ -161,6 +162,12 @@ pub(super) fn lowering(
             };
         }
         Effect::Update => return Lowering::Scalarized,
+        Effect::Effectful if i.opcode == O::Cp => {
+            return match async_copy::is_contiguous(program, uniformity_of, i) {
+                true => Lowering::Contiguous,
+                false => Lowering::Scalarized,
+            };
+        }
         // Each thread does it with its own operands.
         Effect::Effectful if !args.is_empty() => return Lowering::Scalarized,
         Effect::Store | Effect::Load | Effect::Effectful => {}
