@@ -248,7 +248,7 @@ impl ResumePlan {
                     let live = point.live.iter().filter_map(|&reg| slot(reg));
                     live.for_each(|slot| dirty.remove(slot));
                 }
-                if !instruction.is_matrix() {
+                if !instruction.is_matrix() || point.is_passed {
                     program.effects(instruction, &mut |_| {}, &mut |reg| {
                         slot(reg).into_iter().for_each(|slot| dirty.insert(slot));
                     });

@@ -28,6 +28,7 @@ impl Emitter<'_, '_> {
         self.splats.clear();
         let kind = kind_of(i)?;
         match kind {
+            Matrix => self.load_rows(i)?,
             WarpBarrier => {}
             ActiveMask => {
                 let all = self.scalar_int(types::I32, ALL_LANES);
@@ -400,7 +401,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Operand `n` as vectors of 32 bits.
-    fn words(&mut self, i: &Instruction, n: usize) -> EmitResult<Vec<Value>> {
+    pub fn words(&mut self, i: &Instruction, n: usize) -> EmitResult<Vec<Value>> {
         let mut words = Vec::new();
         for vector in vectors(self.width, RegClass::I32) {
             self.lane_set = vector;
@@ -431,7 +432,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Result `n`, if it is wanted.
-    fn destination(&self, i: &Instruction, n: usize) -> Option<Arg> {
+    pub fn destination(&self, i: &Instruction, n: usize) -> Option<Arg> {
         let to = self.arg(i, 0).ok()?;
         let to = match to {
             Arg::List(list) => *self.list(list).get(n)?,
@@ -449,7 +450,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn write_vectors(&mut self, i: &Instruction, n: usize, values: &[Value]) -> EmitResult<()> {
+    pub fn write_vectors(&mut self, i: &Instruction, n: usize, values: &[Value]) -> EmitResult<()> {
         let Some(to) = self.destination(i, n) else {
             return Ok(());
         };

@@ -96,6 +96,8 @@ pub(crate) struct NoWrap {
 /// The result of the analysis, by register.
 pub(crate) struct UniformityInfo {
     pub group: Group,
+    /// The kernel multiplies matrices, whose registers are in slots: loads put them there.
+    multiplies: bool,
     facts: Vec<Dependence>,
     registers: Vec<Uniformity>,
 }
@@ -119,8 +121,15 @@ impl UniformityInfo {
         // What is never written is never read.
         let known = facts.known.into_iter();
         let facts: Vec<_> = known.map(|fact| fact.unwrap_or(uniform)).collect();
+        let multiplies = program.blocks.iter().any(|block| match &block.terminator {
+            Terminator::Sync { instruction, .. } => {
+                instruction.is_matrix() && instruction.opcode != O::Ldmatrix
+            }
+            _ => false,
+        });
         UniformityInfo {
             group,
+            multiplies,
             registers: facts
                 .iter()
                 .zip(&program.registers)
@@ -202,7 +211,8 @@ impl UniformityInfo {
 
     /// Whether the lanes of a group execute this sync point where they stand.
     pub fn executes_together(&self, program: &Program<'_>, i: &Instruction) -> bool {
-        self.group == Group::Warp && together(program, i).is_some()
+        let in_slots = self.multiplies && i.is_matrix();
+        self.group == Group::Warp && !in_slots && together(program, i).is_some()
     }
 
     /// Whether the threads of a lane group may diverge at the end of a block.
