@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Valu
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
 use super::group_check;
+use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
 use super::memory::Space;
 use super::resume::ResumePlan;
@@ -106,6 +107,7 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.lane_set = LaneSet::Scalar;
             Ok(())
         }
+        (Lowering::LastLane, Step::Instruction(i)) => last_store(e, i),
         (Lowering::Uniform, _) => {
             e.lane_set = LaneSet::Scalar;
             e.step(step)
@@ -155,9 +157,16 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
     };
     let flags = MemFlagsData::new().with_notrap();
     e.splats.clear();
-    if bytes < 4 {
-        extended_load(e, reg, ty, at);
-        return Ok(());
+    match bytes {
+        1 | 2 if load => {
+            extended_load(e, reg, ty, at);
+            return Ok(());
+        }
+        2 => {
+            narrow_store(e, reg, at);
+            return Ok(());
+        }
+        _ => {}
     }
     for (n, lane) in vectors(e.width, class).enumerate() {
         e.lane_set = lane;
@@ -208,6 +217,45 @@ fn extended_load(e: &mut Emitter<'_, '_>, reg: Reg, ty: Type, at: CheckedAddress
             (_, _, false) => ins.uload16x4(flags, at.address, at_vector),
         };
         e.set_register(reg, value);
+    }
+    e.lane_set = LaneSet::Scalar;
+}
+
+/// A store to an address that all lanes share. Of one that is out of bounds the first thread is
+/// reported.
+fn last_store(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
+    e.line = i.line;
+    e.lane_set = LaneSet::Scalar;
+    e.set_guard(None);
+    let bytes = e.ty(i, 0)?.bytes() as u32;
+    let at = e.checked_address(i, 0, bytes, true)?;
+    let address = e.add_offset(at.address, at.offset.into());
+    e.group_checked = Some(GroupChecked {
+        operands: i.args.start,
+        addresses: Addresses::Strided(address, 0),
+    });
+    e.lane_set = LaneSet::Lane(e.width - 1);
+    let stored = e.instruction(i);
+    e.group_checked = None;
+    e.lane_set = LaneSet::Scalar;
+    stored
+}
+
+/// Stores the halves in lanes of 32 bits, eight at a time.
+fn narrow_store(e: &mut Emitter<'_, '_>, reg: Reg, at: CheckedAddress) {
+    let flags = LITTLE_ENDIAN.with_notrap();
+    let mut four = None;
+    for (n, lane) in vectors(e.width, RegClass::I32).enumerate() {
+        e.lane_set = lane;
+        let value = e.register(reg);
+        let Some(first) = four.take() else {
+            four = Some(value);
+            continue;
+        };
+        // The upper bits are 0, so that nothing saturates.
+        let eight = e.b.ins().unarrow(first, value);
+        let offset = at.offset + 8 * (n as i32 - 1);
+        e.b.ins().store(flags, eight, at.address, offset);
     }
     e.lane_set = LaneSet::Scalar;
 }

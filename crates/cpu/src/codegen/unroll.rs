@@ -159,7 +159,7 @@ fn accesses(
         let (bytes, align) = match lowering {
             Lowering::Uniform => (element * count, element * count),
             Lowering::Contiguous => (element * uniformity.group.width(), element),
-            Lowering::Widened | Lowering::Scalarized => continue,
+            Lowering::Widened | Lowering::LastLane | Lowering::Scalarized => continue,
         };
         let (step, before) = match changes.get(&base) {
             None => (0, false),

@@ -36,6 +36,8 @@ pub(super) enum Lowering {
     Widened,
     /// A load or store of consecutive addresses: vector loads or stores.
     Contiguous,
+    /// Once, for the last lane: a store to an address that all lanes share.
+    LastLane,
     /// Once for each lane.
     Scalarized,
 }
@@ -71,7 +73,7 @@ pub(super) fn choose(
                 if matches!(i.opcode, O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Cp));
             let cost_of_one = if memory { 4 } else { 1 };
             let cost = match lowering(program, &|r| uniformity.of(r), step, host.has_fma) {
-                Lowering::Uniform => cost_of_one,
+                Lowering::Uniform | Lowering::LastLane => cost_of_one,
                 Lowering::Widened | Lowering::Contiguous => width / 4 + cost_of_one,
                 // Extracting and inserting lanes costs, too.
                 Lowering::Scalarized => width * (cost_of_one + 1),
@@ -142,6 +144,11 @@ pub(super) fn lowering(
     match i.meaning.effect {
         Effect::Store if !program.has_destination(i) => {
             return match args {
+                [Arg::Address(Base::Reg(base), _), Arg::Reg(value)]
+                    if is_last_store(program, uniformity_of, i, *base, *value) =>
+                {
+                    Lowering::LastLane
+                }
                 [Arg::Address(base, _), value]
                     if is_contiguous(program, uniformity_of, i, *base, *value) =>
                 {
@@ -189,6 +196,24 @@ pub(super) fn lowering(
     }
 }
 
+/// Whether all threads store their own values to one address, where that of the last stays.
+fn is_last_store(
+    program: &Program<'_>,
+    uniformity_of: &dyn Fn(Reg) -> Uniformity,
+    i: &Instruction,
+    base: Reg,
+    value: Reg,
+) -> bool {
+    let class = program.registers[value.index()];
+    let is_plain = i.modifiers.first_of(&[M::Shared, M::SharedCta, M::Global]);
+    let orders = [M::Volatile, M::Relaxed, M::Release, M::Mmio, M::Async];
+    is_plain.is_some()
+        && i.modifiers.first_of(&orders).is_none()
+        && class != RegClass::Pred
+        && uniformity_of(base) == Uniformity::Uniform
+        && uniformity_of(value) != Uniformity::Uniform
+}
+
 /// Whether the threads load or store consecutive addresses.
 fn is_contiguous(
     program: &Program<'_>,
@@ -205,7 +230,7 @@ fn is_contiguous(
     let Arg::Reg(value) = value else { return false };
     let class = program.registers[value.index()];
     let has_width = u64::from(class.bytes()) == bytes && matches!(bytes, 4 | 8);
-    // These are extended to lanes of 32 bits. A half has its upper bits 0.
+    // These are extended to lanes of 32 bits, or stored from them. A half has its upper bits 0.
     let is_global = i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_none();
     let is_extended = matches!(
         (class, ty),
@@ -214,7 +239,8 @@ fn is_contiguous(
             P::U8 | P::B8 | P::U16 | P::B16
         ) | (RegClass::I32, P::S8 | P::S16)
     );
-    let fits = has_width || is_extended && is_global && i.opcode != O::St;
+    let is_half = class == RegClass::I16 && bytes == 2;
+    let fits = has_width || is_extended && is_global && (i.opcode != O::St || is_half);
     let ordered = i
         .modifiers
         .first_of(&[
