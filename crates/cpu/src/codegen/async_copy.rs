@@ -46,7 +46,12 @@ pub(super) fn is_contiguous(
         return false;
     }
     let args = program.list(i.args);
-    let &[Arg::Address(Base::Reg(to), _), Arg::Address(Base::Reg(from), _), Arg::Int(size), ..] = args
+    let &[
+        Arg::Address(Base::Reg(to), _),
+        Arg::Address(Base::Reg(from), _),
+        Arg::Int(size),
+        ..,
+    ] = args
     else {
         return false;
     };
@@ -65,7 +70,8 @@ impl Emitter<'_, '_> {
         let to = self.checked_address_at(to, offset, Space::Shared, copy.size, access)?;
         let (base, offset) = copy.from;
         let Some(count) = copy.count else {
-            let from = self.checked_address_at(base, offset, Space::Generic, copy.size, copy.size)?;
+            let from =
+                self.checked_address_at(base, offset, Space::Generic, copy.size, copy.size)?;
             let words = self.words_at(from.address, from.offset, copy.size);
             for (at, word) in words {
                 self.b
@@ -79,11 +85,7 @@ impl Emitter<'_, '_> {
         let count = self.count(count, copy.size)?;
         let (whole, part) = (self.b.create_block(), self.b.create_block());
         let done = self.b.create_block();
-        let all = self.icmp_imm(
-            IntCC::UnsignedGreaterThanOrEqual,
-            count,
-            copy.size.into(),
-        );
+        let all = self.icmp_imm(IntCC::UnsignedGreaterThanOrEqual, count, copy.size.into());
         self.b.ins().brif(all, whole, &[], part, &[]);
         self.enter(whole);
         let from = self.checked_address_at(base, offset, Space::Generic, copy.size, copy.size)?;

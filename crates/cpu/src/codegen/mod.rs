@@ -15,6 +15,7 @@ mod convert;
 mod dispatch;
 mod emitter;
 mod ends;
+mod entry;
 mod float;
 mod function;
 mod group_check;

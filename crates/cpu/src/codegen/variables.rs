@@ -60,7 +60,11 @@ fn spans(program: &Program<'_>, liveness: &Liveness) -> Vec<Span> {
             span.first = span.first.min(number);
             span.last = number;
         };
-        liveness.live_in(BlockId(number)).iter().copied().for_each(&mut extend);
+        liveness
+            .live_in(BlockId(number))
+            .iter()
+            .copied()
+            .for_each(&mut extend);
         for step in &block.steps {
             program.step_effects(step, &mut |_| {}, &mut extend);
         }

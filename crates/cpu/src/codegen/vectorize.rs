@@ -295,15 +295,8 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
     if predicates && bytes == 8 {
         return false;
     }
-    if m.first_of(&[
-        M::Cc,
-        M::Hi,
-        M::Wide,
-        M::Rz,
-        M::Rm,
-        M::Rp,
-    ])
-    .is_some()
+    if m.first_of(&[M::Cc, M::Hi, M::Wide, M::Rz, M::Rm, M::Rp])
+        .is_some()
     {
         return false;
     }

@@ -46,7 +46,10 @@ pub(crate) unsafe extern "C" fn copy_partial(
             unsafe { to.add(at as usize).write(from.read()) };
         }
         // SAFETY: `size` bytes from this address have been checked.
-        unsafe { to.add(count as usize).write_bytes(0, (size - count) as usize) };
+        unsafe {
+            to.add(count as usize)
+                .write_bytes(0, (size - count) as usize)
+        };
     }
     0
 }
