@@ -29,10 +29,10 @@ enum Count {
     Ignored(Arg),
 }
 
-/// A wait for copies.
-fn is_wait(i: &Instruction) -> bool {
+/// A wait for copies, or what it waits for.
+pub(super) fn is_wait(i: &Instruction) -> bool {
     let waits = [M::CommitGroup, M::WaitGroup, M::WaitAll];
-    i.modifiers.first_of(&waits).is_some()
+    i.modifiers.has(M::Async) && !i.modifiers.has(M::Bulk) && i.modifiers.first_of(&waits).is_some()
 }
 
 /// Whether the lanes of a group copy from and to addresses that follow one another.
@@ -61,7 +61,7 @@ pub(super) fn is_contiguous(
 
 impl Emitter<'_, '_> {
     pub fn copy_async(&mut self, i: &Instruction) -> EmitResult<()> {
-        if is_wait(i) && i.modifiers.has(M::Async) {
+        if is_wait(i) {
             return Ok(());
         }
         let copy = self.copy(i)?;

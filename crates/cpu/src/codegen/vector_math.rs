@@ -49,8 +49,8 @@ impl Emitter<'_, '_> {
         let size = self.b.ins().fabs(b);
         let largest = self.float_bits(types::F32, (126 + 127) << 23);
         let is_large = self.fcmp(FloatCC::GreaterThan, size, largest);
-        let zero = self.float(types::F32, 0.0);
-        let zero = self.b.ins().fcopysign(zero, b);
+        let sign = self.float(types::F32, -0.0);
+        let zero = self.b.ins().band(b, sign);
         let product = self.b.ins().fmul(a, zero);
         let value = self.select(is_large, product, quotient);
         self.canonical(value)

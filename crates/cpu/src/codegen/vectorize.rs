@@ -169,6 +169,10 @@ pub(super) fn lowering(
             };
         }
         Effect::Update => return Lowering::Scalarized,
+        // Copies are complete where they stand.
+        Effect::Effectful if i.opcode == O::Cp && async_copy::is_wait(i) => {
+            return Lowering::Uniform;
+        }
         Effect::Effectful if i.opcode == O::Cp => {
             return match async_copy::is_contiguous(program, uniformity_of, i) {
                 true => Lowering::Contiguous,

@@ -59,15 +59,16 @@ pub(super) fn simplify(program: &mut Program<'_>, order: &[BlockId]) {
     renumber(program, retained, order);
 }
 
-/// Removes the other blocks, and puts those that `order` has in its order.
+/// Removes the other blocks, and puts those that `order` has in its order, after the entry.
 fn renumber(program: &mut Program<'_>, mut retained: Vec<bool>, order: &[BlockId]) {
     let mut blocks: Vec<Option<BasicBlock>> = std::mem::take(&mut program.blocks)
         .into_iter()
         .map(Some)
         .collect();
     let mut numbers = vec![BlockId(0); blocks.len()];
+    let entry = std::iter::once(BlockId(0));
     let others = (0..blocks.len() as u32).map(BlockId);
-    for block in order.iter().copied().chain(others) {
+    for block in entry.chain(order.iter().copied()).chain(others) {
         if std::mem::take(&mut retained[block.index()]) {
             numbers[block.index()] = BlockId(program.blocks.len() as u32);
             program.blocks.extend(blocks[block.index()].take());
