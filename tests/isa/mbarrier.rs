@@ -109,3 +109,65 @@ fn copies_arrive_at_a_barrier() {
     let expected: Vec<u32> = (0..THREADS).map(|at| input[at ^ 5]).collect();
     assert_eq!(found, expected);
 }
+
+/// Of what is not copied there are zeros: in the second warp a thread copies 0 to 3 bytes, in the
+/// first all.
+#[test]
+fn copies_of_fewer_bytes() {
+    for words in [1, 2, 4] {
+        let bytes = 4 * words;
+        let mut body = format!(
+            "mov.u32 %r1, memory; mul.lo.u32 %r2, %t, {bytes}; add.u32 %r2, %r2, %r1;\n\
+             setp.lt.u32 %p0, %t, 32; and.b32 %r3, %t, 3; selp.b32 %r3, {bytes}, %r3, %p0;\n\
+             st.shared.u32 [%r2], 7;\n\
+             cp.async.ca.shared.global [%r2], [%in], {bytes}, %r3;\n\
+             cp.async.commit_group; cp.async.wait_group 0; bar.sync 0;\n"
+        );
+        for at in 0..words {
+            let at = 4 * at;
+            body += &format!("ld.shared.u32 %r4, [%r2+{at}]; st.global.u32 [%out+{at}], %r4;\n");
+        }
+        let input: Vec<u32> = (1..=(THREADS * words) as u32)
+            .map(|n| n.wrapping_mul(0x0105_0301))
+            .collect();
+        let found = launch(&kernel(words, words, &body), 1, &input, THREADS * words);
+        let expected = |(at, &word): (usize, &u32)| {
+            let thread = at / words;
+            match (thread < 32, at % words) {
+                (true, _) => word,
+                (false, 0) => word & ((1 << (8 * (thread % 4))) - 1),
+                _ => 0,
+            }
+        };
+        let expected: Vec<u32> = input.iter().enumerate().map(expected).collect();
+        assert_eq!(found, expected, "{bytes} bytes");
+    }
+}
+
+/// Halves that follow one another, from and to registers of 32 bits.
+#[test]
+fn halves_side_by_side() {
+    let body = "{ .reg .b16 %h; .reg .f32 %f;\n\
+         mul.wide.u32 %x0, %t, 2; sub.s64 %x0, %out, %x0;\n\
+         ld.global.f32 %f, [%in]; cvt.rn.f16.f32 %h, %f; st.global.b16 [%x0], {%h};\n\
+         bar.sync 0; ld.global.b16 %h, [%x0]; cvt.f32.f16 %f, %h; st.global.f32 [%out+256], %f; }";
+    let halves = [
+        0.0, -0.0, 1.0, -2.5, 65504.0, 65519.9, 65520.0, -1e9, 6e-8, 2.9e-8, 6.1e-5, 1.0005, 1.0015,
+    ];
+    let special = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
+    let values = halves.into_iter().chain(special).cycle().take(THREADS);
+    let input: Vec<u32> = values.map(f32::to_bits).collect();
+    let found = launch(&kernel(1, 1, body), 1, &input, 2 * THREADS);
+    let expected = [
+        0, 0x8000, 0x3C00, 0xC100, 0x7BFF, 0x7BFF, 0x7C00, 0xFC00, 1, 0, 0x3FF, 0x3C01, 0x3C02,
+        0x7C00, 0xFC00, 0x7FFF,
+    ];
+    let words: Vec<u32> = (0..8)
+        .map(|at| expected[2 * at] | expected[2 * at + 1] << 16)
+        .collect();
+    assert_eq!(found[..8], words, "{:x?}", &found[..8]);
+    assert_eq!(found[THREADS + 3], (-2.5_f32).to_bits());
+    assert_eq!(found[THREADS + 8], 2.0_f32.powi(-24).to_bits());
+    assert_eq!(found[THREADS + 14], f32::NEG_INFINITY.to_bits());
+    assert_eq!(found[THREADS + 15], 0x7FFF_FFFF);
+}

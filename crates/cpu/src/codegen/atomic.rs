@@ -150,7 +150,8 @@ impl Emitter<'_, '_> {
         let found = self.b.ins().atomic_cas(flags, address, expected, new);
         let same = self.icmp(IntCC::Equal, found, expected);
         self.b.ins().brif(same, done, &[], again, &[found.into()]);
-        self.b.switch_to_block(done);
+        self.b.seal_block(again);
+        self.enter(done);
         Ok(expected)
     }
 

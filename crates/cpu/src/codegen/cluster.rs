@@ -64,7 +64,7 @@ impl Emitter<'_, '_> {
             .load(types::I32, flags, context, offset::FAULT_KIND);
         let (ok, fail) = (self.b.create_block(), self.fail);
         self.b.ins().brif(kind, fail, &[], ok, &[]);
-        self.b.switch_to_block(ok);
+        self.enter(ok);
     }
 
     /// The first operand that is an address.

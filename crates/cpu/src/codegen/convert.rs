@@ -400,7 +400,7 @@ impl Emitter<'_, '_> {
         let Some(ty @ (types::F32 | types::F64)) = native(to) else {
             return self.unsupported(i, "unsupported type");
         };
-        let source_type = self.b.func.dfg.value_type(a);
+        let source_type = self.b.func.dfg.value_type(a).lane_type();
         let value = if source_type == ty {
             match rounding {
                 Some(_) if from != P::F16 && from != P::Bf16 => self.integral(a, rounding),

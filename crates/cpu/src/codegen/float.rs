@@ -55,7 +55,9 @@ impl Emitter<'_, '_> {
                 let a = self.flushed(a, flush);
                 let b = self.flushed(b, flush);
                 // `.full` covers the full range: an exact quotient does.
-                if i.modifiers.has(M::Approx) {
+                if i.modifiers.has(M::Approx) && self.is_vector(a) {
+                    self.vector_quotient(a, b)
+                } else if i.modifiers.has(M::Approx) {
                     self.call(Helper::div_approx_f32, &[a, b])
                 } else {
                     self.divided(a, b, rounding)
@@ -64,6 +66,7 @@ impl Emitter<'_, '_> {
             O::Rcp => {
                 let a = self.flushed(a, flush);
                 match (i.modifiers.has(M::Approx), single) {
+                    (true, true) if self.is_vector(a) => self.vector_reciprocal(a),
                     (true, true) => self.call(Helper::rcp_f32, &[a]),
                     (true, false) => self.call(Helper::rcp_approx_f64, &[a]),
                     (false, _) => {
@@ -75,6 +78,7 @@ impl Emitter<'_, '_> {
             O::Sqrt => {
                 let a = self.flushed(a, flush);
                 match (i.modifiers.has(M::Approx), rounding) {
+                    (true, _) if self.is_vector(a) => self.vector_square_root(a),
                     (true, _) => self.call(Helper::sqrt_approx_f32, &[a]),
                     (false, None) => self.b.ins().sqrt(a),
                     (false, Some(rounding)) => {

@@ -4,7 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, Signature, UserFuncName,
-    Value, types,
+    types,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
@@ -12,16 +12,17 @@ use cranelift_frontend::FunctionBuilder;
 use super::emitter::{
     EmitResult, Emitter, Invariants, READONLY, ThreadVariables, ValueLocation, type_of,
 };
+use super::entry::resume_threads;
 use super::host::HostIsa;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
-use super::slots::{reload, save, unpack};
+use super::slots::save;
 use super::targets::Targets;
-use super::thread_state::{jump_to_state, set_state, thread_state};
+use super::thread_state::{set_state, thread_state};
 use super::unroll::{self, UnrolledLoop};
 use super::vectorize::{self, Vectorization};
-use super::{lane_group, masked, slow_path};
+use super::{lane_group, masked, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, IN_GROUPS, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -181,17 +182,21 @@ fn prologue<'e, 'a>(
         index: b.declare_var(types::I32),
         tid: [(); 3].map(|()| b.declare_var(types::I32)),
     };
+    let shared = match width {
+        1 => variables::declare(program, &plan.liveness, &plan.local, &mut b),
+        _ => Vec::new(),
+    };
     let locations = program.registers.iter().enumerate().map(|(i, &class)| {
         let uniformity = uniformity.map_or(Uniformity::Uniform, |uniformity| {
             uniformity.of(Reg(i as u32))
         });
-        let variables = if uniformity == Uniformity::Divergent {
+        let variables = if width == 1 {
+            shared[i].into_iter().collect()
+        } else if uniformity == Uniformity::Divergent {
             let piece = vector_type(class);
             (0..width / lanes_per_vector(class))
                 .map(|_| b.declare_var(piece))
                 .collect()
-        } else if width == 1 && plan.local[i] {
-            Vec::new()
         } else {
             vec![b.declare_var(type_of(class))]
         };
@@ -273,13 +278,25 @@ fn emit_kernel(
         blocks: &blocks,
         copies: &[],
     };
+    let mut last_predecessor = vec![None; program.blocks.len()];
+    for (from, block) in (0..).zip(&program.blocks) {
+        for to in block.terminator.successors() {
+            last_predecessor[to.index()] = Some(from);
+        }
+    }
     let mut loop_at = vec![None; program.blocks.len()];
     for unrolled in unrolled {
         loop_at[unrolled.blocks[0].index()] = Some(unrolled);
     }
     for (i, unrolled) in (0..).zip(loop_at) {
         let block = BlockId(i);
-        e.b.switch_to_block(targets.of(block));
+        match last_predecessor[block.index()] {
+            // Early, so that variables need no parameters of the block to be looked up.
+            Some(last) if last >= i => e.b.switch_to_block(targets.of(block)),
+            None if i > 0 => e.b.switch_to_block(targets.of(block)),
+            _ if e.width > 1 || !errors.is_empty() => e.b.switch_to_block(targets.of(block)),
+            _ => e.enter(targets.of(block)),
+        }
         if let Some(unrolled) = unrolled {
             emit_unrolled(e, plan, unrolled, &blocks, &mut errors);
         }
@@ -394,108 +411,6 @@ fn emit_unrolled(
     e.b.switch_to_block(checked);
 }
 
-/// Dispatches the thread to its resume point.
-fn resume_threads(
-    e: &mut Emitter<'_, '_>,
-    plan: &ResumePlan,
-    first_state: Option<Value>,
-    blocks: &[Block],
-    errors: &mut Vec<LoweringError>,
-) {
-    // After divergence only the scalar function resumes.
-    let count = if e.width > 1 {
-        plan.sync_points.len()
-    } else {
-        plan.resume_points.len()
-    };
-    let resume_points = &plan.resume_points[..count];
-    if resume_points.is_empty() {
-        start_thread(e, plan, blocks[0]);
-        return;
-    }
-    let start = e.b.create_block();
-    let mut targets = vec![start];
-    targets.extend(resume_points.iter().map(|_| e.b.create_block()));
-    let state = match first_state {
-        Some(state) => state,
-        None => thread_state(e),
-    };
-    if e.width == 1 && plan.packed_slot.is_some() {
-        unpack_group(e, plan, state, start);
-    }
-    jump_to_state(e, state, &targets);
-    e.b.switch_to_block(start);
-    if plan.packed_slot.is_some() {
-        let first = lane_group::first_of_group(e, plan);
-        lane_group::store_packed_flag(e, plan, first, e.width > 1);
-    }
-    start_thread(e, plan, blocks[0]);
-    for (point, &block) in resume_points.iter().zip(&targets[1..]) {
-        e.b.switch_to_block(block);
-        if e.width > 1 && point.is_passed {
-            lane_group::continue_scalar(e);
-            continue;
-        }
-        if e.width > 1 {
-            lane_group::require_packed(e, plan);
-        }
-        reload(e, plan, point);
-        if let Some(block) = point.sync
-            && let Terminator::Sync { instruction, .. } =
-                &e.program.blocks[block.index()].terminator
-        {
-            for lane in each_lane(e.width) {
-                e.lane_set = lane;
-                if let Err(error) = e.load_results(instruction) {
-                    errors.push(error);
-                }
-            }
-            e.pack_lane_writes();
-            e.lane_set = LaneSet::Scalar;
-        }
-        let next = blocks[point.next.index()];
-        e.b.ins().jump(next, &[]);
-    }
-}
-
-/// Unpacks the slots of the thread's group, if the vector function has suspended it.
-fn unpack_group(e: &mut Emitter<'_, '_>, plan: &ResumePlan, state: Value, start: Block) {
-    let resumes = e.b.create_block();
-    e.b.ins().brif(state, resumes, &[], start, &[]);
-    e.b.switch_to_block(resumes);
-    let first = lane_group::first_of_group(e, plan);
-    let Some(packed) = lane_group::packed_flag(e, plan, first) else {
-        return;
-    };
-    let cold = e.b.create_block();
-    e.b.set_cold_block(cold);
-    let unpacked = e.b.create_block();
-    e.b.ins().brif(packed, cold, &[], unpacked, &[]);
-    e.b.switch_to_block(cold);
-    unpack(e, plan, first);
-    lane_group::store_packed_flag(e, plan, first, false);
-    e.b.ins().jump(unpacked, &[]);
-    e.b.switch_to_block(unpacked);
-}
-
-/// Jumps to the kernel's first block. Registers that may be read before they are
-/// written are cleared: otherwise they would hold values of the previous thread.
-fn start_thread(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: Block) {
-    for &reg in &plan.entry_live_in {
-        let class = e.program.registers[reg.index()];
-        for n in 0..e.locations[reg.index()].variables.len() {
-            if e.locations[reg.index()].uniformity == Uniformity::Divergent {
-                e.lane_set = LaneSet::Vector(n as u32);
-            }
-            let zero = e.zero(type_of(class));
-            let variable = e.locations[reg.index()].variables[n];
-            e.b.def_var(variable, zero);
-            e.lane_set = LaneSet::Scalar;
-        }
-    }
-    e.b.ins().jump(block, &[]);
-}
-
 fn terminate(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
@@ -569,18 +484,15 @@ fn terminate(
             e.fault(*kind, address.transpose()?);
         }
         Terminator::Sync { instruction, next } => {
-            let Some(at) = plan
-                .resume_points
-                .iter()
-                .position(|p| p.sync == Some(block))
-            else {
+            let Some(at) = plan.sync_at[block.index()] else {
                 return Err(LoweringError::unsupported(
                     instruction.span,
                     "unsupported sync point",
                 ));
             };
             e.line = instruction.line;
-            if e.width > 1 && plan.resume_points[at].is_passed {
+            let point = &plan.resume_points[at as usize];
+            if e.width > 1 && point.is_passed {
                 e.warp_operation(instruction)?;
                 e.b.ins().jump(to(next), &[]);
                 return Ok(());
@@ -590,8 +502,8 @@ fn terminate(
                 e.store_request(instruction)?;
             }
             e.lane_set = LaneSet::Scalar;
-            save(e, plan, &plan.resume_points[at].dirty);
-            set_state(e, at as u32 + 1);
+            save(e, plan, &point.dirty);
+            set_state(e, at + 1);
             let next = e.next_thread;
             e.b.ins().jump(next, &[]);
         }

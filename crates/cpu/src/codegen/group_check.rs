@@ -21,6 +21,8 @@ const MAX_DISTANCE: i64 = 1 << 24;
 
 /// Where and how much each lane accesses.
 struct LaneAccess {
+    /// The lanes from the first on that access memory.
+    lanes: u32,
     reg: Reg,
     offset: i64,
     bytes: u32,
@@ -54,6 +56,7 @@ fn lane_access(e: &Emitter<'_, '_>, i: &Instruction) -> Option<LaneAccess> {
         && offset % i64::from(bytes) == 0
         && !i.modifiers.has(M::MbarrierCompleteTxBytes);
     is_known.then_some(LaneAccess {
+        lanes: e.width,
         reg,
         offset,
         bytes,
@@ -149,7 +152,7 @@ fn scattered(
     access: &LaneAccess,
 ) -> EmitResult<Addresses> {
     let (mut highest, mut bits): (Option<Value>, Option<Value>) = (None, None);
-    for vector in vectors(e.width, RegClass::I32) {
+    for vector in vectors(access.lanes, RegClass::I32) {
         e.lane_set = vector;
         let at = e.register(access.reg);
         highest = Some(highest.map_or(at, |highest| e.b.ins().umax(highest, at)));
@@ -187,6 +190,25 @@ fn scattered(
     ))
 }
 
+/// Checks loads of `bytes` from shared memory by the first lanes, at an offset from a register.
+pub(super) fn loads(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    (reg, offset): (Reg, i64),
+    bytes: u32,
+    lanes: u32,
+) -> EmitResult<()> {
+    let access = LaneAccess {
+        lanes,
+        reg,
+        offset,
+        bytes,
+        space: Space::Shared,
+        store: false,
+    };
+    scattered(e, i, &access).map(|_| ())
+}
+
 /// Checks each lane by itself in one block, and continues in another.
 fn check_each(
     e: &mut Emitter<'_, '_>,
@@ -195,14 +217,14 @@ fn check_each(
     cold: Block,
     ok: Block,
 ) {
-    e.b.switch_to_block(cold);
+    e.enter(cold);
     e.line = i.line;
     let write = if access.store { Access::WRITE } else { 0 };
     let space = match access.space {
         Space::Shared => Access::SHARED,
         _ => 0,
     };
-    for lane in each_lane(e.width) {
+    for lane in each_lane(access.lanes) {
         e.lane_set = lane;
         let address = e.register(access.reg);
         let address = e.coerce(address, types::I64);
@@ -218,8 +240,9 @@ fn check_each(
         }
     }
     e.lane_set = LaneSet::Scalar;
-    e.b.ins().jump(ok, &[]);
-    e.b.switch_to_block(ok);
+    let back = e.back_to(ok);
+    e.b.ins().jump(back, &[]);
+    e.enter(ok);
 }
 
 impl GroupChecked {

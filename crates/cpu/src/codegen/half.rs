@@ -73,6 +73,9 @@ impl Emitter<'_, '_> {
 
     /// Converts the bits in an `i32` to `f32`, exactly.
     pub fn half_to_float(&mut self, bits: Value, is_bf16: bool) -> Value {
+        if self.is_vector(bits) && !is_bf16 {
+            return self.vector_from_half(bits);
+        }
         let helper = if is_bf16 {
             Helper::bf16_to_f32
         } else {
@@ -206,6 +209,9 @@ impl Emitter<'_, '_> {
 
     /// Converts `f32` or `f64` to the bits in an `i32`.
     pub fn float_to_half(&mut self, value: Value, is_bf16: bool, rounding: Rounding) -> Value {
+        if self.is_vector(value) && !is_bf16 && rounding == Rounding::Nearest {
+            return self.vector_to_half(value);
+        }
         let rounding = self.int(types::I32, rounding as u64);
         let single = self.b.func.dfg.value_type(value) == types::F32;
         let helper = match (single, is_bf16) {

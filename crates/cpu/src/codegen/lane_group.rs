@@ -11,6 +11,7 @@ use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Valu
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
 use super::group_check;
+use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
 use super::memory::Space;
 use super::resume::ResumePlan;
@@ -88,7 +89,14 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.line = i.line;
             e.lane_set = LaneSet::Scalar;
             e.set_guard(None);
-            contiguous_access(e, i)
+            match i.opcode {
+                O::Cp => e.copy_async_contiguous(i),
+                _ => contiguous_access(e, i),
+            }
+        }
+        (Lowering::Widened, Step::Instruction(i)) if i.opcode == O::Ex2 => {
+            e.line = i.line;
+            e.group_exponential(i)
         }
         (Lowering::Widened, Step::Instruction(i)) => {
             let class = vector_class(e.program, i);
@@ -99,6 +107,7 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.lane_set = LaneSet::Scalar;
             Ok(())
         }
+        (Lowering::LastLane, Step::Instruction(i)) => last_store(e, i),
         (Lowering::Uniform, _) => {
             e.lane_set = LaneSet::Scalar;
             e.step(step)
@@ -148,9 +157,16 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
     };
     let flags = MemFlagsData::new().with_notrap();
     e.splats.clear();
-    if bytes < 4 {
-        extended_load(e, reg, ty, at);
-        return Ok(());
+    match bytes {
+        1 | 2 if load => {
+            extended_load(e, reg, ty, at);
+            return Ok(());
+        }
+        2 => {
+            narrow_store(e, reg, at);
+            return Ok(());
+        }
+        _ => {}
     }
     for (n, lane) in vectors(e.width, class).enumerate() {
         e.lane_set = lane;
@@ -205,6 +221,45 @@ fn extended_load(e: &mut Emitter<'_, '_>, reg: Reg, ty: Type, at: CheckedAddress
     e.lane_set = LaneSet::Scalar;
 }
 
+/// A store to an address that all lanes share. Of one that is out of bounds the first thread is
+/// reported.
+fn last_store(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
+    e.line = i.line;
+    e.lane_set = LaneSet::Scalar;
+    e.set_guard(None);
+    let bytes = e.ty(i, 0)?.bytes() as u32;
+    let at = e.checked_address(i, 0, bytes, true)?;
+    let address = e.add_offset(at.address, at.offset.into());
+    e.group_checked = Some(GroupChecked {
+        operands: i.args.start,
+        addresses: Addresses::Strided(address, 0),
+    });
+    e.lane_set = LaneSet::Lane(e.width - 1);
+    let stored = e.instruction(i);
+    e.group_checked = None;
+    e.lane_set = LaneSet::Scalar;
+    stored
+}
+
+/// Stores the halves in lanes of 32 bits, eight at a time.
+fn narrow_store(e: &mut Emitter<'_, '_>, reg: Reg, at: CheckedAddress) {
+    let flags = LITTLE_ENDIAN.with_notrap();
+    let mut four = None;
+    for (n, lane) in vectors(e.width, RegClass::I32).enumerate() {
+        e.lane_set = lane;
+        let value = e.register(reg);
+        let Some(first) = four.take() else {
+            four = Some(value);
+            continue;
+        };
+        // The upper bits are 0, so that nothing saturates.
+        let eight = e.b.ins().unarrow(first, value);
+        let offset = at.offset + 8 * (n as i32 - 1);
+        e.b.ins().store(flags, eight, at.address, offset);
+    }
+    e.lane_set = LaneSet::Scalar;
+}
+
 /// Checks the accesses of the group, and returns the host address of the first.
 fn checked_range(
     e: &mut Emitter<'_, '_>,
@@ -239,8 +294,14 @@ fn checked_range(
     Ok(CheckedAddress { address, offset: 0 })
 }
 
-/// Faults unless the whole group may access its consecutive values from `address`
-/// on. Like [`Emitter::check`], this is one comparison in the usual case.
+impl Emitter<'_, '_> {
+    /// Faults unless the whole group may access its consecutive values from `address`
+    /// on. Like [`check`](Self::check), this is one comparison in the usual case.
+    pub fn check_range(&mut self, address: Value, space: Space, bytes: u32, store: bool) {
+        check_range(self, address, space, bytes, store);
+    }
+}
+
 fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32, store: bool) {
     let shift = bytes.trailing_zeros();
     let count = u64::from(e.width);
@@ -261,7 +322,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             0
         }
     };
-    e.b.switch_to_block(cold);
+    e.enter(cold);
     let access = bytes | if store { Access::WRITE } else { 0 } | access_space;
     e.call_slow_path(address, e.width, access);
     let fail = e.fail;
@@ -272,11 +333,12 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
         let kind =
             e.b.ins()
                 .load(types::I32, flags, context, offset::FAULT_KIND);
-        e.b.ins().brif(kind, fail, &[], ok, &[]);
+        let back = e.back_to(ok);
+        e.b.ins().brif(kind, fail, &[], back, &[]);
     } else {
         e.b.ins().jump(fail, &[]);
     }
-    e.b.switch_to_block(ok);
+    e.enter(ok);
 }
 
 /// Has the scalar function continue at `yes` with the threads for which the predicate is true,
@@ -396,7 +458,7 @@ pub(super) fn check(
         let diverged = e.b.create_block();
         e.b.set_cold_block(diverged);
         e.b.ins().brif(good, ok, &[], diverged, &[]);
-        e.b.switch_to_block(diverged);
+        e.enter(diverged);
         match parted {
             None => {
                 save(e, plan, &plan.resume_points[state as usize - 1].reload);
@@ -408,7 +470,7 @@ pub(super) fn check(
             }
             Some((guard, others)) => part(e, plan, guard.reg, (block, others)),
         }
-        e.b.switch_to_block(ok);
+        e.enter(ok);
     }
 }
 
@@ -456,9 +518,9 @@ pub(super) fn require_packed(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
     let diverged = e.b.create_block();
     e.b.set_cold_block(diverged);
     e.b.ins().brif(packed, ok, &[], diverged, &[]);
-    e.b.switch_to_block(diverged);
+    e.enter(diverged);
     continue_scalar(e);
-    e.b.switch_to_block(ok);
+    e.enter(ok);
 }
 
 impl Emitter<'_, '_> {

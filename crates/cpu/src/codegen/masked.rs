@@ -15,7 +15,7 @@ use super::resume::ResumePlan;
 use super::slots::save;
 use super::targets::Targets;
 use super::vectorize::{Lowering, lowering};
-use crate::program::{BlockId, Guard, Instruction, Reg, RegClass, RegisterSet, Step, Terminator};
+use crate::program::{BlockId, Guard, Instruction, Reg, RegClass, Step, Terminator};
 
 /// A branch on a divergent predicate.
 pub(super) fn branch(
@@ -32,11 +32,11 @@ pub(super) fn branch(
         if let Some(same) = ends.same {
             let together = e.b.create_block();
             e.b.ins().brif(same, together, &[], parts, &[]);
-            e.b.switch_to_block(together);
+            e.enter(together);
         }
         e.b.ins()
             .brif(ends.first, targets.of(yes), &[], targets.of(no), &[]);
-        e.b.switch_to_block(parts);
+        e.enter(parts);
     }
     let (mut all, mut any): (Option<Value>, Option<Value>) = (None, None);
     for lane in vectors(e.width, RegClass::Pred) {
@@ -54,11 +54,11 @@ pub(super) fn branch(
     e.b.set_cold_block(diverged);
     let all = e.b.ins().vall_true(all);
     e.b.ins().brif(all, targets.of(yes), &[], some, &[]);
-    e.b.switch_to_block(some);
+    e.enter(some);
     let any = e.b.ins().vany_true(any);
     e.b.ins().brif(any, diverged, &[], targets.of(no), &[]);
 
-    e.b.switch_to_block(diverged);
+    e.enter(diverged);
     if let Some(masked) = &plan.masked[block.index()] {
         return emit(e, plan, masked, (predicate, yes, no), targets);
     }
@@ -115,7 +115,7 @@ fn masked_step(
     step: &Step,
     guard: Guard,
     bits: Value,
-    kept: &RegisterSet,
+    kept: &[Reg],
 ) -> EmitResult<()> {
     let Step::Instruction(i) = step else {
         return lane_group::step(e, step);
@@ -130,7 +130,7 @@ fn masked_step(
     }
     let mut keeps = false;
     e.program.effects(i, &mut |_| {}, &mut |reg| {
-        keeps |= kept.contains(reg);
+        keeps |= kept.binary_search(&reg).is_ok();
     });
     let mut guarded = *i;
     if keeps {
@@ -147,7 +147,7 @@ fn masked_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: Value) -> EmitR
         e.b.set_cold_block(access);
         e.b.set_cold_block(next);
         e.b.ins().brif(some, access, &[], next, &[]);
-        e.b.switch_to_block(access);
+        e.enter(access);
         next
     };
     for first in (0..e.width).step_by(4) {
@@ -159,10 +159,10 @@ fn masked_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: Value) -> EmitR
             e.instruction(i)?;
             insert_lane_writes(e);
             e.b.ins().jump(after, &[]);
-            e.b.switch_to_block(after);
+            e.enter(after);
         }
         e.b.ins().jump(next, &[]);
-        e.b.switch_to_block(next);
+        e.enter(next);
     }
     e.lane_set = LaneSet::Scalar;
     Ok(())

@@ -1,8 +1,7 @@
 //! Which branches part a lane group for a few instructions alone.
 
 use crate::program::{
-    Arg, BlockId, Instruction, Liveness, Program, RegisterSet, Step, Terminator, Uniformity,
-    UniformityInfo,
+    Arg, BlockId, Instruction, Liveness, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use analysis::control_flow::Graph;
 use ptx::isa::Effect;
@@ -19,8 +18,8 @@ const MAX_ACCESSES_OF_KERNEL: usize = 16;
 pub(super) struct MaskedBranch {
     /// Where the arms meet again.
     pub join: BlockId,
-    /// The registers that keep their values in lanes that do not execute an arm.
-    pub kept: RegisterSet,
+    /// The registers that keep their values in lanes that do not execute an arm, in their order.
+    pub kept: Vec<Reg>,
 }
 
 /// By block: how its branch is masked, if it can be.
@@ -72,10 +71,13 @@ fn masked(
     if end.steps.is_empty() && matches!(end.terminator, Terminator::Exit) {
         return None;
     }
-    let mut kept = liveness.live_in(join).clone();
+    let mut kept = liveness.live_in(join).to_vec();
     for arm in &arms {
-        kept.add(liveness.live_in(arm[0]));
+        kept.extend_from_slice(liveness.live_in(arm[0]));
     }
+    kept.sort_unstable();
+    kept.dedup();
+    let is_kept = |reg: Reg| kept.binary_search(&reg).is_ok();
     let mut accesses = 0;
     for step in arms
         .iter()
@@ -90,9 +92,9 @@ fn masked(
         let mut keeps = false;
         let mut possible = true;
         program.effects(i, &mut |_| {}, &mut |reg| {
-            keeps |= kept.contains(reg);
+            keeps |= is_kept(reg);
             // Its lanes would have values that are no longer shared.
-            possible &= !kept.contains(reg) || uniformity.of(reg) == Uniformity::Divergent;
+            possible &= !is_kept(reg) || uniformity.of(reg) == Uniformity::Divergent;
             possible &= reg != predicate.reg;
         });
         let known = match i.meaning.effect {

@@ -156,7 +156,7 @@ impl Emitter<'_, '_> {
         let ok = self.b.create_block();
         let fail = self.fail;
         self.b.ins().brif(found, fail, &[], ok, &[]);
-        self.b.switch_to_block(ok);
+        self.enter(ok);
     }
 
     /// `membar`, `fence`.
@@ -364,16 +364,17 @@ impl Emitter<'_, '_> {
         self.b.set_cold_block(crosses);
         self.b.ins().brif(good, ok, &[], crosses, &[]);
         // From a granule that is valid as a whole into the next one.
-        self.b.switch_to_block(crosses);
+        self.enter(crosses);
         let whole = (GRANULE >> shift).cast_signed();
         let is_whole = self.icmp_imm(IntCC::Equal, granule.valid, whole);
         let next = self.b.create_block();
         self.b.set_cold_block(next);
         self.b.ins().brif(is_whole, next, &[], cold, &[]);
-        self.b.switch_to_block(next);
+        self.enter(next);
         let valid = self.valid_in(granule.shadow, 2, shift);
         let rest = self.add_offset(end, -whole);
         let good = self.icmp(IntCC::UnsignedLessThanOrEqual, rest, valid);
+        let ok = self.back_to(ok);
         self.b.ins().brif(good, ok, &[], cold, &[]);
     }
 
@@ -394,7 +395,7 @@ impl Emitter<'_, '_> {
         let ok = self.b.create_block();
         self.b.set_cold_block(cold);
         self.b.ins().brif(good, ok, &[], cold, &[]);
-        self.b.switch_to_block(cold);
+        self.enter(cold);
         self.call_slow_path(address, 1, access);
         let fail = self.fail;
         if space == Space::Generic {
@@ -404,11 +405,12 @@ impl Emitter<'_, '_> {
                 .b
                 .ins()
                 .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
-            self.b.ins().brif(kind, fail, &[], ok, &[]);
+            let back = self.back_to(ok);
+            self.b.ins().brif(kind, fail, &[], back, &[]);
         } else {
             self.b.ins().jump(fail, &[]);
         }
-        self.b.switch_to_block(ok);
+        self.enter(ok);
     }
 
     /// Lets the runtime check the accesses of `count` threads to consecutive addresses.
@@ -434,93 +436,5 @@ impl Emitter<'_, '_> {
         let at = self.b.ins().imul(thread, stride);
         let local = self.context_word(offset::LOCAL);
         self.b.ins().iadd(local, at)
-    }
-
-    /// `cp.async` copies synchronously, so that its waits do nothing.
-    pub fn copy_async(&mut self, i: &Instruction) -> EmitResult<()> {
-        use cranelift_codegen::ir::InstBuilder as _;
-        if !i.modifiers.has(M::Async) || i.modifiers.first_of(&[M::Bulk, M::Mbarrier]).is_some() {
-            return self.unsupported(i, "unsupported copy");
-        }
-        if i.modifiers
-            .first_of(&[M::CommitGroup, M::WaitGroup, M::WaitAll])
-            .is_some()
-        {
-            return Ok(());
-        }
-        let Arg::Int(size @ (4 | 8 | 16)) = self.arg(i, 2)? else {
-            return self.unsupported(i, "a copy of other than 4, 8 or 16 bytes");
-        };
-        let size = size as u32;
-        // Bytes beyond the source size, or all bytes if the predicate is true, are zeros.
-        // The last operand may be a cache policy, which has no effect here.
-        let operands = self.arg_count(i) - usize::from(i.modifiers.has(M::L2CacheHint));
-        let count = match self.arg(i, 3) {
-            Ok(arg) if operands > 3 => {
-                let predicate = match arg {
-                    Arg::Reg(reg) | Arg::Not(reg) => {
-                        self.program.registers[reg.index()] == crate::program::RegClass::Pred
-                    }
-                    _ => false,
-                };
-                if predicate {
-                    let ignore = self.read(arg, types::I8)?;
-                    let none = self.int(types::I32, 0);
-                    let all = self.int(types::I32, size.into());
-                    Some(self.select(ignore, none, all))
-                } else {
-                    Some(self.read(arg, types::I32)?)
-                }
-            }
-            _ => None,
-        };
-        let (to, to_offset) = self.address(i, 0)?;
-        let (from, from_offset) = self.address(i, 1)?;
-        let access = Access::WRITE | Access::SHARED | size;
-        let to = self.checked_address_at(to, to_offset, Space::Shared, size, access)?;
-        let Some(count) = count else {
-            let from = self.checked_address_at(from, from_offset, Space::Generic, size, size)?;
-            for at in (0..size as i32).step_by(4) {
-                let word = self
-                    .b
-                    .ins()
-                    .load(types::I32, TRUSTED, from.address, from.offset + at);
-                self.b
-                    .ins()
-                    .store(TRUSTED, word, to.address, to.offset + at);
-            }
-            self.observe(i, from, size);
-            self.observe(i, to, size | Access::WRITE);
-            return Ok(());
-        };
-        let base = match from {
-            Base::Reg(reg) => {
-                let value = self.register(reg);
-                let value = self.coerce(value, types::I64);
-                self.add_offset(value, from_offset)
-            }
-            Base::Storage(storage) => self.storage_address(storage, from_offset),
-            Base::Absolute => self.int(types::I64, from_offset.cast_unsigned()),
-        };
-        for at in 0..size as i32 {
-            let wanted = self.icmp_imm(IntCC::UnsignedGreaterThan, count, at.into());
-            let read = self.b.create_block();
-            let done = self.b.create_block();
-            self.b.append_block_param(done, types::I8);
-            let zero = self.int(types::I8, 0);
-            self.b.ins().brif(wanted, read, &[], done, &[zero.into()]);
-            self.b.switch_to_block(read);
-            let address = self.add_offset(base, at.into());
-            self.check(address, Space::Generic, 1, 1);
-            let byte = self.b.ins().load(types::I8, TRUSTED, address, 0);
-            self.b.ins().jump(done, &[byte.into()]);
-            self.b.switch_to_block(done);
-            let byte = self.b.block_params(done)[0];
-            self.b
-                .ins()
-                .store(TRUSTED, byte, to.address, to.offset + at);
-        }
-        self.observe(i, to, size | Access::WRITE);
-        Ok(())
     }
 }

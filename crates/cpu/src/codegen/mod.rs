@@ -3,16 +3,19 @@
 //! The code contains no absolute address. It reaches everything through the block
 //! context, its first argument, so that it can be stored and mapped anywhere.
 
+mod async_copy;
 mod atomic;
 mod bits;
 mod bulk_copy;
 mod checked_address;
 mod cluster;
+mod cold_code;
 mod compare;
 mod convert;
 mod dispatch;
 mod emitter;
 mod ends;
+mod entry;
 mod float;
 mod function;
 mod group_check;
@@ -40,6 +43,8 @@ mod targets;
 mod texture;
 mod thread_state;
 mod unroll;
+mod variables;
+mod vector_math;
 mod vectorize;
 mod video;
 mod warp;

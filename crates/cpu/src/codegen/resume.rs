@@ -34,6 +34,10 @@ pub(super) struct ResumePlan {
     pub group: u32,
     /// A thread in state `i + 1` resumes at point `i`. The sync points come first.
     pub resume_points: Vec<ResumePoint>,
+    /// By block: the number of the resume point of the sync point at its end.
+    pub sync_at: Vec<Option<u32>>,
+    /// By block: that of the threads that start it after their group diverged.
+    diverged_at: Vec<Option<u32>>,
     /// The slot of each register that is live at a resume point.
     pub slots: Vec<Option<u32>>,
     pub slot_count: u32,
@@ -53,6 +57,7 @@ pub(super) struct ResumePlan {
     pub matrices: Vec<Operation>,
     /// Registers that may be read before they are written.
     pub entry_live_in: Vec<Reg>,
+    pub liveness: Liveness,
     /// By register: whether one block alone reads and writes it.
     pub local: Vec<bool>,
     /// Components of `%tid` that the kernel reads.
@@ -75,6 +80,8 @@ impl ResumePlan {
         let mut plan = ResumePlan {
             group: uniformity.map_or(1, |uniformity| uniformity.group.width()),
             resume_points: Vec::new(),
+            sync_at: vec![None; program.blocks.len()],
+            diverged_at: vec![None; program.blocks.len()],
             slots: vec![None; program.registers.len()],
             slot_count: 0,
             packed_slot: None,
@@ -87,8 +94,9 @@ impl ResumePlan {
             checks,
             sync_points: Vec::new(),
             matrices: Vec::new(),
-            entry_live_in: liveness.live_in(BlockId(0)).iter().collect(),
+            entry_live_in: liveness.live_in(BlockId(0)).to_vec(),
             local: local(program, &liveness),
+            liveness,
             tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
             resumes_with_tid: reads_special(program, &after_sync),
             fixed: fixed(program, &after_sync),
@@ -105,7 +113,7 @@ impl ResumePlan {
                 });
                 let mut results = Vec::new();
                 program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
-                let live = liveness.live_in(*next).iter();
+                let live = plan.liveness.live_in(*next).iter().copied();
                 let live = match kind {
                     // Its operands and results are in slots.
                     SyncKind::Matrix => {
@@ -117,6 +125,7 @@ impl ResumePlan {
                     }
                     _ => live.filter(|r| !results.contains(r)).collect(),
                 };
+                plan.sync_at[i] = Some(plan.resume_points.len() as u32);
                 plan.resume_points.push(ResumePoint {
                     next: *next,
                     live,
@@ -143,7 +152,8 @@ impl ResumePlan {
             targets.sort_unstable();
             targets.dedup();
             for next in targets {
-                let live = liveness.live_in(next).iter().collect();
+                let live = plan.liveness.live_in(next).to_vec();
+                plan.diverged_at[next.index()] = Some(plan.resume_points.len() as u32);
                 plan.resume_points.push(ResumePoint {
                     next,
                     live,
@@ -158,6 +168,9 @@ impl ResumePlan {
                 plan.slot_count = 1;
             }
         }
+        if plan.resume_points.is_empty() {
+            return Ok(plan);
+        }
         for &reg in plan.resume_points.iter().flat_map(|p| &p.live) {
             let slot = &mut plan.slots[reg.index()];
             if slot.is_none() {
@@ -171,11 +184,9 @@ impl ResumePlan {
             plan.save_where_defined(program);
         }
         plan.find_matrices(program)?;
-        let stored = |block| {
-            plan.resume_points
-                .iter()
-                .find(|p| p.sync == Some(block) && !p.is_passed)
-                .map(|p| p.dirty.as_slice())
+        let stored = |block: BlockId| {
+            let point = &plan.resume_points[plan.sync_at[block.index()]? as usize];
+            (!point.is_passed).then_some(point.dirty.as_slice())
         };
         let liveness_to_sync = Liveness::until_sync(program, stored);
         for point in &mut plan.resume_points {
@@ -184,7 +195,7 @@ impl ResumePlan {
                 .live
                 .iter()
                 .copied()
-                .filter(|&reg| reload.contains(reg))
+                .filter(|reg| reload.binary_search(reg).is_ok())
                 .collect();
         }
         Ok(plan)
@@ -194,12 +205,15 @@ impl ResumePlan {
     /// others were stored at an earlier sync point and not written since. Where the vector
     /// function passes, it stores nothing.
     fn find_dirty(&mut self, program: &Program<'_>) {
-        let registers = program.registers.len();
-        // The registers that may differ from their slots at the start of each block.
+        // The slots from which their registers may differ at the start of each block. Others are
+        // not asked for.
         let mut dirty_in: Vec<Option<RegisterSet>> = vec![None; program.blocks.len()];
-        let mut entry = RegisterSet::new(registers);
-        (0..registers).for_each(|i| entry.insert(Reg(i as u32)));
+        let slot_count = self.slot_count;
+        let mut entry = RegisterSet::new(slot_count as usize);
+        (0..slot_count).for_each(|slot| entry.insert(Reg(slot)));
         dirty_in[0] = Some(entry);
+        let slots = &self.slots;
+        let slot = |reg: Reg| slots[reg.index()].map(Reg);
         let mut worklist = vec![BlockId(0)];
         while let Some(at) = worklist.pop() {
             let Some(mut dirty) = dirty_in[at.index()].clone() else {
@@ -207,11 +221,14 @@ impl ResumePlan {
             };
             let block = &program.blocks[at.index()];
             for step in &block.steps {
-                program.step_effects(step, &mut |_| {}, &mut |reg| dirty.insert(reg));
+                program.step_effects(step, &mut |_| {}, &mut |reg| {
+                    slot(reg).into_iter().for_each(|slot| dirty.insert(slot));
+                });
             }
             if let Terminator::Sync { instruction, .. } = &block.terminator
-                && let Some(point) = self.resume_points.iter_mut().find(|p| p.sync == Some(at))
+                && let Some(number) = self.sync_at[at.index()]
             {
+                let point = &mut self.resume_points[number as usize];
                 // The operation writes the slots of its results.
                 let in_slots = |reg: Reg| {
                     let mut result = false;
@@ -225,13 +242,16 @@ impl ResumePlan {
                     .live
                     .iter()
                     .copied()
-                    .filter(|&r| dirty.contains(r) && !in_slots(r))
+                    .filter(|&r| slot(r).is_some_and(|slot| dirty.contains(slot)) && !in_slots(r))
                     .collect();
                 if !point.is_passed {
-                    point.live.iter().for_each(|&reg| dirty.remove(reg));
+                    let live = point.live.iter().filter_map(|&reg| slot(reg));
+                    live.for_each(|slot| dirty.remove(slot));
                 }
-                if !instruction.is_matrix() {
-                    program.effects(instruction, &mut |_| {}, &mut |reg| dirty.insert(reg));
+                if !instruction.is_matrix() || point.is_passed {
+                    program.effects(instruction, &mut |_| {}, &mut |reg| {
+                        slot(reg).into_iter().for_each(|slot| dirty.insert(slot));
+                    });
                 }
             }
             for next in block.terminator.successors() {
@@ -329,12 +349,6 @@ impl ResumePlan {
     /// Describes the operations on matrices by the slots of their registers, and finds those
     /// that follow another with nothing in between.
     fn find_matrices(&mut self, program: &Program<'_>) -> Result<(), LoweringError> {
-        let mut points: Vec<Option<u32>> = vec![None; program.blocks.len()];
-        for (number, point) in (0..).zip(&self.resume_points[..self.sync_points.len()]) {
-            if let Some(block) = point.sync {
-                points[block.index()] = Some(number);
-            }
-        }
         for number in 0..self.sync_points.len() {
             let point = &self.resume_points[number];
             let Some(block) = point.sync else { continue };
@@ -348,7 +362,7 @@ impl ResumePlan {
             let operation = super::matrix::operation(program, instruction, &self.slots)?;
             self.sync_points[number].matrix = Some(self.matrices.len() as u32);
             self.matrices.push(operation);
-            let next = points[point.next.index()];
+            let next = self.sync_at[point.next.index()];
             let follows = next.is_some_and(|next| {
                 let next = next as usize;
                 let mut requests = false;
@@ -373,11 +387,7 @@ impl ResumePlan {
 
     /// The state of threads that resume at `block` after their group diverged.
     pub fn divergence_state(&self, block: BlockId) -> Option<u32> {
-        let at = self
-            .resume_points
-            .iter()
-            .position(|p| p.sync.is_none() && p.next == block)?;
-        Some(at as u32 + 1)
+        Some(self.diverged_at[block.index()]? + 1)
     }
 }
 
@@ -441,7 +451,7 @@ fn reads_special(program: &Program<'_>, blocks: &[bool]) -> bool {
 fn local(program: &Program<'_>, liveness: &Liveness) -> Vec<bool> {
     let mut local = vec![true; program.registers.len()];
     for number in 0..program.blocks.len() {
-        for reg in liveness.live_in(BlockId(number as u32)).iter() {
+        for &reg in liveness.live_in(BlockId(number as u32)) {
             local[reg.index()] = false;
         }
     }

@@ -338,6 +338,6 @@ impl Emitter<'_, '_> {
         let ok = self.b.create_block();
         let fail = self.fail;
         self.b.ins().brif(failed, fail, &[], ok, &[]);
-        self.b.switch_to_block(ok);
+        self.enter(ok);
     }
 }

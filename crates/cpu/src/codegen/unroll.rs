@@ -159,7 +159,7 @@ fn accesses(
         let (bytes, align) = match lowering {
             Lowering::Uniform => (element * count, element * count),
             Lowering::Contiguous => (element * uniformity.group.width(), element),
-            Lowering::Widened | Lowering::Scalarized => continue,
+            Lowering::Widened | Lowering::LastLane | Lowering::Scalarized => continue,
         };
         let (step, before) = match changes.get(&base) {
             None => (0, false),
@@ -283,7 +283,7 @@ pub(super) fn guard(
         let good = e.icmp(IntCC::UnsignedLessThan, number, starts);
         let next = e.b.create_block();
         e.b.ins().brif(good, next, &[], checked, &[]);
-        e.b.switch_to_block(next);
+        e.enter(next);
         in_bounds.push(InBounds {
             operands: access.operands,
             address,

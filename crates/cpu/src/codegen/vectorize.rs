@@ -1,6 +1,7 @@
 //! The vectorizer's cost model: how each instruction is lowered for a lane group,
 //! and whether a vector function is worth its compile time.
 
+use super::async_copy;
 use super::host::HostIsa;
 use crate::program::{
     Arg, Base, BasicBlock, Group, Instruction, Program, Reg, RegClass, Step, Terminator,
@@ -35,6 +36,8 @@ pub(super) enum Lowering {
     Widened,
     /// A load or store of consecutive addresses: vector loads or stores.
     Contiguous,
+    /// Once, for the last lane: a store to an address that all lanes share.
+    LastLane,
     /// Once for each lane.
     Scalarized,
 }
@@ -70,7 +73,7 @@ pub(super) fn choose(
                 if matches!(i.opcode, O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Cp));
             let cost_of_one = if memory { 4 } else { 1 };
             let cost = match lowering(program, &|r| uniformity.of(r), step, host.has_fma) {
-                Lowering::Uniform => cost_of_one,
+                Lowering::Uniform | Lowering::LastLane => cost_of_one,
                 Lowering::Widened | Lowering::Contiguous => width / 4 + cost_of_one,
                 // Extracting and inserting lanes costs, too.
                 Lowering::Scalarized => width * (cost_of_one + 1),
@@ -141,6 +144,11 @@ pub(super) fn lowering(
     match i.meaning.effect {
         Effect::Store if !program.has_destination(i) => {
             return match args {
+                [Arg::Address(Base::Reg(base), _), Arg::Reg(value)]
+                    if is_last_store(program, uniformity_of, i, *base, *value) =>
+                {
+                    Lowering::LastLane
+                }
                 [Arg::Address(base, _), value]
                     if is_contiguous(program, uniformity_of, i, *base, *value) =>
                 {
@@ -161,6 +169,16 @@ pub(super) fn lowering(
             };
         }
         Effect::Update => return Lowering::Scalarized,
+        // Copies are complete where they stand.
+        Effect::Effectful if i.opcode == O::Cp && async_copy::is_wait(i) => {
+            return Lowering::Uniform;
+        }
+        Effect::Effectful if i.opcode == O::Cp => {
+            return match async_copy::is_contiguous(program, uniformity_of, i) {
+                true => Lowering::Contiguous,
+                false => Lowering::Scalarized,
+            };
+        }
         // Each thread does it with its own operands.
         Effect::Effectful if !args.is_empty() => return Lowering::Scalarized,
         Effect::Store | Effect::Load | Effect::Effectful => {}
@@ -182,6 +200,24 @@ pub(super) fn lowering(
     }
 }
 
+/// Whether all threads store their own values to one address, where that of the last stays.
+fn is_last_store(
+    program: &Program<'_>,
+    uniformity_of: &dyn Fn(Reg) -> Uniformity,
+    i: &Instruction,
+    base: Reg,
+    value: Reg,
+) -> bool {
+    let class = program.registers[value.index()];
+    let is_plain = i.modifiers.first_of(&[M::Shared, M::SharedCta, M::Global]);
+    let orders = [M::Volatile, M::Relaxed, M::Release, M::Mmio, M::Async];
+    is_plain.is_some()
+        && i.modifiers.first_of(&orders).is_none()
+        && class != RegClass::Pred
+        && uniformity_of(base) == Uniformity::Uniform
+        && uniformity_of(value) != Uniformity::Uniform
+}
+
 /// Whether the threads load or store consecutive addresses.
 fn is_contiguous(
     program: &Program<'_>,
@@ -198,7 +234,7 @@ fn is_contiguous(
     let Arg::Reg(value) = value else { return false };
     let class = program.registers[value.index()];
     let has_width = u64::from(class.bytes()) == bytes && matches!(bytes, 4 | 8);
-    // These are extended to lanes of 32 bits. A half has its upper bits 0.
+    // These are extended to lanes of 32 bits, or stored from them. A half has its upper bits 0.
     let is_global = i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_none();
     let is_extended = matches!(
         (class, ty),
@@ -207,7 +243,8 @@ fn is_contiguous(
             P::U8 | P::B8 | P::U16 | P::B16
         ) | (RegClass::I32, P::S8 | P::S16)
     );
-    let fits = has_width || is_extended && is_global && i.opcode != O::St;
+    let is_half = class == RegClass::I16 && bytes == 2;
+    let fits = has_width || is_extended && is_global && (i.opcode != O::St || is_half);
     let ordered = i
         .modifiers
         .first_of(&[
@@ -234,6 +271,9 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
     let Some(ty) = types.next() else { return false };
     let second = types.next();
     let args = program.list(i.args);
+    if let Some(is_widenable) = is_half_widenable(program, i, (ty, second)) {
+        return is_widenable;
+    }
     let classes = |bytes: u32| {
         args.iter().all(|arg| match arg {
             Arg::Reg(reg) | Arg::Not(reg) => {
@@ -259,19 +299,14 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
     if predicates && bytes == 8 {
         return false;
     }
-    if m.first_of(&[
-        M::Cc,
-        M::Hi,
-        M::Wide,
-        M::Rz,
-        M::Rm,
-        M::Rp,
-        M::Approx,
-        M::Full,
-    ])
-    .is_some()
+    if m.first_of(&[M::Cc, M::Hi, M::Wide, M::Rz, M::Rm, M::Rp])
+        .is_some()
     {
         return false;
+    }
+    if m.first_of(&[M::Approx, M::Full]).is_some() {
+        let known = matches!(i.opcode, O::Div | O::Rcp | O::Sqrt | O::Ex2);
+        return known && ty == P::F32;
     }
     let float = matches!(ty, P::F32 | P::F64);
     let packed = matches!(ty, P::F16x2 | P::Bf16x2 | P::U16x2 | P::S16x2 | P::F32x2);
@@ -299,4 +334,32 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
         },
         _ => false,
     }
+}
+
+/// Whether there are SIMD instructions for an instruction on values of 16 bits, which have lanes of
+/// 32 bits with zeros above. `None` for other instructions.
+fn is_half_widenable(
+    program: &Program<'_>,
+    i: &Instruction,
+    (ty, second): (P, Option<P>),
+) -> Option<bool> {
+    let is_move = i.opcode == O::Mov && matches!(ty, P::B16 | P::U16 | P::S16);
+    let (to, from) = match (i.opcode, ty, second) {
+        _ if is_move => (2, 2),
+        (O::Cvt, P::F32, Some(P::F16)) => (4, 2),
+        (O::Cvt, P::F16, Some(P::F32)) => (2, 4),
+        _ => return None,
+    };
+    let has_bytes = |arg: Option<&Arg>, bytes: u32| match arg {
+        Some(Arg::Reg(reg)) => {
+            let class = program.registers[reg.index()];
+            class != RegClass::Pred && class.bytes() == bytes
+        }
+        Some(Arg::Int(_)) => is_move,
+        _ => false,
+    };
+    let args = program.list(i.args);
+    let others = [M::Rz, M::Rm, M::Rp, M::Sat, M::Satfinite, M::Relu, M::Ftz];
+    let plain = i.modifiers.first_of(&others).is_none();
+    Some(plain && args.len() == 2 && has_bytes(args.first(), to) && has_bytes(args.get(1), from))
 }

@@ -3,7 +3,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value, types,
 };
 
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN};
@@ -28,6 +28,7 @@ impl Emitter<'_, '_> {
         self.splats.clear();
         let kind = kind_of(i)?;
         match kind {
+            Matrix => self.load_rows(i)?,
             WarpBarrier => {}
             ActiveMask => {
                 let all = self.scalar_int(types::I32, ALL_LANES);
@@ -283,7 +284,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Stores the values of all lanes, with room before and after them, and returns their address.
-    fn spilled(&mut self, values: &[Value]) -> Value {
+    pub fn spilled(&mut self, values: &[Value]) -> Value {
         let slot = match self.shuffle_slot {
             Some(slot) => slot,
             None => {
@@ -299,6 +300,11 @@ impl Emitter<'_, '_> {
             self.b.ins().store(FLAGS, value, start, 16 * number);
         }
         start
+    }
+
+    /// A vector of those that [`spilled`](Self::spilled) has stored.
+    pub fn unspilled(&mut self, ty: Type, start: Value, number: i32) -> Value {
+        self.b.ins().load(ty, FLAGS, start, 16 * number)
     }
 
     /// One of the values that [`spilled`](Self::spilled) has stored.
@@ -395,7 +401,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Operand `n` as vectors of 32 bits.
-    fn words(&mut self, i: &Instruction, n: usize) -> EmitResult<Vec<Value>> {
+    pub fn words(&mut self, i: &Instruction, n: usize) -> EmitResult<Vec<Value>> {
         let mut words = Vec::new();
         for vector in vectors(self.width, RegClass::I32) {
             self.lane_set = vector;
@@ -426,7 +432,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Result `n`, if it is wanted.
-    fn destination(&self, i: &Instruction, n: usize) -> Option<Arg> {
+    pub fn destination(&self, i: &Instruction, n: usize) -> Option<Arg> {
         let to = self.arg(i, 0).ok()?;
         let to = match to {
             Arg::List(list) => *self.list(list).get(n)?,
@@ -444,7 +450,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn write_vectors(&mut self, i: &Instruction, n: usize, values: &[Value]) -> EmitResult<()> {
+    pub fn write_vectors(&mut self, i: &Instruction, n: usize, values: &[Value]) -> EmitResult<()> {
         let Some(to) = self.destination(i, n) else {
             return Ok(());
         };

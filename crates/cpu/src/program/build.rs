@@ -28,6 +28,8 @@ pub(super) struct Builder<'m, 'a> {
     pub call_params: Vec<CallParam>,
     pub errors: Vec<LoweringError>,
     blocks: Vec<Option<BasicBlock>>,
+    /// Those that have ended, in that order.
+    ended: Vec<BlockId>,
     current: BlockId,
     steps: Vec<Step>,
     /// The guard under which the current block runs, and the block that follows
@@ -66,6 +68,7 @@ pub(crate) fn build<'m, 'a>(
         call_params: Vec::new(),
         errors: Vec::new(),
         blocks: vec![None],
+        ended: Vec::new(),
         current: BlockId(0),
         steps: Vec::new(),
         open_guard: None,
@@ -144,7 +147,7 @@ pub(crate) fn build<'m, 'a>(
         carry: builder.carry,
     };
     frames::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
-    simplify_cfg::simplify(&mut program);
+    simplify_cfg::simplify(&mut program, &builder.ended);
     call_params::promote(&mut program, &builder.call_params);
     live_ranges::split(&mut program);
     reg_class::choose(&mut program);
@@ -185,11 +188,13 @@ impl<'m, 'a> Builder<'m, 'a> {
     pub fn put_block(&mut self, block: BlockId, terminator: Terminator) {
         let steps = Vec::new();
         self.blocks[block.index()] = Some(BasicBlock { steps, terminator });
+        self.ended.push(block);
     }
 
     pub fn end_and_open(&mut self, terminator: Terminator, next: BlockId) {
         let steps = std::mem::take(&mut self.steps);
         self.blocks[self.current.index()] = Some(BasicBlock { steps, terminator });
+        self.ended.push(self.current);
         self.current = next;
     }
 
@@ -473,6 +478,9 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let inside = self.open_guard.is_some();
         instruction.args = self.arguments(body, ast.operands)?;
+        if matches!(ast.opcode, Opcode::Ld | Opcode::Ldu | Opcode::St) {
+            self.unwrap_elements(instruction.args);
+        }
         if modifiers.types().any(|ty| ty == Type::B128) {
             instruction = self.in_halves(&instruction)?;
         }

@@ -230,7 +230,7 @@ fn save(program: &mut Program<'_>, stack: &Stack<'_, '_>, pointer: Reg, frames: 
         if !function.is_recursive {
             continue;
         }
-        let live = liveness.live_in(site.back).iter();
+        let live = liveness.live_in(site.back).iter().copied();
         let live: Vec<Reg> = live.filter(|r| function.registers.contains(&r.0)).collect();
         let line = program.line;
         let (mut saves, mut restores) = (Vec::new(), Vec::new());

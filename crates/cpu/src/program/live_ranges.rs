@@ -48,7 +48,9 @@ pub(super) fn split(program: &mut Program<'_>) {
     let live_ins: Vec<Vec<(Reg, u32)>> = (0..program.blocks.len())
         .map(|i| {
             let live = liveness.live_in(BlockId(i as u32));
-            live.iter().map(|reg| (reg, live_ranges.add(reg))).collect()
+            live.iter()
+                .map(|&reg| (reg, live_ranges.add(reg)))
+                .collect()
         })
         .collect();
 

@@ -1,6 +1,7 @@
 //! Liveness analysis. A suspended thread saves the registers that are live.
 
 use super::ir::{BlockId, Program, Reg, Terminator};
+use analysis::control_flow::Lists;
 
 /// A set of registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,20 +24,6 @@ impl RegisterSet {
         self.0[reg.index() / 64] >> (reg.0 % 64) & 1 != 0
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
-        self.0.iter().enumerate().flat_map(|(i, &word)| {
-            let mut word = word;
-            std::iter::from_fn(move || {
-                if word == 0 {
-                    return None;
-                }
-                let bit = word.trailing_zeros();
-                word &= word - 1;
-                Some(Reg(i as u32 * 64 + bit))
-            })
-        })
-    }
-
     /// Adds all of `other`.
     pub fn add(&mut self, other: &RegisterSet) {
         for (a, b) in self.0.iter_mut().zip(&other.0) {
@@ -45,8 +32,9 @@ impl RegisterSet {
     }
 }
 
+/// The registers that are live at the start of each block, in their order.
 pub(crate) struct Liveness {
-    live_in: Vec<RegisterSet>,
+    live_in: Vec<Vec<Reg>>,
 }
 
 impl Liveness {
@@ -62,28 +50,29 @@ impl Liveness {
         stored: impl Fn(BlockId) -> Option<&'s [Reg]>,
     ) -> Liveness {
         let registers = program.registers.len();
-        let mut used = Vec::with_capacity(program.blocks.len());
-        let mut defined = Vec::with_capacity(program.blocks.len());
-        for (number, block) in program.blocks.iter().enumerate() {
-            let mut block_uses = RegisterSet::new(registers);
-            let mut block_defs = RegisterSet::new(registers);
+        // By register, the blocks that use what others have written to it, and those that write it.
+        let (mut used, mut defined) = (Vec::new(), Vec::new());
+        // The last block that wrote the register, so far.
+        let mut last = vec![u32::MAX; registers];
+        for (number, block) in (0..).zip(&program.blocks) {
+            let mut results = Vec::new();
             for step in &block.steps {
                 // An instruction reads its operands before it writes its results.
-                let mut results = Vec::new();
-                program.step_effects(
-                    step,
-                    &mut |reg| {
-                        if !block_defs.contains(reg) {
-                            block_uses.insert(reg);
-                        }
-                    },
-                    &mut |reg| results.push(reg),
-                );
-                results.into_iter().for_each(|reg| block_defs.insert(reg));
+                let mut use_here = |reg: Reg| {
+                    if last[reg.index()] != number {
+                        used.push((reg.0, number));
+                    }
+                };
+                program.step_effects(step, &mut use_here, &mut |reg| results.push(reg));
+                for reg in results.drain(..) {
+                    if std::mem::replace(&mut last[reg.index()], number) != number {
+                        defined.push((reg.0, number));
+                    }
+                }
             }
             let mut use_at_end = |reg: Reg| {
-                if !block_defs.contains(reg) {
-                    block_uses.insert(reg);
+                if last[reg.index()] != number {
+                    used.push((reg.0, number));
                 }
             };
             match &block.terminator {
@@ -93,51 +82,61 @@ impl Liveness {
                     address: Some(reg), ..
                 } => use_at_end(*reg),
                 Terminator::Sync { instruction, .. } => {
-                    let mut results = Vec::new();
-                    match stored(BlockId(number as u32)) {
+                    match stored(BlockId(number)) {
                         Some(stored) => {
                             program.requested(instruction, &mut use_at_end);
                             stored.iter().copied().for_each(&mut use_at_end);
                         }
                         None => program.effects(instruction, &mut use_at_end, &mut |_| {}),
                     }
-                    program.effects(instruction, &mut |_| {}, &mut |reg| results.push(reg));
-                    results.into_iter().for_each(|reg| block_defs.insert(reg));
+                    program.effects(instruction, &mut |_| {}, &mut |reg| {
+                        if std::mem::replace(&mut last[reg.index()], number) != number {
+                            defined.push((reg.0, number));
+                        }
+                    });
                 }
                 _ => {}
             }
-            used.push(block_uses);
-            defined.push(block_defs);
         }
+        let used = Lists::new(registers, &used);
+        let defined = Lists::new(registers, &defined);
+        let mut edges = Vec::with_capacity(program.blocks.len() * 2);
+        for (from, block) in (0..).zip(&program.blocks) {
+            let passes = stored(BlockId(from)).is_none();
+            let next = block.terminator.successors().filter(|_| passes);
+            edges.extend(next.map(|to| (to.0, from)));
+        }
+        let predecessors = Lists::new(program.blocks.len(), &edges);
 
-        let mut live_in = used;
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for i in (0..program.blocks.len()).rev() {
-                if stored(BlockId(i as u32)).is_some() {
+        // From each use back to the definitions: the time is proportional to what is live.
+        let mut live_in: Vec<Vec<Reg>> = vec![Vec::new(); program.blocks.len()];
+        // The last register that each block was found to write.
+        let mut writes = vec![u32::MAX; program.blocks.len()];
+        let mut open: Vec<u32> = Vec::new();
+        for reg in 0..registers as u32 {
+            let users = used.get(reg);
+            if users.is_empty() {
+                continue;
+            }
+            for &block in defined.get(reg) {
+                writes[block as usize] = reg;
+            }
+            open.extend_from_slice(users);
+            while let Some(block) = open.pop() {
+                let live = &mut live_in[block as usize];
+                if live.last() == Some(&Reg(reg)) {
                     continue;
                 }
-                let mut live = RegisterSet::new(registers);
-                for to in program.blocks[i].terminator.successors() {
-                    live.add(&live_in[to.index()]);
-                }
-                for (word, (live, defined)) in live_in[i]
-                    .0
-                    .iter_mut()
-                    .zip(live.0.iter().zip(&defined[i].0))
-                {
-                    let new = *word | (live & !defined);
-                    changed |= new != *word;
-                    *word = new;
-                }
+                live.push(Reg(reg));
+                let before = predecessors.get(block).iter();
+                open.extend(before.filter(|&&from| writes[from as usize] != reg));
             }
         }
         Liveness { live_in }
     }
 
-    /// The registers that are live at the start of a block.
-    pub fn live_in(&self, block: BlockId) -> &RegisterSet {
+    /// The registers that are live at the start of a block, in their order.
+    pub fn live_in(&self, block: BlockId) -> &[Reg] {
         &self.live_in[block.index()]
     }
 }

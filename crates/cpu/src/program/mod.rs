@@ -13,6 +13,7 @@ mod frequency;
 mod functions;
 mod inline;
 mod ir;
+mod lanes;
 mod live_ranges;
 mod liveness;
 mod module_data;
@@ -35,7 +36,8 @@ pub(crate) use ir::{
     Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Program, Reg,
     RegClass, Step, Storage, SystemCall, Terminator,
 };
+pub(crate) use lanes::{Group, Uniformity};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
 pub(crate) use together::together;
-pub(crate) use uniformity::{Group, NoWrap, Uniformity, UniformityInfo};
+pub(crate) use uniformity::{NoWrap, UniformityInfo};

@@ -110,6 +110,16 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
+    /// A vector of one element is that element.
+    pub(super) fn unwrap_elements(&mut self, args: ArgList) {
+        let args = args.start as usize..(args.start + args.len) as usize;
+        for at in args {
+            if let Arg::List(ArgList { start, len: 1 }) = self.args[at] {
+                self.args[at] = self.args[start as usize];
+            }
+        }
+    }
+
     pub(super) fn argument(
         &mut self,
         body: &'m Body<'a>,

@@ -4,7 +4,8 @@
 use super::ir::{BasicBlock, BlockId, Program, Terminator};
 
 /// Threads jumps, merges straight-line blocks and removes unreachable ones.
-pub(super) fn simplify(program: &mut Program<'_>) {
+/// `order` is that of the text.
+pub(super) fn simplify(program: &mut Program<'_>, order: &[BlockId]) {
     let count = program.blocks.len();
     // Skips empty blocks that only jump. The bound stops at a loop of empty blocks.
     let skip = |blocks: &[BasicBlock], mut at: BlockId| {
@@ -55,20 +56,24 @@ pub(super) fn simplify(program: &mut Program<'_>) {
             retained[to.index()] = false;
         }
     }
-    renumber(program, &retained);
+    renumber(program, retained, order);
 }
 
-/// Removes the other blocks.
-fn renumber(program: &mut Program<'_>, retained: &[bool]) {
-    let mut numbers = vec![BlockId(0); program.blocks.len()];
-    let numbered = numbers.iter_mut().zip(retained).filter(|&(_, &r)| r);
-    for (next, (number, _)) in numbered.enumerate() {
-        *number = BlockId(next as u32);
+/// Removes the other blocks, and puts those that `order` has in its order, after the entry.
+fn renumber(program: &mut Program<'_>, mut retained: Vec<bool>, order: &[BlockId]) {
+    let mut blocks: Vec<Option<BasicBlock>> = std::mem::take(&mut program.blocks)
+        .into_iter()
+        .map(Some)
+        .collect();
+    let mut numbers = vec![BlockId(0); blocks.len()];
+    let entry = std::iter::once(BlockId(0));
+    let others = (0..blocks.len() as u32).map(BlockId);
+    for block in entry.chain(order.iter().copied()).chain(others) {
+        if std::mem::take(&mut retained[block.index()]) {
+            numbers[block.index()] = BlockId(program.blocks.len() as u32);
+            program.blocks.extend(blocks[block.index()].take());
+        }
     }
-    let mut retained = retained.iter();
-    program
-        .blocks
-        .retain(|_| retained.next().copied().unwrap_or(false));
     for block in &mut program.blocks {
         retarget(&mut block.terminator, |to| numbers[to.index()]);
     }

@@ -1,7 +1,7 @@
 //! Sync points that the lanes of a full warp execute together, without being suspended: of
 //! shuffles, votes and reductions those that name all lanes.
 
-use super::ir::{Arg, Instruction, Program, RegClass};
+use super::ir::{Arg, Base, Instruction, Program, RegClass};
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
 /// How the results of such an operation differ from lane to lane.
@@ -50,7 +50,28 @@ pub(crate) fn together(program: &Program<'_>, i: &Instruction) -> Option<Togethe
         O::Activemask => (true, Together::Shared),
         O::Elect => (all(1), Together::Each),
         O::Bar if m.has(M::Warp) => (all(0), Together::Each),
+        O::Ldmatrix => (loads_rows(program, i), Together::Each),
         _ => return None,
     };
     (words && is_all).then_some(together)
 }
+
+/// Whether a lane of `ldmatrix` gets a word of a row as it is in memory, by addresses of 32 bits in
+/// registers.
+fn loads_rows(program: &Program<'_>, i: &Instruction) -> bool {
+    let m = &i.modifiers;
+    let in_shared = m.first_of(&[M::Shared, M::SharedCta]).is_some();
+    let plain = m.has(M::M8n8) && m.types().eq([Type::B16]) && !m.has(M::Trans);
+    let in_register = match program.list(i.args).get(1) {
+        Some(&Arg::Address(Base::Reg(reg), offset)) => {
+            let is_word = program.registers[reg.index()] == RegClass::I32;
+            is_word && (0..MAX_OFFSET).contains(&offset) && offset % ROW_BYTES == 0
+        }
+        _ => false,
+    };
+    in_shared && plain && in_register
+}
+
+/// Bytes of a row of a matrix.
+const ROW_BYTES: i64 = 16;
+const MAX_OFFSET: i64 = 1 << 24;

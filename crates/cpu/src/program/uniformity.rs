@@ -1,86 +1,18 @@
 //! Uniformity analysis: whether the threads of a lane group have the same value
 //! in a register, values with a constant stride, or unrelated values.
 //!
-//! A lane group is a set of threads that differ in the low bits of `%tid.x` alone, so that
-//! its first has a multiple of their number there. It takes every branch as a whole; where the
-//! threads diverge, the scalar function takes over. So a value computed from uniform values
-//! is uniform. The lattice, and what instructions make of it, is that of
-//! [`analysis::dependence`].
+//! A lane group takes every branch as a whole; where the threads diverge, the scalar function
+//! takes over. So a value computed from uniform values is uniform.
 
 use super::clamps::{Bound, Clamp, clamp, indices};
-use super::ir::{
-    Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
+use super::ir::{Arg, BlockId, Instruction, Program, Reg, Step, Terminator};
+use super::lanes::{
+    DIVERGENT, Group, UNKNOWN, Uniformity, computed, extended, is_affine, operand, operands, result,
 };
 use super::liveness::{Liveness, RegisterSet};
 use super::together::{Together, together};
-use analysis::dependence::{Dependence, Linear, Shape, Sources, Wrapping, special, transfer};
-use ptx::isa::Outcome;
-use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
-
-/// No large stride is contiguous.
-const MAX_STRIDE: i32 = 1 << 20;
-
-/// How the value of a register varies over the threads of a lane group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Uniformity {
-    /// All threads have the same value.
-    Uniform,
-    /// Thread `i` has the value of thread 0 plus `i` times this stride, modulo the
-    /// register's width.
-    Affine(i64),
-    /// Nothing is known.
-    Divergent,
-}
-
-impl Uniformity {
-    /// That of a register of this class.
-    fn of(dependence: &Dependence, class: RegClass, group: Group) -> Uniformity {
-        if dependence.is_uniform() {
-            return Uniformity::Uniform;
-        }
-        let has_stride = matches!(class, RegClass::I32 | RegClass::I64);
-        match dependence.linear {
-            Some(linear) if has_stride => {
-                let stride = linear.bits[0];
-                let mut bits = linear.bits[..group.lane_bits()].iter().zip(0..);
-                let same = bits.all(|(part, bit)| stride.checked_mul(1 << bit) == Some(*part));
-                match same && stride.abs() < MAX_STRIDE {
-                    true => Uniformity::Affine(stride.into()),
-                    false => Uniformity::Divergent,
-                }
-            }
-            _ => Uniformity::Divergent,
-        }
-    }
-}
-
-/// The number of threads of a lane group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Group {
-    HalfWarp,
-    /// Its lanes execute the operations of [`together`] where they stand.
-    Warp,
-}
-
-impl Group {
-    /// The number of threads.
-    pub const fn width(self) -> u32 {
-        1 << self.lane_bits()
-    }
-
-    /// The bits of `%tid.x` in which they differ.
-    const fn lane_bits(self) -> usize {
-        match self {
-            Group::HalfWarp => 4,
-            Group::Warp => 5,
-        }
-    }
-}
-
-/// Unknowns in registers have no number: at another time, the same register holds another.
-const UNKNOWN: u32 = 0;
-
-const DIVERGENT: Dependence = Dependence::opaque(Sources::LANES);
+use analysis::dependence::{Dependence, Sources, Wrapping};
+use ptx::names::{Opcode as O, Type};
 
 /// A 32-bit affine value that must not wrap around within the lane group: otherwise
 /// its extension to 64 bits is not affine. Nor may a clamp change it, if there is one: otherwise
@@ -96,6 +28,8 @@ pub(crate) struct NoWrap {
 /// The result of the analysis, by register.
 pub(crate) struct UniformityInfo {
     pub group: Group,
+    /// The kernel multiplies matrices, whose registers are in slots: loads put them there.
+    multiplies: bool,
     facts: Vec<Dependence>,
     registers: Vec<Uniformity>,
 }
@@ -112,15 +46,22 @@ impl UniformityInfo {
         };
         let uniform = Dependence::uniform(Sources::NONE, UNKNOWN);
         // Registers that may be read before they are written are 0 in all threads.
-        for reg in Liveness::new(program).live_in(BlockId(0)).iter() {
+        for reg in Liveness::new(program).live_in(BlockId(0)) {
             facts.known[reg.index()] = Some(uniform);
         }
         while facts.round() {}
         // What is never written is never read.
         let known = facts.known.into_iter();
         let facts: Vec<_> = known.map(|fact| fact.unwrap_or(uniform)).collect();
+        let multiplies = program.blocks.iter().any(|block| match &block.terminator {
+            Terminator::Sync { instruction, .. } => {
+                instruction.is_matrix() && instruction.opcode != O::Ldmatrix
+            }
+            _ => false,
+        });
         UniformityInfo {
             group,
+            multiplies,
             registers: facts
                 .iter()
                 .zip(&program.registers)
@@ -202,7 +143,8 @@ impl UniformityInfo {
 
     /// Whether the lanes of a group execute this sync point where they stand.
     pub fn executes_together(&self, program: &Program<'_>, i: &Instruction) -> bool {
-        self.group == Group::Warp && together(program, i).is_some()
+        let in_slots = self.multiplies && i.is_matrix();
+        self.group == Group::Warp && !in_slots && together(program, i).is_some()
     }
 
     /// Whether the threads of a lane group may diverge at the end of a block.
@@ -223,36 +165,6 @@ struct Facts<'p, 'a> {
     /// The registers from which addresses are computed.
     indices: RegisterSet,
     known: Vec<Option<Dependence>>,
-}
-
-/// The minimum or maximum of an index and a bound: the index, unless it is clamped. Few are, at the
-/// ends of a row; the scalar function runs those groups.
-fn clamped(
-    program: &Program<'_>,
-    i: &Instruction,
-    (group, indices): (Group, &RegisterSet),
-    operands: &[Dependence],
-) -> Option<Dependence> {
-    clamp(program, i)?;
-    let &[Arg::Reg(to), ..] = program.list(i.args) else {
-        return None;
-    };
-    let (index, bound) = match operands {
-        [a, b] if b.is_uniform() => (a, b),
-        [a, b] if a.is_uniform() => (b, a),
-        _ => return None,
-    };
-    if !indices.contains(to) || index.is_uniform() || !is_affine(index, group) {
-        return None;
-    }
-    let mut result = *index;
-    result.sources = index.sources | bound.sources;
-    if let Some(linear) = &mut result.linear {
-        let mut unknown = Linear::symbol(UNKNOWN, 0);
-        unknown.bits = linear.bits;
-        *linear = unknown;
-    }
-    Some(result)
 }
 
 impl Facts<'_, '_> {
@@ -316,220 +228,6 @@ impl Facts<'_, '_> {
         let met = known.map_or(fact, |known| known.join(&fact, UNKNOWN));
         known.replace(met) != Some(met)
     }
-}
-
-/// What is known of a register.
-type Known<'k> = (Group, &'k dyn Fn(Reg) -> Option<Dependence>);
-
-/// The operands of an instruction without its destination; `None` as long as one is
-/// unknown.
-fn operands(program: &Program<'_>, i: &Instruction, known: Known<'_>) -> Option<Vec<Dependence>> {
-    let mut operands = Vec::new();
-    for &arg in program.list(i.args).get(1..)? {
-        operand(program, arg, known, &mut operands)?;
-    }
-    Some(operands)
-}
-
-fn operand(
-    program: &Program<'_>,
-    arg: Arg,
-    known: Known<'_>,
-    operands: &mut Vec<Dependence>,
-) -> Option<()> {
-    // Each has an unknown of its own.
-    let symbol = operands.len() as u32 + 1;
-    let uniform = Dependence::uniform(Sources::NONE, symbol);
-    let register = |reg: Reg| {
-        let mut fact = known.1(reg)?;
-        if let Some(linear) = &mut fact.linear {
-            linear.base.symbol = linear.base.symbol.map(|_| symbol);
-        }
-        Some(fact)
-    };
-    operands.push(match arg {
-        Arg::Reg(reg) => register(reg)?,
-        Arg::Address(Base::Reg(reg), offset) => {
-            let mut fact = register(reg)?;
-            fact.linear = fact.linear.and_then(|linear| linear.moved(offset));
-            fact
-        }
-        Arg::Not(reg) | Arg::Select { reg, .. } => {
-            Dependence::function(register(reg)?.sources, symbol)
-        }
-        Arg::Int(number) => Dependence::number(number.cast_signed()),
-        // The lanes of a group are those of one warp.
-        Arg::Special(S::TidX | S::Laneid) => {
-            special(S::TidX, &Shape::default(), symbol).of_group(known.0.lane_bits(), symbol)
-        }
-        // There are lane groups only in blocks with a multiple of that many threads.
-        Arg::Special(S::NtidX) => {
-            let mut size = uniform;
-            if let Some(linear) = &mut size.linear {
-                linear.base.align = known.0.lane_bits() as u8;
-            }
-            size
-        }
-        Arg::Special(register) => {
-            special(register, &Shape::default(), symbol).of_group(known.0.lane_bits(), symbol)
-        }
-        Arg::Float(_) | Arg::Symbol(..) | Arg::Address(..) => uniform,
-        Arg::List(list) => {
-            for &part in program.list(list) {
-                operand(program, part, known, operands)?;
-            }
-            return Some(());
-        }
-        Arg::Sink => return Some(()),
-    });
-    Some(())
-}
-
-/// How the result of an instruction depends on the lane; `None` as long as that of an
-/// operand is unknown.
-fn result(
-    program: &Program<'_>,
-    i: &Instruction,
-    indices: &RegisterSet,
-    known: Known<'_>,
-) -> Option<Dependence> {
-    let args = program.list(i.args);
-    if !program.has_destination(i) {
-        return None;
-    }
-    let operands = operands(program, i, known)?;
-    let mut sources = operands
-        .iter()
-        .fold(Sources::NONE, |all, operand| all | operand.sources);
-    if i.meaning.carry_in
-        && let Some(carry) = program.carry
-    {
-        sources = sources | known.1(carry)?.sources;
-    }
-    if let Some(result) = clamped(program, i, (known.0, indices), &operands) {
-        return Some(result);
-    }
-    let function = Dependence::function(sources, UNKNOWN);
-    // A copy of a register that was a call parameter.
-    let copies = matches!(args, [Arg::Reg(_), Arg::Reg(_)]);
-    let mut result = match i.opcode {
-        O::Ld | O::Ldu | O::St if copies => match widths_match(program, i) {
-            true => operands.first().copied().unwrap_or(function),
-            false => function,
-        },
-        O::Ld | O::Ldu => match args.get(1) {
-            // Each thread has its own local frame.
-            Some(&Arg::Address(base, _)) if is_local(i, base) => DIVERGENT,
-            _ => function,
-        },
-        O::St => function,
-        O::Isspacep => DIVERGENT,
-        O::Cvta if i.modifiers.has(M::Local) => DIVERGENT,
-        _ => match i.meaning.result {
-            Outcome::Operands => function,
-            Outcome::Linear | Outcome::Compared => {
-                let scalar = !reads_divergent(program, i, known) && !i.meaning.carry_in;
-                let same_widths = i.opcode != O::Cvt || widths_match(program, i);
-                match scalar && same_widths {
-                    true => linear(i, &operands, known.0),
-                    false => function,
-                }
-            }
-            // These are sync points, but for those that are not supported.
-            Outcome::Shuffled | Outcome::Warp | Outcome::Active | Outcome::Block => DIVERGENT,
-            Outcome::Lane | Outcome::Thread => DIVERGENT,
-        },
-    };
-    if !matches!(args, [Arg::Reg(_), ..]) {
-        // Each is a part of it.
-        result = Dependence::function(result.sources, UNKNOWN);
-    }
-    if let Some(guard) = i.guard {
-        // Some threads keep the old value.
-        let old = match args.first() {
-            Some(&Arg::Reg(reg)) => known.1(reg),
-            _ => None,
-        };
-        let old = old.map_or(Sources::NONE, |old| old.sources);
-        let sources = result.sources | known.1(guard.reg)?.sources | old;
-        result = Dependence::function(sources, UNKNOWN);
-    }
-    Some(result)
-}
-
-/// The result of integer arithmetic or of a comparison. Where an affine value is extended,
-/// it is affine as long as it does not wrap.
-fn linear(i: &Instruction, operands: &[Dependence], group: Group) -> Dependence {
-    let result = computed(i, operands, Wrapping::Possible);
-    if extended(i).is_none() || is_affine(&result, group) {
-        return result;
-    }
-    let mut operands = operands.to_vec();
-    for (operand, symbol) in operands.iter_mut().take(2).zip(1..) {
-        if let Some(linear) = &mut operand.linear
-            && !linear.is_uniform()
-        {
-            let mut unknown = Linear::symbol(symbol, 0);
-            unknown.bits = linear.bits;
-            *linear = unknown;
-        }
-    }
-    computed(i, &operands, Wrapping::Ignored)
-}
-
-fn computed(i: &Instruction, operands: &[Dependence], wrapping: Wrapping) -> Dependence {
-    let result = i.meaning.result;
-    transfer(result, i.opcode, &i.modifiers, operands, UNKNOWN, wrapping)
-}
-
-/// Whether it is uniform or has a stride.
-fn is_affine(dependence: &Dependence, group: Group) -> bool {
-    Uniformity::of(dependence, RegClass::I64, group) != Uniformity::Divergent
-}
-
-/// The type that an instruction extends to 64 bits.
-fn extended(i: &Instruction) -> Option<Type> {
-    let types: Vec<Type> = i.modifiers.types().collect();
-    match (i.opcode, types.as_slice()) {
-        (O::Cvt, [to, from]) if to.bits() > from.bits() => Some(*from),
-        (O::Mul | O::Mad, [ty]) if i.modifiers.has(M::Wide) => Some(*ty),
-        _ => None,
-    }
-}
-
-/// Whether an instruction reads a register that has a value for each thread: its result
-/// cannot be computed once.
-fn reads_divergent(program: &Program<'_>, i: &Instruction, known: Known<'_>) -> bool {
-    let mut divergent = false;
-    for &arg in program.list(i.args).get(1..).unwrap_or_default() {
-        program.registers_of(arg, &mut |reg| {
-            let class = program.registers[reg.index()];
-            let uniformity = known.1(reg).map(|fact| Uniformity::of(&fact, class, known.0));
-            divergent |= uniformity == Some(Uniformity::Divergent);
-        });
-    }
-    divergent
-}
-
-/// Whether the registers of a conversion, or of a load of a call parameter, have the
-/// widths of its types. A wider register holds an extended value, for which strides
-/// and [`NoWrap`] are not computed.
-fn widths_match(program: &Program<'_>, i: &Instruction) -> bool {
-    let types: Vec<Type> = i.modifiers.types().collect();
-    program.list(i.args).iter().enumerate().all(|(n, &arg)| {
-        let ty = types.get(n).or(types.last());
-        match arg {
-            Arg::Reg(reg) => {
-                let bits = u64::from(program.registers[reg.index()].bytes()) * 8;
-                ty.is_some_and(|ty| u64::from(ty.bits()) == bits)
-            }
-            _ => true,
-        }
-    })
-}
-
-fn is_local(i: &Instruction, base: Base) -> bool {
-    i.modifiers.has(M::Local) || matches!(base, Base::Storage(Storage::Local(_)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! at `BlockContext::helpers`, at index `Helper::x as usize`, and calls it with the C calling
 //! convention and the types of [`Helper::signature`].
 
+mod async_copy;
 mod bulk_copy;
 mod cluster;
 mod device;
@@ -49,6 +50,8 @@ abi! {
     i64 => I64,
     f32 => F32,
     f64 => F64,
+    *const u32 => I64,
+    *mut f32 => I64,
     *mut BlockContext => I64,
     *mut texture::TextureAccess => I64,
 }
@@ -201,6 +204,8 @@ helpers! {
 
     /// `ex2.approx.f32`.
     approximate::ex2_f32(a: f32) -> f32;
+    /// The same of `count` values in memory. Returns 0.
+    approximate::ex2_lanes(values: *mut f32, count: u32) -> u32;
     /// `lg2.approx.f32`.
     approximate::lg2_f32(a: f32) -> f32;
     /// `sin.approx.f32`.
@@ -280,6 +285,8 @@ helpers! {
     /// `mbarrier` ([`mbarrier::BarrierOperation`]): the state before it, or whether a phase is
     /// complete. It may record a fault.
     mbarrier::mbarrier(context: *mut BlockContext, thread: u32, encoded: u64, address: u64, operand: u64) -> u64;
+    /// `cp.async` of some bytes, and zeros for the others. Returns 0, or 1 after recording a fault.
+    async_copy::copy_partial(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, to_stride: u64, from: u64, from_stride: u64, counts: *const u32) -> u32;
     /// `cp.async.bulk` and `cp.reduce.async.bulk`. Returns 0, or 1 after recording a fault.
     bulk_copy::copy_bulk(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
     /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, likewise.
