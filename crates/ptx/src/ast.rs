@@ -528,11 +528,13 @@ impl Modifiers {
     }
 
     /// In the order of the text.
+    #[inline]
     pub fn as_slice(&self) -> &[Modifier] {
         &self.list[..self.len as usize]
     }
 
     /// Whether the list contains `modifier`.
+    #[inline]
     pub fn has(&self, modifier: Modifier) -> bool {
         self.as_slice().contains(&modifier)
     }

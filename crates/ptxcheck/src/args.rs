@@ -1,9 +1,10 @@
 //! The command line of `ptxcheck`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 
 use super::format::Format;
 use super::selection::Lists;
@@ -222,7 +223,30 @@ pub fn version(text: &str) -> Result<Version, String> {
         })
 }
 
+/// A command line without a command.
+#[derive(clap::Parser)]
+struct CheckAlone {
+    #[command(flatten)]
+    check: CheckArgs,
+}
+
 impl Cli {
+    /// The command line of this process. Ends the process where it is wrong or asks for help.
+    pub fn of_process() -> Cli {
+        // Describing all commands to clap takes as long as checking a small file.
+        let is_command =
+            |word: OsString| word.as_encoded_bytes().iter().all(u8::is_ascii_lowercase);
+        if !std::env::args_os().skip(1).any(is_command)
+            && let Ok(CheckAlone { check }) = CheckAlone::try_parse()
+        {
+            return Cli {
+                command: None,
+                check,
+            };
+        }
+        Cli::parse()
+    }
+
     /// Runs the command; returns the exit status.
     pub fn run(&self) -> Result<u8, Failure> {
         let status = match &self.command {

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use ptxcheck::args::Cli;
 
 fn main() -> ExitCode {
-    match Cli::parse().run() {
+    match Cli::of_process().run() {
         Ok(status) => ExitCode::from(status),
         Err(failure) => failure.report(),
     }

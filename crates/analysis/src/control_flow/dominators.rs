@@ -110,7 +110,7 @@ impl Forest {
 /// Where the paths from a block meet those from elsewhere (Cytron et al.: "Efficiently
 /// Computing Static Single Assignment Form and the Control Dependence Graph", 1991).
 pub fn frontiers(graph: &Graph, mut budget: usize) -> Option<Lists> {
-    let mut pairs = Vec::new();
+    let mut pairs = Vec::with_capacity(graph.block_count());
     // The last block that is known to be in the frontier of each.
     let mut last = vec![NONE; graph.block_count()];
     for &at in &graph.order {
@@ -145,7 +145,8 @@ pub fn intervals(search: &DepthFirst, dominator: &[u32]) -> (Vec<u32>, Vec<u32>)
     let mut entered = vec![NONE; count];
     let mut left = vec![NONE; count];
     let mut clock = 0;
-    let mut open = vec![(0, 0)];
+    let mut open = Vec::with_capacity(count);
+    open.push((0, 0));
     entered[0] = 0;
     while let Some((at, place)) = open.last_mut() {
         clock += 1;

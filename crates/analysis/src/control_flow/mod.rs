@@ -194,7 +194,8 @@ impl DepthFirst {
             left: Vec::with_capacity(next.count()),
         };
         search.enter(root, 0);
-        let mut open: Vec<(u32, usize)> = vec![(root, 0)];
+        let mut open: Vec<(u32, usize)> = Vec::with_capacity(next.count());
+        open.push((root, 0));
         while let Some((at, place)) = open.last_mut() {
             match next.get(*at).get(*place) {
                 Some(to) => {

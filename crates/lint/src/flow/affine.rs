@@ -166,8 +166,8 @@ impl Affine {
     pub fn new(flow: &Flow<'_, '_>) -> Affine {
         Affine {
             index: vec![OPEN; flow.values.definitions.len()],
-            sums: Vec::new(),
-            open: Vec::new(),
+            sums: Vec::with_capacity(flow.values.definitions.len() / 4),
+            open: Vec::with_capacity(16),
         }
     }
 

@@ -62,7 +62,7 @@ impl FirstPass {
         let lasts = lasts.filter_map(|at| graph.blocks[at].steps().next_back());
         let guarded = together.instructions.iter().copied();
         let mut found: HashMap<ValueId, u32> = HashMap::default();
-        let mut truths = Vec::new();
+        let mut truths = Vec::with_capacity(graph.blocks.len() / 2);
         for id in lasts.chain(guarded) {
             let step = &instructions.steps[id.index()];
             if let Some(guard) = flow.values.guard(instructions, step) {
@@ -133,11 +133,11 @@ pub(super) struct Together {
 impl Together {
     fn new(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Together {
         let mut blocks = vec![false; flow.graph.blocks.len()];
-        let mut instructions = Vec::new();
         // A function that is called may have such.
         let found = function.instructions_with(|_, effect| {
             effect.meaning.is_collective() || effect.meaning.effect == Effect::Call
         });
+        let mut instructions = Vec::with_capacity(found.len());
         for (id, _) in found {
             instructions.push(id);
             blocks[flow.graph.block_of(id).index()] = true;

@@ -284,7 +284,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         self.values.priors.resize(count, ValueId::NONE);
         self.values.first_parts.resize(count, u32::MAX);
         self.values.reads.resize(count, 0);
-        let mut others = Vec::new();
+        let mut others = Vec::with_capacity(slots.len() / 8);
         // Some of a register were taken for the only value before another was seen.
         let mut late = false;
         for (block, range) in self.reached() {

@@ -2,7 +2,8 @@
 //! versions and targets that have it.
 //!
 //! The files `forms/*.txt` are the table, one for each family of instructions. They are the
-//! only source for the checker, the version floors and the documentation.
+//! only source for the checker, the version floors and the documentation. The build script,
+//! which lists the families, splits them into rows.
 //!
 //! # Syntax of a row
 //!
@@ -103,6 +104,8 @@
 mod count;
 mod document;
 mod form;
+#[cfg(test)]
+mod lines;
 mod meaning;
 mod operand;
 mod row;
@@ -125,91 +128,63 @@ use std::sync::OnceLock;
 use super::ast::Modifiers;
 use super::names::{Modifier, Opcode};
 
-/// The files of the table.
-const FILES: &[&str] = &[
-    include_str!("forms/integer.txt"),
-    include_str!("forms/extended.txt"),
-    include_str!("forms/float.txt"),
-    include_str!("forms/half.txt"),
-    include_str!("forms/packed.txt"),
-    include_str!("forms/convert.txt"),
-    include_str!("forms/compare.txt"),
-    include_str!("forms/logic.txt"),
-    include_str!("forms/video.txt"),
-    include_str!("forms/move.txt"),
-    include_str!("forms/memory.txt"),
-    include_str!("forms/cache.txt"),
-    include_str!("forms/fence.txt"),
-    include_str!("forms/atomic.txt"),
-    include_str!("forms/multimem.txt"),
-    include_str!("forms/control.txt"),
-    include_str!("forms/barrier.txt"),
-    include_str!("forms/warp.txt"),
-    include_str!("forms/cluster.txt"),
-    include_str!("forms/async.txt"),
-    include_str!("forms/bulk.txt"),
-    include_str!("forms/tensor_copy.txt"),
-    include_str!("forms/mbarrier.txt"),
-    include_str!("forms/fabric.txt"),
-    include_str!("forms/sparse.txt"),
-    include_str!("forms/matrix.txt"),
-    include_str!("forms/wmma.txt"),
-    include_str!("forms/mma.txt"),
-    include_str!("forms/wgmma.txt"),
-    include_str!("forms/tcgen05.txt"),
-    include_str!("forms/texture.txt"),
-    include_str!("forms/surface.txt"),
-];
-
-/// The table as text, with its rows parsed on kind.
-struct Table {
-    lists: Vec<(&'static str, &'static str)>,
-    /// By opcode. A module uses few opcodes, and parsing a row takes microseconds.
-    opcodes: Vec<Rows>,
-}
-
-/// The rows of an opcode.
-#[derive(Default)]
-struct Rows {
-    lines: Vec<Row>,
-    /// All forms, once somebody has asked for them.
-    forms: OnceLock<Vec<Form>>,
-}
-
+/// A row of the table. What tells which instructions it is for is read at compile time, the
+/// rest when somebody asks for it: a module uses few rows, and parsing one takes microseconds.
 struct Row {
-    line: &'static str,
-    head: OnceLock<row::Head>,
-    /// Once somebody has asked for it alone.
-    form: OnceLock<Option<Form>>,
+    /// The first word of its opcode.
+    opcode: &'static str,
+    /// The other words of its opcode.
+    opcode_words: &'static [Modifier],
+    /// Groups of modifiers of which it requires one.
+    required: &'static [&'static [Modifier]],
+    /// As written in the table, on one line.
+    text: &'static str,
+    form: OnceLock<Option<Box<Form>>>,
 }
 
 impl Row {
-    fn head(&self) -> &row::Head {
-        self.head.get_or_init(|| row::Head::new(self.line))
+    const fn new(
+        opcode: &'static str,
+        opcode_words: &'static [Modifier],
+        required: &'static [&'static [Modifier]],
+        text: &'static str,
+    ) -> Row {
+        Row {
+            opcode,
+            opcode_words,
+            required,
+            text,
+            form: OnceLock::new(),
+        }
+    }
+
+    fn form(&self) -> Option<&Form> {
+        // A test parses every row, so no error is lost here.
+        let parse = || row::row(self.text, LISTS).ok().map(Box::new);
+        self.form.get_or_init(parse).as_deref()
+    }
+
+    /// The number of words of the opcode behind the first, if these modifiers begin with them.
+    fn begins(&self, modifiers: &[Modifier]) -> Option<usize> {
+        let begins = modifiers.starts_with(self.opcode_words);
+        begins.then_some(self.opcode_words.len())
+    }
+
+    /// Whether these modifiers have a word of each group that the row requires.
+    fn may_fit(&self, modifiers: &[Modifier]) -> bool {
+        let has_one = |group: &&[Modifier]| group.iter().any(|word| modifiers.contains(word));
+        self.required.iter().all(has_one)
     }
 }
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let mut table = Table {
-            lists: Vec::new(),
-            opcodes: Opcode::ALL.iter().map(|_| Default::default()).collect(),
-        };
-        for line in FILES.iter().flat_map(|file| row::lines(file)) {
-            if let Some(list) = row::list(line) {
-                table.lists.push(list);
-            } else if let Some(opcode) = row::opcode(line) {
-                let lines = &mut table.opcodes[opcode as usize].lines;
-                lines.push(Row {
-                    line,
-                    head: OnceLock::new(),
-                    form: OnceLock::new(),
-                });
-            }
-        }
-        table
-    })
+// The build script writes `LISTS` and `ROWS`, sorted by opcode.
+include!(concat!(env!("OUT_DIR"), "/rows.rs"));
+
+/// The rows of all opcodes with this first word.
+fn rows(opcode: Opcode) -> &'static [Row] {
+    let word = opcode.text();
+    let behind = &ROWS[ROWS.partition_point(|row| row.opcode < word)..];
+    &behind[..behind.partition_point(|row| row.opcode == word)]
 }
 
 /// The forms of an instruction: the rows with the longest opcode that it begins with.
@@ -228,24 +203,14 @@ pub fn forms_of(
 /// Those of the [`forms_of`] an instruction that its modifiers may fit, and maybe others: rows
 /// that require another word are not parsed.
 pub fn candidates(opcode: Opcode, modifiers: &Modifiers) -> Vec<&'static Form> {
-    let table = table();
-    let Some(rows) = table.opcodes.get(opcode as usize) else {
-        return Vec::new();
-    };
+    let rows = rows(opcode);
     let words = modifiers.as_slice();
-    let begun = |row: &&Row| row.head().begins(words);
-    let longest = rows.lines.iter().filter_map(|row| begun(&row)).max();
-    let lines = rows.lines.iter();
-    let lines = lines.filter(|row| longest.is_some() && begun(row) == longest);
-    let forms = lines
-        .filter(|row| row.head().may_fit(words))
-        .filter_map(|row| {
-            let form = row
-                .form
-                .get_or_init(|| row::row(row.line, &table.lists).ok());
-            form.as_ref()
-        });
-    forms.collect()
+    let longest = rows.iter().filter_map(|row| row.begins(words)).max();
+    let rows = rows
+        .iter()
+        .filter(|row| longest.is_some() && row.begins(words) == longest);
+    let rows = rows.filter(|row| row.may_fit(words));
+    rows.filter_map(Row::form).collect()
 }
 
 /// The forms of all opcodes with this first word; empty if the table has none.
@@ -256,16 +221,13 @@ pub fn candidates(opcode: Opcode, modifiers: &Modifiers) -> Vec<&'static Form> {
 /// assert_eq!(forms[0].slots[0].describe(), "`.b32`");
 /// ```
 pub fn forms(opcode: Opcode) -> &'static [Form] {
-    let table = table();
-    let Some(rows) = table.opcodes.get(opcode as usize) else {
-        return &[];
-    };
-    rows.forms.get_or_init(|| {
-        let forms = rows.lines.iter();
-        let forms = forms.map(|row| row::row(row.line, &table.lists));
-        // A test parses every row, so no error is lost here.
-        forms.filter_map(Result::ok).collect()
-    })
+    static FORMS: [OnceLock<Vec<Form>>; Opcode::ALL.len()] =
+        [const { OnceLock::new() }; Opcode::ALL.len()];
+    let all = || rows(opcode).iter().filter_map(Row::form).cloned().collect();
+    match FORMS.get(opcode as usize) {
+        Some(forms) => forms.get_or_init(all),
+        None => &[],
+    }
 }
 
 /// The modifiers that an instruction with these modifiers may have, for suggestions.
@@ -311,16 +273,13 @@ mod tests {
 
     #[test]
     fn every_row_is_valid() {
-        let lines: Vec<&str> = FILES.iter().flat_map(|file| row::lines(file)).collect();
-        let lists: Vec<_> = lines.iter().filter_map(|line| row::list(line)).collect();
-        for line in &lines {
-            if line.starts_with('$') {
-                assert!(row::list(line).is_some(), "{line}");
-            } else if let Err(problem) = row::row(line, &lists) {
-                panic!("{problem}: {line}");
-            }
+        for row in &ROWS {
+            let form = row::row(row.text, LISTS);
+            let form = form.unwrap_or_else(|problem| panic!("{problem}: {}", row.text));
+            assert_eq!(form.opcode.text(), row.opcode, "{}", row.text);
+            assert_eq!(form.opcode_words, row.opcode_words, "{}", row.text);
         }
-        let mut names: Vec<_> = lists.iter().map(|(name, _)| name).collect();
+        let mut names: Vec<_> = LISTS.iter().map(|(name, _)| name).collect();
         names.sort();
         let all = names.len();
         names.dedup();
@@ -330,13 +289,17 @@ mod tests {
     #[test]
     fn rows_continue_on_indented_lines() {
         let lines: Vec<_> =
-            row::lines("# no\nadd T=u32 :\n  # or\n    d:T\n\n$a b|\n c\n").collect();
-        assert_eq!(lines.len(), 2, "{lines:?}");
-        let form = row::row(lines[0], &[]).unwrap();
-        assert_eq!(
-            (form.text.as_str(), form.operands.len()),
-            ("add T=u32 : d:T", 1)
-        );
+            lines::lines("# no\nadd T=u32 :\n  # or\n    d:T\n\n$a b|\n c\n").collect();
+        assert_eq!(lines, ["add T=u32 : d:T", "$a b| c"]);
+        assert_eq!(lines::list(&lines[0]), None);
+        assert_eq!(lines::list(&lines[1]), Some(("a", "b| c")));
+    }
+
+    #[test]
+    fn heads_have_the_words_that_a_row_requires() {
+        let head = lines::Head::new("cp.async ca|cg@8.0 [x] $y T=u32 global ca=>x : a|b ; 8.0 90");
+        assert_eq!((head.opcode, head.opcode_words), ("cp", vec!["async"]));
+        assert_eq!(head.required, [vec!["ca", "cg"], vec!["global"]]);
     }
 
     /// For each form, the modifiers that it requires, alone and with each optional one.

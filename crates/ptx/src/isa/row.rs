@@ -15,90 +15,8 @@ pub type Lists<'t> = [(&'t str, &'t str)];
 /// The maximum nesting of lists.
 const MAX_LIST_DEPTH: u8 = 4;
 
-/// The lists and rows of one file. Each begins at the start of a line and continues on
-/// indented lines.
-pub fn lines(text: &'static str) -> impl Iterator<Item = &'static str> {
-    let mut start = 0;
-    // A newline before an indented line does not end a row.
-    let goes_on = |at: usize| matches!(text.as_bytes().get(at + 1), Some(b' ' | b'\t'));
-    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).filter(move |at| !goes_on(*at));
-    let lines = ends.chain([text.len()]).map(move |end| {
-        let line = text.get(start..end).unwrap_or("");
-        start = end + 1;
-        line.trim_end()
-    });
-    lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
-}
-
-/// Joins the lines of a row and removes comments.
-fn joined(line: &str) -> String {
-    let mut joined = String::with_capacity(line.len());
-    for part in line.lines().map(str::trim) {
-        if !part.starts_with('#') {
-            let between = if joined.is_empty() { "" } else { " " };
-            joined.extend([between, part]);
-        }
-    }
-    joined
-}
-
-/// The first word of a row.
-pub fn opcode(line: &str) -> Option<Opcode> {
-    let end = line.bytes().position(|byte| matches!(byte, b' ' | b'.'))?;
-    Opcode::from_text(line.get(..end)?)
-}
-
-/// The words of a row that tell which instructions it is for, before it is parsed.
-#[derive(Debug)]
-pub struct Head {
-    /// Those of the opcode behind the first.
-    opcode_words: Vec<Modifier>,
-    /// Groups of which it requires a word: those on its first line that name the words
-    /// themselves.
-    required: Vec<Vec<Modifier>>,
-}
-
-impl Head {
-    pub fn new(line: &str) -> Head {
-        let first = line.lines().next().unwrap_or("");
-        let mut groups = first.split(' ').filter(|group| !group.is_empty());
-        let name = groups.next().unwrap_or("").split('.').skip(1);
-        let plain = groups
-            .take_while(|group| *group != ":")
-            .filter(|group| !group.contains(['[', '=', '>', '!', '$', '*', '#']));
-        let words = |group: &str| -> Option<Vec<Modifier>> {
-            let words = group.split('|').map(|word| word.split('@').next());
-            words.map(|word| Modifier::from_text(word?)).collect()
-        };
-        Head {
-            opcode_words: name.filter_map(Modifier::from_text).collect(),
-            required: plain.filter_map(words).collect(),
-        }
-    }
-
-    /// The number of words of the opcode behind the first, if these modifiers begin with them.
-    pub fn begins(&self, modifiers: &[Modifier]) -> Option<usize> {
-        let begins = modifiers.starts_with(&self.opcode_words);
-        begins.then_some(self.opcode_words.len())
-    }
-
-    /// Whether these modifiers have a word of each group that the row requires.
-    pub fn may_fit(&self, modifiers: &[Modifier]) -> bool {
-        let has_one = |group: &Vec<Modifier>| group.iter().any(|word| modifiers.contains(word));
-        self.required.iter().all(has_one)
-    }
-}
-
-/// The list that a line defines.
-pub fn list(line: &str) -> Option<(&str, &str)> {
-    let (name, words) = line.strip_prefix('$')?.split_once(char::is_whitespace)?;
-    Some((name, words.trim()))
-}
-
 /// The form that a line describes; the error is the invalid part.
 pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
-    let text = joined(line);
-    let line = text.as_str();
     let mut colons = line.match_indices(':').map(|(at, _)| at);
     let colon = colons.find(|at| line[..*at].ends_with(' ') || at + 1 == line.len());
     let (modifiers, rest) = line.split_at(colon.ok_or("no ` :`")?);
@@ -122,7 +40,7 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
         since: since_of(since.split_ascii_whitespace(), lists)
             .ok_or_else(|| format!("since `{since}`"))?,
         meaning: Column::parse(meaning)?,
-        text: String::new(),
+        text: line.to_owned(),
     };
     for word in words {
         if word == "*" {
@@ -147,7 +65,6 @@ pub fn row(line: &str, lists: &Lists<'_>) -> Result<Form, String> {
             form.operands.push(rule);
         }
     }
-    form.text = text;
     Ok(form)
 }
 

@@ -180,6 +180,8 @@ impl<'a, M: Meaning> Scopes<'a, M> {
         mut duplicate: impl FnMut(Name<'a>),
     ) -> Self {
         let mut scopes = Scopes::default();
+        // Blocks of a compiler have some sixteen statements.
+        scopes.labels.reserve(statements.len() / 16);
         let mut open = vec![0];
         let (mut blocks, mut variables) = (0, 0);
         for statement in statements {
@@ -203,6 +205,7 @@ impl<'a, M: Meaning> Scopes<'a, M> {
         scopes.labels.sort_by_key(|(block, ..)| *block);
         let names = scopes.labels.len() + variables;
         scopes.names.reserve(names.min(1 << 16));
+        scopes.undo.reserve(names);
         scopes.enter(&mut duplicate);
         // Nearly all labels are in the outermost block.
         duplicates(&scopes.labels[scopes.next_label..], duplicate);
