@@ -278,7 +278,7 @@ fn masked(text: &str) -> Vec<Vec<String>> {
             let is_key = word.len() >= 12 && word.chars().all(|c| c.is_ascii_hexdigit());
             let unit = words.get(at + 1).copied().unwrap_or_default();
             let is_measured = word.parse::<f64>().is_ok()
-                && ["ms", "s", "B", "KiB", "MiB"].contains(&unit.trim_end_matches(','));
+                && ["ms", "s", "B", "KiB", "MiB", "blobs"].contains(&unit.trim_end_matches(','));
             let is_here = ["/", "cpu-", "ed25519:", "0x7"]
                 .iter()
                 .any(|start| word.starts_with(start));
