@@ -75,6 +75,8 @@ pub(super) fn choose(
             let cost = match lowering(program, &|r| uniformity.of(r), step, host.has_fma) {
                 Lowering::Uniform | Lowering::LastLane => cost_of_one,
                 Lowering::Widened | Lowering::Contiguous => width / 4 + cost_of_one,
+                // Most are checked for all lanes at once.
+                Lowering::Scalarized if memory => width * 2,
                 // Extracting and inserting lanes costs, too.
                 Lowering::Scalarized => width * (cost_of_one + 1),
             };
@@ -123,7 +125,7 @@ fn group_for(program: &Program<'_>, host: &HostIsa) -> Group {
 /// The largest vector function for half warps, in the cost model's units. Threads without loops
 /// end soon, so that their code must be cheap to compile.
 const MAX_CODE: u64 = 128;
-const MAX_CODE_WITH_LOOPS: u64 = 1024;
+const MAX_CODE_WITH_LOOPS: u64 = 3072;
 
 /// The lowering of a step for a lane group whose registers have this uniformity.
 pub(super) fn lowering(
