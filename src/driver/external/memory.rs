@@ -1,10 +1,11 @@
 //! Imported memory, and what is seen in it.
 
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
+use crate::driver::external::settle;
 use crate::driver::memory::allocation::{Allocation, Release};
 use crate::driver::memory::buffer::{DeviceBuffer, DeviceMemory};
 use crate::driver::memory::length;
@@ -40,7 +41,7 @@ unsafe impl Sync for Import {}
 
 impl Memory {
     /// Imports memory of `bytes` bytes, which may hold several buffers and images. The file
-    /// descriptor goes to the driver, or is closed if that fails.
+    /// descriptor goes to the driver, and is closed if that fails.
     ///
     /// # Safety
     /// The descriptor must be an opaque one (`VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT`) of
@@ -86,9 +87,9 @@ impl Memory {
         };
         let mut handle = std::ptr::null_mut();
         // SAFETY: the caller answers for the descriptor; writes one handle.
-        unsafe { api.cuImportExternalMemory(&mut handle, &described) }?;
-        // The driver has it now, and closes it.
-        let _ = descriptor.into_raw_fd();
+        let imported = unsafe { api.cuImportExternalMemory(&mut handle, &described) };
+        settle(descriptor, &imported, context);
+        imported?;
         Ok(Memory {
             import: Arc::new(Import {
                 context: context.clone(),

@@ -31,5 +31,19 @@
 mod memory;
 mod semaphore;
 
+use std::os::fd::{IntoRawFd, OwnedFd};
+
+use crate::driver::device::context::Context;
+use api::DriverKind;
+
 pub use memory::Memory;
 pub use semaphore::{Semaphore, SemaphoreKind};
+
+/// Settles who closes a descriptor after an import. NVIDIA's driver closes those that it refuses
+/// too, which its documentation does not say; closed twice, the number may be another file's by
+/// then. The CPU device takes none.
+fn settle<T>(descriptor: OwnedFd, imported: &Result<T, api::Error>, context: &Context) {
+    if imported.is_ok() || context.device().driver().kind() != DriverKind::Cpu {
+        let _ = descriptor.into_raw_fd();
+    }
+}

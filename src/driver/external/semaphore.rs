@@ -1,10 +1,11 @@
 //! Imported semaphores.
 
-use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, MutexGuard};
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
+use crate::driver::external::settle;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::Retained;
 use crate::driver::stream::users::{Users, UsingStreams, Waits};
@@ -42,7 +43,7 @@ unsafe impl Send for Import {}
 unsafe impl Sync for Import {}
 
 impl Semaphore {
-    /// Imports a semaphore. The file descriptor goes to the driver, or is closed if that fails.
+    /// Imports a semaphore. The file descriptor goes to the driver, and is closed if that fails.
     ///
     /// # Safety
     /// The descriptor must be an opaque one (`VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT`)
@@ -60,9 +61,9 @@ impl Semaphore {
         };
         let mut handle = std::ptr::null_mut();
         // SAFETY: the caller answers for the descriptor; writes one handle.
-        unsafe { api.cuImportExternalSemaphore(&mut handle, &described) }?;
-        // The driver has it now, and closes it.
-        let _ = descriptor.into_raw_fd();
+        let imported = unsafe { api.cuImportExternalSemaphore(&mut handle, &described) };
+        settle(descriptor, &imported, context);
+        imported?;
         Ok(Semaphore {
             import: Arc::new(Import {
                 context: context.clone(),
