@@ -186,10 +186,15 @@ impl<'a> Arg<'a> {
     /// Whether it may be passed for a parameter.
     #[inline]
     pub(crate) fn matches(&self, param: &ParamLayout) -> bool {
+        self.size == param.size && self.may_stand_at(param.offset)
+    }
+
+    /// Whether its type may be that of a parameter at this offset.
+    #[inline]
+    pub(crate) fn may_stand_at(&self, offset: usize) -> bool {
         // Alignments are powers of two. Parameters begin at a multiple of 16 bytes of a GPU's
-        // constant bank and not always at one of 64, so that one of that alignment has 48 for its
-        // offset on sm_90.
-        self.size == param.size && param.offset & (self.align().min(16) - 1) == 0
+        // constant bank, and not always at one of 64: one of that alignment is at 48 on sm_90.
+        offset & (self.align().min(16) - 1) == 0
     }
 
     /// Whether a launch in `stream`, which has this identity, has nothing to note for it.

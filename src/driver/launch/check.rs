@@ -91,8 +91,7 @@ impl Kernel {
                 if expected.size != given.size() {
                     return Err(self.wrong_size(index, given.size()));
                 }
-                // Alignments are powers of two.
-                if expected.offset & (given.align() - 1) != 0 {
+                if !given.may_stand_at(expected.offset) {
                     return Err(self.wrong_alignment(index, given.align()));
                 }
             }
