@@ -80,7 +80,6 @@ entries! {
     }
 
     fn cuMemPoolExportPointer(result: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
-        context::working()?;
         if result.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }

@@ -105,11 +105,16 @@ pub(crate) fn export(address: u64, in_pool: bool) -> Result<CUipcMemHandle> {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
 
-    let context = context::working()?;
     let found = arena()?.range_of(address);
     let found =
         found.ok_or_else(|| Status::INVALID_VALUE.because("no allocation holds this address"))?;
-    let of = memory::info(found.start).map_or(0, |info| info.pool);
+    let info = memory::info(found.start);
+    let of = info.map_or(0, |info| info.pool);
+    let context = match info {
+        // Any thread exports what is in a pool: Python does when it sends an object.
+        Some(info) if in_pool => context::find(info.context)?,
+        _ => context::working()?,
+    };
     let is_shared = match in_pool {
         true => pool::get(of).is_ok_and(|pool| pool.sharing == Sharing::Shareable),
         false => found.purpose == Purpose::Device && of == 0,
