@@ -8,6 +8,8 @@ use crate::run::{Engine, LaunchConfig};
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
+mod streams;
+
 const WORDS: usize = 4096;
 
 /// A kernel `k(in, out, n)` over 32-bit words, with usual registers.
