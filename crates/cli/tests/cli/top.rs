@@ -47,9 +47,12 @@ fn masked(text: &str) -> String {
         }
     };
     let line = |line: &str| {
-        let words: Vec<String> = line.split_whitespace().map(word).collect();
+        let mut words: Vec<String> = line.split_whitespace().map(word).collect();
         // `0 s`, the age of a blob.
-        words.join(" ").replace(" 1 s ", " 0 s ")
+        if let Some(unit) = words.iter().position(|word| word == "s") {
+            words[unit - 1] = "0".to_owned();
+        }
+        words.join(" ")
     };
     text.lines().map(|text| line(text) + "\n").collect()
 }
