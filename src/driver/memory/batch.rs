@@ -83,17 +83,7 @@ impl<'a> CopyBatch<'a> {
     /// capturing ([`Error::Captured`]).
     pub fn queue(mut self, stream: &Stream) -> Result<(), Error> {
         let context = stream.context();
-        let reached = |used: &Use<'_>| used.memory.is_reached_from(context);
-        if !self.memory.iter().all(reached) {
-            return Err(Error::DifferentContexts {
-                what: "the copies of a batch and the stream",
-            });
-        }
-        if stream.is_capturing() {
-            return Err(Error::Captured {
-                what: "a batch of copies",
-            });
-        }
+        check_stream(&self.memory, stream)?;
         let count = self.len();
         if count == 0 {
             return Ok(());
@@ -142,4 +132,22 @@ impl<'a> CopyBatch<'a> {
         }
         Ok(())
     }
+}
+
+/// Checks that a stream can make the copies of a batch: its context reaches the memory, and it
+/// is not capturing.
+pub(super) fn check_stream(memory: &[Use<'_>], stream: &Stream) -> Result<(), Error> {
+    let context = stream.context();
+    let reached = |used: &Use<'_>| used.memory.is_reached_from(context);
+    if !memory.iter().all(reached) {
+        return Err(Error::DifferentContexts {
+            what: "the copies of a batch and the stream",
+        });
+    }
+    if stream.is_capturing() {
+        return Err(Error::Captured {
+            what: "a batch of copies",
+        });
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Batches of copies of rectangles and boxes in one call.
 
 use crate::driver::error::Error;
+use crate::driver::memory::batch::check_stream;
 use crate::driver::memory::location::Location;
 use crate::driver::memory::region::{PitchedEndpoint, Rows, RowsMut};
 use crate::driver::memory::uses::{Use, lock_memory};
@@ -97,17 +98,7 @@ impl<'a> BoxBatch<'a> {
     /// capturing ([`Error::Captured`]).
     pub fn queue(mut self, stream: &Stream) -> Result<(), Error> {
         let context = stream.context();
-        let reached = |used: &Use<'_>| used.memory.is_reached_from(context);
-        if !self.memory.iter().all(reached) {
-            return Err(Error::DifferentContexts {
-                what: "the copies of a batch and the stream",
-            });
-        }
-        if stream.is_capturing() {
-            return Err(Error::Captured {
-                what: "a batch of copies",
-            });
-        }
+        check_stream(&self.memory, stream)?;
         let count = self.len();
         if count == 0 {
             return Ok(());

@@ -1,10 +1,14 @@
-//! The terminal: it shows what is read until a key ends it, and is left as it was found.
+//! The terminal: it shows what is read until a key or a signal ends it, and is left as it was
+//! found.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant, SystemTime};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use signal_hook::consts::SIGTERM;
 
 use super::Source;
 use super::history::History;
@@ -36,7 +40,7 @@ struct Shown {
     read: Instant,
 }
 
-/// Shows the source until a key ends it.
+/// Shows the source until a key or SIGTERM ends it.
 ///
 /// # Errors
 /// The terminal cannot be used.
@@ -58,6 +62,8 @@ pub fn run(
         read: Instant::now(),
     };
     shown.add(Ok(first), Instant::now());
+    let terminated = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGTERM, Arc::clone(&terminated)).map_err(failed)?;
     let mut terminal = ratatui::try_init().map_err(failed)?;
     let _restored = Restored;
     let (sender, readings) = mpsc::channel();
@@ -71,15 +77,16 @@ pub fn run(
             }
         }
     });
-    follow(&mut terminal, &mut shown, &readings).map_err(failed)
+    follow(&mut terminal, &mut shown, &readings, &terminated).map_err(failed)
 }
 
 fn follow(
     terminal: &mut DefaultTerminal,
     shown: &mut Shown,
     readings: &Receiver<(Result<Reading, Failure>, Instant)>,
+    terminated: &AtomicBool,
 ) -> std::io::Result<()> {
-    loop {
+    while !terminated.load(Ordering::Relaxed) {
         terminal.draw(|frame| shown.view().draw(frame))?;
         if event::poll(TICK)?
             && let Event::Key(key) = event::read()?
@@ -98,6 +105,7 @@ fn follow(
             shown.add(reading, at);
         }
     }
+    Ok(())
 }
 
 impl Shown {

@@ -337,6 +337,17 @@ mod in_a_terminal {
     }
 
     #[test]
+    fn a_signal_ends_it_and_the_terminal_is_restored() {
+        let cache = prepared();
+        let mut pty = Pty::start(cache.path(), &[]);
+        pty.until("saxpy");
+        let program = rustix::process::Pid::from_child(&pty.program);
+        rustix::process::kill_process(program, rustix::process::Signal::TERM).unwrap();
+        let (status, shown) = pty.end();
+        assert!(status.success(), "{shown}");
+    }
+
+    #[test]
     fn readings_follow_one_another() {
         let cache = tempfile::tempdir().unwrap();
         let more = COUNTERS.replace("hits_total 30", "hits_total 41");
