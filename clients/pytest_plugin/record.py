@@ -14,6 +14,8 @@ PATH = os.environ["PTXKIT_CLIENT_OUTCOMES"]
 FOLDER = os.getcwd()
 # Seconds that a test on the driver that does nothing may take, in a process of its own.
 ALONE = int(os.environ.get("PTXKIT_CLIENT_ALONE", 0))
+# Of a suite that runs for hours, each so many-th test.
+EVERY = int(os.environ.get("PTXKIT_CLIENT_EVERY", 1))
 
 
 def name_of(item):
@@ -27,6 +29,8 @@ def write(name, outcome, why=""):
 
 
 def pytest_collection_modifyitems(config, items):
+    config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % EVERY])
+    items[:] = items[::EVERY]
     with open(PATH) as file:
         done = {json.loads(line)[0] for line in file}
     config.hook.pytest_deselected(items=[item for item in items if name_of(item) in done])

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use ptxkit::driver::api::{CUcontext, CUevent, CUlaunchConfig, CUstream};
+use ptxkit::driver::api::{CUcontext, CUevent, CUlaunchConfig, CUstream, DeviceResource};
 
 use crate::entry::{
     Current, Gate, INVALID_HANDLE, INVALID_VALUE, NOT_READY, alloc, detail, download, event,
@@ -277,4 +277,43 @@ fn many_threads_and_streams_come_to_an_end() {
     for thread in 0..4 {
         assert_eq!(download(memory + thread * 64, 2)[1], 199);
     }
+}
+
+#[test]
+fn a_green_context_runs_kernels_of_the_primary_one() {
+    ok!(cuInit(0));
+    let mut primary = null_mut();
+    ok!(cuDevicePrimaryCtxRetain(&mut primary, 0));
+    ok!(cuCtxSetCurrent(primary));
+    let add = kernel(load(PTX), c"add");
+    let mut out = upload(&[0; 4]);
+    let (mut resource, mut description) = (DeviceResource::EMPTY, null_mut());
+    ok!(cuDeviceGetDevResource(0, &mut resource, 1));
+    ok!(cuDevResourceGenerateDesc(
+        &mut description,
+        &mut resource,
+        1
+    ));
+    let (mut green, mut in_green) = (null_mut(), null_mut());
+    ok!(cuGreenCtxCreate(&mut green, description, 0, 1));
+    ok!(cuGreenCtxStreamCreate(&mut in_green, green, 1, 0));
+    let (mut value, mut half) = (100_u32, 1000_u16);
+    let mut arguments = [
+        (&raw mut out).cast(),
+        (&raw mut value).cast(),
+        (&raw mut half).cast(),
+    ];
+    assert_eq!(launch(add, 4, 0, in_green, &mut arguments), 0);
+    let done = event(2);
+    ok!(cuEventRecord(done, in_green));
+    ok!(cuEventSynchronize(done));
+    assert_eq!(download(out, 4), [1100, 1101, 1102, 1103]);
+
+    // What `cuCtxCreate` made has nothing in common with either.
+    let own = Current::new();
+    assert_eq!(cu!(cuEventRecord(done, stream(1))), INVALID_HANDLE);
+    assert_eq!(launch(add, 4, 0, stream(1), &mut arguments), INVALID_HANDLE);
+    drop(own);
+    ok!(cuGreenCtxDestroy(green));
+    ok!(cuDevicePrimaryCtxRelease_v2(0));
 }

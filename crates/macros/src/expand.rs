@@ -1,5 +1,6 @@
 //! The code of a declared module.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use proc_macro::{TokenStream, TokenTree};
@@ -54,6 +55,9 @@ struct Code {
     values: TokenStream,
     methods: TokenStream,
     checks: TokenStream,
+    /// What they compare: types as they are written, with sizes and alignments of the PTX. Of
+    /// parameters that are alike one is compared, as each costs the compiler a body to check.
+    compared: BTreeSet<String>,
     /// The names in the PTX, as literals with commas.
     names: String,
 }
@@ -162,7 +166,11 @@ impl Code {
         for parameter in &kernel.parameters {
             let (mine, others) = rest.split_at(parameter.entry_parameters());
             rest = others;
-            self.checks.extend(check(parameter, mine, source));
+            let layout: Vec<_> = mine.iter().map(|param| (param.size, param.align)).collect();
+            let written = written(parameter);
+            if self.compared.insert(format!("{written} {layout:?}")) {
+                self.checks.extend(check(parameter, &written, mine, source));
+            }
         }
     }
 
@@ -173,6 +181,7 @@ impl Code {
             methods,
             checks,
             names,
+            ..
         } = self;
         let span = module.name.span();
         let about = format!(" The kernels of `{}`.", source.name);
@@ -264,9 +273,19 @@ impl Code {
     }
 }
 
+/// The type of a parameter as it is declared.
+fn written(parameter: &Parameter) -> String {
+    text_of(parameter.slice.as_ref().unwrap_or(&parameter.ty))
+}
+
 /// What the compiler evaluates for a parameter: its size and alignment beside those of the
 /// PTX.
-fn check(parameter: &Parameter, entry: &[ParamSignature], source: &Source) -> TokenStream {
+fn check(
+    parameter: &Parameter,
+    written: &str,
+    entry: &[ParamSignature],
+    source: &Source,
+) -> TokenStream {
     let expected: String = entry
         .iter()
         .map(|param| {
@@ -274,7 +293,6 @@ fn check(parameter: &Parameter, entry: &[ParamSignature], source: &Source) -> To
             format!("({}, {}, {declared:?}), ", param.size, param.align)
         })
         .collect();
-    let written = text_of(parameter.slice.as_ref().unwrap_or(&parameter.ty));
     // So that it is the library's type, and its import is used.
     let slice = match &parameter.slice {
         Some(_) => "check_slice::<HOLE_1>();",

@@ -11,6 +11,7 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// The digest of `bytes`.
+    #[inline]
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(*blake3::hash(bytes).as_bytes())
     }

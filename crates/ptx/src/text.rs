@@ -130,16 +130,22 @@ const BINARIES: &[(&[u8], &str, &str)] = &[
 /// assert_eq!(read(&latin).diagnostics, []);
 /// assert_eq!(latin.find(".target"), Some(22));
 /// ```
+#[inline]
 pub fn text_of(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = str::from_utf8(bytes) {
-        return text.into();
+    match str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => with_invalid_replaced(bytes).into(),
     }
+}
+
+#[cold]
+fn with_invalid_replaced(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         text.extend(chunk.invalid().iter().map(|_| char::from(NO_UTF8)));
     }
-    text.into()
+    text
 }
 
 /// The inner loop has no early exit, so that it is vectorized.

@@ -16,8 +16,10 @@ impl Kernel {
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<(), Error> {
         let LaunchConfig { grid, block, .. } = config;
         let limits = self.context().limits();
-        let [x, y, z] = block.map(u64::from);
-        if (x * y).saturating_mul(z) > u64::from(self.max_threads()) {
+        // Indices and no adaptors, as in all that a launch runs: some of those are calls.
+        let [x, y, z] = *block;
+        let layer = u64::from(x) * u64::from(y);
+        if layer.saturating_mul(u64::from(z)) > u64::from(self.max_threads()) {
             return Err(self.block_too_large(block));
         }
         if let Some(required) = self.layout().and_then(|layout| layout.required_block)
@@ -27,8 +29,7 @@ impl Kernel {
         }
         // Less one: 0 is then out of range too.
         let is_within = |given: &[u32; 3], limit: &[u32; 3]| {
-            let mut axes = given.iter().zip(limit);
-            axes.all(|(&given, &limit)| given.wrapping_sub(1) < limit)
+            (0..3).all(|axis| given[axis].wrapping_sub(1) < limit[axis])
         };
         if !is_within(grid, &limits.grid) {
             return Err(self.out_of_range("grid", grid, &limits.grid));

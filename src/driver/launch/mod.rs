@@ -191,12 +191,11 @@ impl Kernel {
         let Some(layout) = self.layout().filter(|_| self.layout_is_certain()) else {
             return false;
         };
-        let identity = stream.identity();
-        layout.params.len() == args.len()
-            && layout.params[..args.len()]
-                .iter()
-                .zip(args)
-                .all(|(param, arg)| arg.matches(param) && arg.needs_no_tracking(stream, identity))
+        let (params, identity) = (&*layout.params, stream.identity());
+        params.len() == args.len()
+            && (0..args.len()).all(|at| {
+                args[at].matches(&params[at]) && args[at].needs_no_tracking(stream, identity)
+            })
     }
 
     /// Every other launch: tells what is wrong with the arguments, or notes who
@@ -327,9 +326,10 @@ impl Kernel {
     fn is_untracked_block(&self, stream: &Stream, params: &ParamBuffer<'_>) -> bool {
         let (packed, identity) = (params.packed(), stream.identity());
         self.layout().is_some_and(|layout| {
-            layout.params.len() == packed.len()
-                && packed.iter().zip(&layout.params).all(|(argument, param)| {
-                    argument.is_at(param) && argument.needs_no_tracking(stream, identity)
+            let params = &*layout.params;
+            params.len() == packed.len()
+                && (0..packed.len()).all(|at| {
+                    packed[at].is_at(&params[at]) && packed[at].needs_no_tracking(stream, identity)
                 })
         })
     }
@@ -466,10 +466,10 @@ pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_v
         }
     };
     // Padding is nothing that anybody may read: such values are copied without it.
-    let mut padded = Vec::new();
-    for (pointer, arg) in pointers.iter_mut().zip(args) {
-        pointer.write(match arg.is_structure() {
-            true => arg.copied_to(&mut padded),
+    let mut padded = None;
+    for (at, arg) in args.iter().enumerate() {
+        pointers[at].write(match arg.is_structure() {
+            true => arg.copied_to(padded.get_or_insert_default()),
             false => arg.pointer(),
         });
     }

@@ -95,10 +95,12 @@ impl<'a> ParamBuffer<'a> {
     }
 
     /// The block.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
+    #[inline]
     pub(crate) fn packed(&self) -> &[PackedArgument] {
         &self.packed
     }

@@ -219,6 +219,7 @@ impl Allocation {
     }
 
     /// Whether it was allocated, and will be freed, in the order of this stream.
+    #[inline]
     fn is_of(&self, stream: &Stream) -> bool {
         matches!(&self.release, Release::InOrder(origin) if origin.is(stream))
     }

@@ -102,8 +102,7 @@ impl MemoryPool {
     }
 
     /// A pool that other processes can [`import`](MemoryPool::import)
-    /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`). The CPU device shares none
-    /// (`CUDA_ERROR_NOT_SUPPORTED`).
+    /// (`CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`).
     #[cfg(unix)]
     pub fn shareable(device: &Device) -> Result<MemoryPool, Error> {
         MemoryPool::create(device, 0, FILE_DESCRIPTOR)

@@ -1,6 +1,6 @@
 //! What the texture and surface references of modules are bound to.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,9 +9,10 @@ use crate::driver::error::Error;
 use crate::driver::stream::retained::RetainedRef;
 
 /// Resources bound to the references of a module, or of all modules of a library, by
-/// context and name.
+/// context and name. Ordered: a hash map asks the system for random keys first, which shows
+/// in the first load of a process.
 #[derive(Debug, Default)]
-pub(crate) struct Bindings(Mutex<HashMap<(usize, CString), (Context, RetainedRef)>>);
+pub(crate) struct Bindings(Mutex<BTreeMap<(usize, CString), (Context, RetainedRef)>>);
 
 impl Bindings {
     /// Retains the resource bound to a reference, in place of the former one.

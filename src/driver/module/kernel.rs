@@ -180,6 +180,7 @@ impl Kernel {
     }
 
     /// The module it is of.
+    #[inline]
     pub fn module(&self) -> &Module {
         &self.inner.module
     }

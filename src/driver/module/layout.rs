@@ -35,6 +35,7 @@ pub struct ParamLayout {
 
 impl KernelLayout {
     /// Bytes of a parameter buffer.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.params.last().map_or(0, |last| last.offset + last.size)
     }

@@ -91,6 +91,7 @@ impl StreamOfThread {
         self.stream
     }
 
+    #[inline]
     pub fn is(&self, stream: &Stream) -> bool {
         same_stream(&self.stream, stream)
             && self
@@ -126,6 +127,7 @@ impl Waits {
 
 /// Compares handle and context, as the default streams of all contexts have the same
 /// handle.
+#[inline]
 pub(crate) fn same_stream(one: &Stream, other: &Stream) -> bool {
     one.raw() == other.raw() && one.context() == other.context()
 }

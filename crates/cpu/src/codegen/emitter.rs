@@ -98,8 +98,9 @@ pub(super) struct Emitter<'e, 'a> {
     pub lane_writes: Vec<(Reg, u32, Value)>,
     /// The stack slot for operands and results of texture instructions.
     pub texture_slot: Option<StackSlot>,
-    /// The stack slot for values of a warp's lanes.
+    /// The stack slot for values of a warp's lanes, and those for a loop over lanes.
     pub shuffle_slot: Option<StackSlot>,
+    pub lane_slots: Vec<StackSlot>,
     /// The vectors to which scalars of the current step were splatted.
     pub splats: Vec<(Value, Value)>,
     /// The accesses of a loop that need no check, in its copy for this iteration.

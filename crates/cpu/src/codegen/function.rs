@@ -231,6 +231,7 @@ fn prologue<'e, 'a>(
         lane_writes: Vec::new(),
         texture_slot: None,
         shuffle_slot: None,
+        lane_slots: Vec::new(),
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,

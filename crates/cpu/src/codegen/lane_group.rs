@@ -16,6 +16,7 @@ use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors
 use super::memory::Space;
 use super::resume::ResumePlan;
 use super::slots::{Slots, save};
+use super::strided_load;
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
 use crate::abi::{Access, offset};
@@ -115,6 +116,10 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
         _ => {
             if let Step::Instruction(i) = step {
                 group_check::emit(e, i)?;
+                if strided_load::emit(e, i)? {
+                    e.group_checked = None;
+                    return Ok(());
+                }
             }
             for lane in each_lane(e.width) {
                 e.lane_set = lane;

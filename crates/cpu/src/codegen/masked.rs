@@ -4,18 +4,26 @@
 //! one after the other, each for its lanes alone, and the group goes on as a whole. Elsewhere the
 //! scalar function would run its threads from there to the end.
 
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+};
 
-use super::emitter::{EmitResult, Emitter};
+use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
 use super::ends::at_ends;
 use super::lane_group;
-use super::lane_set::{LaneSet, lanes_per_vector, vectors};
+use super::lane_set::{LaneSet, vector_type, vectors};
 use super::masked_branch::{MaskedBranch, is_access};
 use super::resume::ResumePlan;
 use super::slots::save;
 use super::targets::Targets;
 use super::vectorize::{Lowering, lowering};
-use crate::program::{BlockId, Guard, Instruction, Reg, RegClass, Step, Terminator};
+use crate::program::{
+    Arg, BlockId, Guard, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity,
+};
+
+/// Of the values of lanes on the stack.
+const FLAGS: MemFlagsData = MemFlagsData::trusted();
 
 /// A branch on a divergent predicate.
 pub(super) fn branch(
@@ -139,44 +147,184 @@ fn masked_step(
     lane_group::step(e, &Step::Instruction(guarded))
 }
 
-/// An access of the lanes whose bit is set, one after the other.
+/// An access of the lanes whose bit is set, one after the other, in a loop over them: its code is
+/// as long as that of one lane.
 fn masked_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: Value) -> EmitResult<()> {
-    let skip_unless = |e: &mut Emitter<'_, '_>, lanes: u32| {
-        let some = e.b.ins().band_imm_u(bits, i64::from(lanes));
-        let (access, next) = (e.b.create_block(), e.b.create_block());
-        e.b.set_cold_block(access);
-        e.b.set_cold_block(next);
-        e.b.ins().brif(some, access, &[], next, &[]);
-        e.enter(access);
-        next
-    };
-    for first in (0..e.width).step_by(4) {
-        let next = skip_unless(e, 0xF << first);
-        for lane in first..first + 4 {
-            let after = skip_unless(e, 1 << lane);
-            e.lane_set = LaneSet::Lane(lane);
-            e.splats.clear();
-            e.instruction(i)?;
-            insert_lane_writes(e);
-            e.b.ins().jump(after, &[]);
-            e.enter(after);
-        }
-        e.b.ins().jump(next, &[]);
-        e.enter(next);
-    }
+    let mut registers: Vec<(Reg, bool)> = i.guard.iter().map(|g| (g.reg, false)).collect();
+    let mut written = Vec::new();
+    let reads = &mut |reg| registers.push((reg, false));
+    e.program.effects(i, reads, &mut |reg| written.push(reg));
+    registers.extend(written.into_iter().map(|reg| (reg, true)));
+    // Where a register is written, that says more of it.
+    registers.sort_unstable_by_key(|(reg, is_written)| (*reg, !is_written));
+    registers.dedup_by_key(|(reg, _)| *reg);
     e.lane_set = LaneSet::Scalar;
-    Ok(())
+    let lanes: Vec<LaneRegister> = (0..)
+        .zip(registers)
+        .map(|(number, register)| LaneRegister::new(e, number, register))
+        .collect();
+
+    let (body, done) = (e.b.create_block(), e.b.create_block());
+    e.b.set_cold_block(body);
+    e.b.set_cold_block(done);
+    let all = u64::from(u32::MAX >> (u32::BITS - e.width));
+    let all = e.scalar_int(types::I32, all);
+    let bits = e.b.ins().band(bits, all);
+    let left = e.b.declare_var(types::I32);
+    e.b.def_var(left, bits);
+    let first = e.b.use_var(e.thread.index);
+    e.b.ins().brif(bits, body, &[], done, &[]);
+
+    e.b.switch_to_block(body);
+    let bits = e.b.use_var(left);
+    let lane = e.b.ins().ctz(bits);
+    // The lane's thread is the one that a fault names.
+    let thread = e.b.ins().iadd(first, lane);
+    e.b.def_var(e.thread.index, thread);
+    let tid = reads_special(e.program, i).then(|| {
+        let tid = e.b.use_var(e.thread.tid[0]);
+        let of_lane = e.b.ins().iadd(tid, lane);
+        e.b.def_var(e.thread.tid[0], of_lane);
+        tid
+    });
+    let lane = e.b.ins().uextend(types::I64, lane);
+    let mut locations = Vec::with_capacity(lanes.len());
+    for register in &lanes {
+        let value = register.read(e, lane);
+        let of_lane = ValueLocation {
+            uniformity: Uniformity::Uniform,
+            variables: Vec::new(),
+            value: Some(value),
+        };
+        let location = &mut e.locations[register.reg.index()];
+        locations.push(std::mem::replace(location, of_lane));
+    }
+    e.splats.clear();
+    let emitted = e.instruction(i);
+    e.set_guard(None);
+    for (register, location) in lanes.iter().zip(locations) {
+        let of_lane = std::mem::replace(&mut e.locations[register.reg.index()], location);
+        if let (true, Some(value)) = (register.is_written, of_lane.value) {
+            register.write(e, lane, value);
+        }
+    }
+    e.b.def_var(e.thread.index, first);
+    if let Some(tid) = tid {
+        e.b.def_var(e.thread.tid[0], tid);
+    }
+    let rest = e.add_offset(bits, -1);
+    let rest = e.b.ins().band(bits, rest);
+    e.b.def_var(left, rest);
+    e.b.ins().brif(rest, body, &[], done, &[]);
+
+    e.b.switch_to_block(done);
+    for register in lanes.iter().filter(|register| register.is_written) {
+        register.reload(e);
+    }
+    emitted
 }
 
-/// Writes the results of one lane.
-fn insert_lane_writes(e: &mut Emitter<'_, '_>) {
-    for (reg, lane, value) in std::mem::take(&mut e.lane_writes) {
-        let per_vector = lanes_per_vector(e.program.registers[reg.index()]);
-        let variable = e.locations[reg.index()].variables[(lane / per_vector) as usize];
-        let vector = e.b.use_var(variable);
-        let vector =
-            e.b.ins()
-                .insertlane(vector, value, (lane % per_vector) as u8);
-        e.b.def_var(variable, vector);
+/// Whether an operand is a special register.
+fn reads_special(program: &Program<'_>, i: &Instruction) -> bool {
+    let is_special = |arg: &Arg| matches!(arg, Arg::Special(_));
+    program.list(i.args).iter().any(|arg| match *arg {
+        Arg::List(list) => program.list(list).iter().any(is_special),
+        _ => is_special(arg),
+    })
+}
+
+/// A register of which a loop over lanes takes one lane after the other.
+struct LaneRegister {
+    reg: Reg,
+    class: RegClass,
+    is_written: bool,
+    /// The value of the first lane, if the others follow from it, and the address of the lanes'
+    /// values otherwise.
+    start: Value,
+    uniformity: Uniformity,
+}
+
+impl LaneRegister {
+    /// Before the loop. `number` is that of the register in its instruction.
+    fn new(e: &mut Emitter<'_, '_>, number: usize, (reg, is_written): (Reg, bool)) -> LaneRegister {
+        let class = e.program.registers[reg.index()];
+        let uniformity = e.locations[reg.index()].uniformity;
+        let start = match uniformity {
+            Uniformity::Divergent => {
+                while e.lane_slots.len() <= number {
+                    let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * e.width, 4);
+                    e.lane_slots.push(e.b.create_sized_stack_slot(data));
+                }
+                let slot = e.lane_slots[number];
+                let start = e.b.ins().stack_addr(types::I64, slot, 0);
+                for n in 0..e.locations[reg.index()].variables.len() {
+                    let variable = e.locations[reg.index()].variables[n];
+                    let value = e.b.use_var(variable);
+                    e.b.ins().store(FLAGS, value, start, 16 * n as i32);
+                }
+                start
+            }
+            _ => e.register(reg),
+        };
+        LaneRegister {
+            reg,
+            class,
+            is_written,
+            start,
+            uniformity,
+        }
+    }
+
+    fn place(&self, e: &mut Emitter<'_, '_>, lane: Value) -> Value {
+        let size = vector_type(self.class).lane_type().bytes();
+        let shift = e.scalar_int(types::I32, size.trailing_zeros().into());
+        let distance = e.b.ins().ishl(lane, shift);
+        e.b.ins().iadd(self.start, distance)
+    }
+
+    /// The value of a lane.
+    fn read(&self, e: &mut Emitter<'_, '_>, lane: Value) -> Value {
+        match self.uniformity {
+            Uniformity::Uniform => self.start,
+            Uniformity::Affine(stride) => {
+                let distance = e.b.ins().imul_imm_s(lane, stride);
+                let distance = e.coerce(distance, type_of(self.class));
+                e.b.ins().iadd(self.start, distance)
+            }
+            Uniformity::Divergent => {
+                let at = self.place(e, lane);
+                let ty = vector_type(self.class).lane_type();
+                let value = e.b.ins().load(ty, FLAGS, at, 0);
+                match self.class {
+                    RegClass::Pred => e.icmp_imm(IntCC::NotEqual, value, 0),
+                    RegClass::I16 => e.b.ins().ireduce(types::I16, value),
+                    _ => value,
+                }
+            }
+        }
+    }
+
+    /// Writes the value of a lane.
+    fn write(&self, e: &mut Emitter<'_, '_>, lane: Value, value: Value) {
+        let value = match self.class {
+            RegClass::Pred => {
+                let wide = e.b.ins().uextend(types::I32, value);
+                e.b.ins().ineg(wide)
+            }
+            RegClass::I16 => e.b.ins().uextend(types::I32, value),
+            _ => value,
+        };
+        let at = self.place(e, lane);
+        e.b.ins().store(FLAGS, value, at, 0);
+    }
+
+    /// After the loop.
+    fn reload(&self, e: &mut Emitter<'_, '_>) {
+        for n in 0..e.locations[self.reg.index()].variables.len() {
+            let ty = vector_type(self.class);
+            let value = e.b.ins().load(ty, FLAGS, self.start, 16 * n as i32);
+            let variable = e.locations[self.reg.index()].variables[n];
+            e.b.def_var(variable, value);
+        }
     }
 }

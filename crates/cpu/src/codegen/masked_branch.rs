@@ -11,8 +11,8 @@ use ptx::names::Opcode as O;
 const MAX_BLOCKS: usize = 4;
 const MAX_STEPS: usize = 24;
 const MAX_ACCESSES: usize = 4;
-/// The most accesses of a kernel, of which each is emitted for every lane.
-const MAX_ACCESSES_OF_KERNEL: usize = 16;
+/// The most accesses of a kernel, of which each is a loop over lanes.
+const MAX_ACCESSES_OF_KERNEL: usize = 64;
 
 /// A branch whose arms are executed for some lanes each.
 pub(super) struct MaskedBranch {

@@ -37,6 +37,7 @@ mod rounding;
 mod slots;
 mod slow_path;
 mod special;
+mod strided_load;
 mod sync;
 mod system;
 mod targets;

@@ -8,7 +8,7 @@ use crate::program::{
     Uniformity, UniformityInfo, block_frequencies, together,
 };
 use ptx::isa::Effect;
-use ptx::names::{Modifier as M, Opcode as O, Type as P};
+use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type as P};
 
 /// When a kernel gets a vector function, which runs several consecutive threads at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +53,13 @@ pub(super) fn choose(
     {
         return None;
     }
-    let uniformity = UniformityInfo::new(program, group_for(program, host));
+    let mut uniformity = UniformityInfo::new(program, group_for(program, host));
+    if program.required_threads.is_none()
+        && !host.is_sanitized
+        && streams(program, &uniformity, host.has_fma)
+    {
+        uniformity = UniformityInfo::new(program, Group::Warp);
+    }
     // Divergence at a jump table has no lowering.
     let divergent_table = program.blocks.iter().any(|b| match &b.terminator {
         Terminator::Table { index, .. } => !uniformity.is_uniform(program, *index),
@@ -121,6 +127,39 @@ fn group_for(program: &Program<'_>, host: &HostIsa) -> Group {
         false => Group::HalfWarp,
     }
 }
+
+/// Whether a kernel over one dimension mostly loads and stores consecutive values. With whole
+/// warps it does so in runs of 128 bytes: the threads of a grid that goes on by its own size
+/// stride through memory, and runs of one cache line are not prefetched there. Other kernels keep
+/// more values, for which half warps have enough vector registers.
+fn streams(program: &Program<'_>, uniformity: &UniformityInfo, has_fma: bool) -> bool {
+    let (mut accesses, mut widened) = (0, 0);
+    for (block, frequency) in program.blocks.iter().zip(block_frequencies(program)) {
+        if matches!(block.terminator, Terminator::Sync { .. }) {
+            return false;
+        }
+        for step in &block.steps {
+            let Step::Instruction(i) = step else {
+                return false;
+            };
+            // Such blocks often have rows of half warps.
+            let is_plane = |arg: &Arg| matches!(arg, Arg::Special(S::TidY | S::TidZ));
+            if program.list(i.args).iter().any(is_plane) {
+                return false;
+            }
+            match lowering(program, &|reg| uniformity.of(reg), step, has_fma) {
+                Lowering::Uniform => {}
+                Lowering::Contiguous => accesses += frequency,
+                Lowering::Widened => widened += frequency,
+                Lowering::LastLane | Lowering::Scalarized => return false,
+            }
+        }
+    }
+    accesses > 0 && widened <= accesses * MAX_WIDENED
+}
+
+/// Of a kernel that streams: vector instructions for each access.
+const MAX_WIDENED: u64 = 4;
 
 /// The largest vector function for half warps, in the cost model's units. Threads without loops
 /// end soon, so that their code must be cheap to compile.

@@ -162,7 +162,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The bytes of two vectors, by their numbers.
-    fn bytes_of(&mut self, a: Value, b: Value, bytes: Vec<u8>) -> Value {
+    pub fn bytes_of(&mut self, a: Value, b: Value, bytes: Vec<u8>) -> Value {
         let order = self.b.func.dfg.immediates.push(bytes.into());
         let a = self.b.ins().bitcast(types::I8X16, LITTLE_ENDIAN, a);
         let b = self.b.ins().bitcast(types::I8X16, LITTLE_ENDIAN, b);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::entry::entries;
-use crate::state::context::{self, Context};
+use crate::state::context::{self, Context, ContextKind};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{device, green, stream, teardown};
+use crate::state::{device, stream, teardown};
 use api::{CUcontext, CUdevice, ContextParams, ExecAffinity};
 
 /// Makes a context and pushes it on this thread.
@@ -18,7 +18,7 @@ fn create(context: UserPointer<CUcontext>, flags: c_uint, device: CUdevice) -> R
     if context.is_null() {
         return Err(Status::INVALID_VALUE.into());
     }
-    let made = Context::new(device, flags, false);
+    let made = Context::new(device, flags, ContextKind::Created);
     context.put(made.pointer())?;
     context::push(made);
     Ok(())
@@ -81,12 +81,12 @@ entries! {
 
     fn cuCtxDestroy_v2(context: CUcontext) {
         let context = context::find(context.addr())?;
-        if context.is_primary() {
+        if context.kind() == ContextKind::Primary {
             return Err(
                 Status::INVALID_CONTEXT.because("a primary context is released, not destroyed")
             );
         }
-        if green::is_green(&context) {
+        if context.kind() == ContextKind::Green {
             return Err(
                 Status::INVALID_CONTEXT.because("a green context is destroyed by cuGreenCtxDestroy")
             );
@@ -101,7 +101,7 @@ entries! {
             return Err(Status::INVALID_VALUE.because("the flags of cuCtxAttach must be 0"));
         }
         let current = context::current()?;
-        if current.is_primary() {
+        if current.kind() == ContextKind::Primary {
             return Err(Status::INVALID_CONTEXT
                 .because("uses of a primary context are counted by cuDevicePrimaryCtxRetain"));
         }

@@ -1,25 +1,26 @@
-//! Memory between processes. Pools and events are not shared.
+//! Memory and pools between processes. Events are not shared.
 
 use std::ffi::{c_uint, c_void};
 
+use super::descriptor::{self, FILE_DESCRIPTOR};
 use super::entry::entries;
 use crate::state::context;
-
-use crate::state::device::arena;
 use crate::state::event;
+use crate::state::handle::pointer;
 use crate::state::ipc;
-use crate::state::pool;
+use crate::state::pool::{self, Sharing};
 use crate::state::status::{Result, Status};
 use api::{
     CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle, CUmemPoolPtrExportData, CUmemoryPool,
 };
 
+const _: () = assert!(size_of::<CUmemPoolPtrExportData>() == size_of::<CUipcMemHandle>());
+
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`: peers have access once it is enabled for them.
 const LAZY_PEER_ACCESS: c_uint = 1;
 
 fn none<T>() -> Result<T> {
-    Err(Status::NOT_SUPPORTED
-        .because("the CPU device shares no pools and no events between processes"))
+    Err(Status::NOT_SUPPORTED.because("the CPU device shares no events between processes"))
 }
 
 entries! {
@@ -38,7 +39,7 @@ entries! {
         if result.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
-        result.put(ipc::export(address)?)
+        result.put(ipc::export(address, false)?)
     }
 
     fn cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) {
@@ -46,43 +47,56 @@ entries! {
         if address.is_null() || flags & !LAZY_PEER_ACCESS != 0 {
             return Err(Status::INVALID_VALUE.because("unknown flags of cuIpcOpenMemHandle"));
         }
-        address.put(ipc::open(&handle)?)
+        address.put(ipc::open(&handle, 0)?)
     }
 
     fn cuMemPoolExportToShareableHandle(
-        _result: *mut c_void,
+        result: *mut c_void,
         pool: CUmemoryPool,
-        _handle_type: c_uint,
-        _flags: u64,
+        handle_type: c_uint,
+        flags: u64,
     ) {
-        pool::find(pool.addr())?;
-        none()
+        let pool = pool::find(pool.addr())?;
+        if handle_type != FILE_DESCRIPTOR || flags != 0 || pool.sharing != Sharing::Shareable {
+            return Err(Status::INVALID_VALUE.because("the pool was not made to be exported so"));
+        }
+        if result.is_null() {
+            return Err(Status::INVALID_VALUE.into());
+        }
+        descriptor::export(result.cast(), ipc::export_pool(pool.place)?)
     }
 
     fn cuMemPoolImportFromShareableHandle(
-        _pool: *mut CUmemoryPool,
-        _handle: *mut c_void,
-        _handle_type: c_uint,
-        _flags: u64,
+        pool: *mut CUmemoryPool,
+        handle: *mut c_void,
+        handle_type: c_uint,
+        flags: u64,
     ) {
-        none()
+        if handle_type != FILE_DESCRIPTOR || flags != 0 || pool.is_null() {
+            return Err(Status::INVALID_VALUE.because("a pool is imported from a file (1) alone"));
+        }
+        let file = descriptor::import(handle.addr())?;
+        pool.put(pointer(ipc::import_pool(&file)?))
     }
 
-    fn cuMemPoolExportPointer(_result: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
-        context::working()?;
-        match arena()?.range_of(address) {
-            Some(_) => none(),
-            None => Err(Status::INVALID_VALUE.because("no allocation holds this address")),
+    fn cuMemPoolExportPointer(result: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
+        if result.is_null() {
+            return Err(Status::INVALID_VALUE.into());
         }
+        result.cast().put(ipc::export(address, true)?)
     }
 
     fn cuMemPoolImportPointer(
-        _address: *mut CUdeviceptr,
+        address: *mut CUdeviceptr,
         pool: CUmemoryPool,
-        _data: *mut CUmemPoolPtrExportData,
+        data: *mut CUmemPoolPtrExportData,
     ) {
         pool::find(pool.addr())?;
-        none()
+        if address.is_null() {
+            return Err(Status::INVALID_VALUE.into());
+        }
+        let handle = data.cast::<CUipcMemHandle>().get()?;
+        address.put(ipc::open(&handle, pool.addr())?)
     }
 
     fn cuIpcCloseMemHandle(address: CUdeviceptr) {

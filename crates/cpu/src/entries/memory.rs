@@ -8,7 +8,7 @@ use crate::memory::Purpose;
 use crate::state::device::{self, arena};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::{UserPointer, may_be_memory};
-use crate::state::{context, graph_memory, memory, pool, stream};
+use crate::state::{context, graph_memory, ipc, memory, pool, stream};
 use api::{CUdeviceptr, CUstream};
 
 /// Rows of pitched memory begin at multiples of this.
@@ -26,6 +26,11 @@ fn allocate_pinned(address: UserPointer<*mut c_void>, bytes: usize, flags: c_uin
     }
     let start = memory::allocate(&context, bytes, Purpose::Host, flags)?;
     address.put(std::ptr::with_exposed_provenance_mut(start as usize))
+}
+
+/// Whether another process's memory in a pool, which is freed here, is open more often.
+fn is_still_open(address: CUdeviceptr) -> bool {
+    memory::info(address).is_some_and(|info| info.pool != 0) && ipc::closed(address) == Some(false)
 }
 
 entries! {
@@ -82,6 +87,9 @@ entries! {
             graph_memory::free(address)?;
             return context.finish_wait();
         }
+        if is_still_open(address) {
+            return Ok(());
+        }
         let (pool, bytes) = memory::remove(address, OF_DEVICE)?;
         context.wait();
         arena()?.free(address)?;
@@ -100,6 +108,9 @@ entries! {
                     context.fail(failure);
                 }
             });
+            return Ok(());
+        }
+        if is_still_open(address) {
             return Ok(());
         }
         let (pool, bytes) = memory::remove(address, OF_DEVICE)?;

@@ -8,6 +8,7 @@ mod batch;
 mod capture;
 mod context;
 mod copy;
+mod descriptor;
 mod device;
 mod entry;
 mod event;

@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::ops::RangeInclusive;
 
+use super::descriptor::FILE_DESCRIPTOR;
 use super::entry::entries;
 use super::graph_memory;
 use crate::memory::Purpose;
 use crate::state::handle::pointer;
-use crate::state::pool::Place;
+use crate::state::pool::{Place, Sharing};
 use crate::state::status::{Result, Status};
 use crate::state::{device, memory, pool, stream};
 use api::{
@@ -67,11 +68,13 @@ entries! {
         if result.is_null() {
             return Err(Status::INVALID_VALUE.because("the pointer for the pool is null"));
         }
-        if properties.handle_types != 0 {
-            return Err(Status::NOT_SUPPORTED
-                .because("the CPU device shares nothing between processes: no pool is exported"));
-        }
-        result.put(pointer(pool::create(place, properties.max_size as u64)))
+        let sharing = match properties.handle_types {
+            0 => Sharing::Private,
+            FILE_DESCRIPTOR if cfg!(unix) && place.0 != Purpose::Managed => Sharing::Shareable,
+            _ => return Err(Status::NOT_SUPPORTED
+                .because("processes share pools of pinned memory, by descriptors of files (1)")),
+        };
+        result.put(pointer(pool::create(place, properties.max_size as u64, sharing)))
     }
 
     fn cuMemPoolDestroy(handle: CUmemoryPool) {

@@ -1,7 +1,8 @@
 //! Virtual memory management.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 
+use super::descriptor::{self, FILE_DESCRIPTOR};
 use super::entry::entries;
 use crate::memory::Physical;
 use crate::state::context;
@@ -11,9 +12,8 @@ use crate::state::user_pointer::UserPointer;
 use crate::state::virtual_memory::{self, DEVICE, GRANULARITY, find, insert, is_whole};
 use api::{CUdeviceptr, MemAccessDesc, MemAllocationProp, MemLocation};
 
-/// `CU_MEM_ALLOCATION_TYPE_PINNED`, `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`
 const PINNED: c_uint = 1;
-const FILE_DESCRIPTOR: c_uint = 1;
 
 fn checked(properties: UserPointer<MemAllocationProp>) -> Result<MemAllocationProp> {
     let properties = properties.get()?;
@@ -152,7 +152,7 @@ entries! {
         if result.is_null() {
             return Err(Status::INVALID_VALUE.into());
         }
-        export(result.cast(), memory.export()?)
+        descriptor::export(result.cast(), memory.export()?)
     }
 
     fn cuMemImportFromShareableHandle(
@@ -169,38 +169,10 @@ entries! {
     }
 }
 
-/// The caller owns the descriptor.
-#[cfg(unix)]
-fn export(result: UserPointer<c_int>, file: std::fs::File) -> Result {
-    use std::os::fd::IntoRawFd;
-    result.put(file.into_raw_fd())
-}
-
-#[cfg(not(unix))]
-fn export(_: UserPointer<c_int>, _: std::fs::File) -> Result {
-    Err(Status::NOT_SUPPORTED.into())
-}
-
-/// The caller keeps the descriptor, which is duplicated.
-#[cfg(unix)]
 fn import(descriptor: usize) -> Result<Physical> {
-    use std::os::fd::BorrowedFd;
-    let bad = || Status::INVALID_VALUE.because("the descriptor is not of exported memory");
-    let number = c_int::try_from(descriptor)
-        .ok()
-        .filter(|number| *number >= 0)
-        .ok_or_else(bad)?;
-    // SAFETY: the caller answers for the descriptor; it is borrowed for the copy below.
-    let file = unsafe { BorrowedFd::borrow_raw(number) };
-    let file = file.try_clone_to_owned().map_err(|_| bad())?;
-    let physical = Physical::of_file(file.into()).map_err(|_| bad())?;
-    match physical.bytes() {
-        bytes if bytes > 0 && is_whole(bytes) => Ok(physical),
-        _ => Err(bad()),
+    let physical = descriptor::import(descriptor).map(Physical::of_file)?;
+    match physical {
+        Ok(physical) if physical.bytes() > 0 && is_whole(physical.bytes()) => Ok(physical),
+        _ => Err(Status::INVALID_VALUE.because("the descriptor is not of exported memory")),
     }
-}
-
-#[cfg(not(unix))]
-fn import(_: usize) -> Result<Physical> {
-    Err(Status::NOT_SUPPORTED.into())
 }

@@ -31,12 +31,22 @@ pub(crate) enum StreamKind {
     NonBlocking,
 }
 
+/// How a context came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ContextKind {
+    /// By `cuCtxCreate`.
+    Created,
+    Primary,
+    /// By `cuGreenCtxCreate`, from the primary one of its device.
+    Green,
+}
+
 pub(crate) struct Context {
     handle: usize,
     device: CUdevice,
     pub(crate) flags: AtomicU32,
     pub(crate) cache_config: AtomicU32,
-    is_primary: bool,
+    kind: ContextKind,
     /// The queue of the default stream.
     default_queue: Arc<Queue>,
     /// The queues of all other streams, also of destroyed ones that still have work.
@@ -59,14 +69,14 @@ const PRINTF_BYTES: c_uint = 1;
 const HEAP_BYTES: c_uint = 2;
 
 impl Context {
-    pub(crate) fn new(device: CUdevice, flags: c_uint, is_primary: bool) -> Arc<Context> {
+    pub(crate) fn new(device: CUdevice, flags: c_uint, kind: ContextKind) -> Arc<Context> {
         let handle = handle::reserve();
         let context = Arc::new(Context {
             handle,
             device,
             flags: AtomicU32::new(flags),
             cache_config: AtomicU32::new(0),
-            is_primary,
+            kind,
             default_queue: Queue::new(),
             queues: Mutex::default(),
             fault: OnceLock::new(),
@@ -88,8 +98,17 @@ impl Context {
         self.device
     }
 
-    pub(crate) fn is_primary(&self) -> bool {
-        self.is_primary
+    pub(crate) fn kind(&self) -> ContextKind {
+        self.kind
+    }
+
+    /// Whether streams of one take kernels and events of the other: green contexts and the
+    /// primary one of a device share what they have.
+    pub(crate) fn shares_with(&self, other: &Context) -> bool {
+        self.handle == other.handle
+            || (self.device == other.device
+                && self.kind != ContextKind::Created
+                && other.kind != ContextKind::Created)
     }
 
     /// A number that no other context of the process has or had.

@@ -115,7 +115,7 @@ pub(crate) fn waiting(event: usize) -> Result<Work> {
 pub(crate) fn record(event: usize, stream: usize, external: bool) -> Result {
     let found = find(event)?;
     let (context, stream) = stream::find(stream)?;
-    if !Arc::ptr_eq(&found.context()?, &context) {
+    if !found.context()?.shares_with(&context) {
         return Err(
             Status::INVALID_HANDLE.because("the event and the stream are of different contexts")
         );

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
-use super::context::{self, Context};
+use super::context::{self, Context, ContextKind};
 use super::handle::Handles;
 use super::status::{Result, Status};
 use super::{device, stream, teardown};
@@ -60,7 +60,7 @@ pub(crate) fn create(description: usize, device: CUdevice, flags: c_uint) -> Res
         return Err(Status::INVALID_VALUE
             .because("a green context has a description of resources, and flag 0 or 1"));
     }
-    Ok(GREEN.insert(Context::new(device, 0, false)))
+    Ok(GREEN.insert(Context::new(device, 0, ContextKind::Green)))
 }
 
 pub(crate) fn destroy(green: usize) -> Result {
@@ -76,13 +76,6 @@ pub(crate) fn find(green: usize) -> Result<Arc<Context>> {
 
 fn unknown() -> super::status::Failure {
     Status::INVALID_CONTEXT.because("no live green context has this handle")
-}
-
-/// Whether a context is a green one, which `cuGreenCtxDestroy` alone destroys.
-pub(crate) fn is_green(context: &Arc<Context>) -> bool {
-    !GREEN
-        .all(|green| std::ptr::eq(green, &**context))
-        .is_empty()
 }
 
 /// A stream in a green context, whichever is current.

@@ -7,8 +7,9 @@ use std::fs::{File, OpenOptions};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::context;
-use super::device::arena;
+use super::device::{self, arena};
 use super::memory;
+use super::pool::{self, Place, Sharing};
 use super::status::{Result, Status};
 use super::virtual_memory::system;
 use crate::memory::{Physical, Purpose, page_size};
@@ -98,21 +99,29 @@ impl Exported {
     }
 }
 
-/// The handle of the allocation that holds an address.
+/// The handle of the allocation that holds an address, which is in a pool or in none.
 #[cfg(unix)]
-pub(crate) fn export(address: u64) -> Result<CUipcMemHandle> {
+pub(crate) fn export(address: u64, in_pool: bool) -> Result<CUipcMemHandle> {
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::MetadataExt;
 
-    let context = context::working()?;
     let found = arena()?.range_of(address);
     let found =
         found.ok_or_else(|| Status::INVALID_VALUE.because("no allocation holds this address"))?;
-    let is_plain = memory::info(found.start).is_some_and(|info| info.pool == 0);
-    if found.purpose != Purpose::Device || !is_plain {
-        return Err(
-            Status::INVALID_VALUE.because("only memory of cuMemAlloc is shared between processes")
-        );
+    let info = memory::info(found.start);
+    let of = info.map_or(0, |info| info.pool);
+    let context = match info {
+        // Any thread exports what is in a pool: Python does when it sends an object.
+        Some(info) if in_pool => context::find(info.context)?,
+        _ => context::working()?,
+    };
+    let is_shared = match in_pool {
+        true => pool::get(of).is_ok_and(|pool| pool.sharing == Sharing::Shareable),
+        false => found.purpose == Purpose::Device && of == 0,
+    };
+    if !is_shared {
+        return Err(Status::INVALID_VALUE
+            .because("processes share memory of cuMemAlloc, and of pools that are made for it"));
     }
     context.wait();
     let describe = |file: &File| -> std::io::Result<Exported> {
@@ -132,15 +141,31 @@ pub(crate) fn export(address: u64) -> Result<CUipcMemHandle> {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn export(_: u64) -> Result<CUipcMemHandle> {
+pub(crate) fn export(_: u64, _: bool) -> Result<CUipcMemHandle> {
     Err(Status::NOT_SUPPORTED.because("processes share memory on Linux alone"))
 }
 
 /// Maps the memory of a handle; returns its address. A handle that is open already has the
-/// same address, and is closed as often.
-pub(crate) fn open(handle: &CUipcMemHandle) -> Result<u64> {
+/// same address, and is closed as often. What is in a pool is opened with the pool that was
+/// imported from the same process; 0 is no pool.
+pub(crate) fn open(handle: &CUipcMemHandle, into: usize) -> Result<u64> {
     let context = context::working()?;
     let exported = Exported::from_handle(handle)?;
+    let purpose = if into == 0 {
+        Purpose::Imported
+    } else {
+        let pool = pool::find(into)?;
+        if !matches!(pool.sharing, Sharing::Imported(process) if u64::from(process) == exported.process)
+        {
+            return Err(
+                Status::INVALID_VALUE.because("the pool is not imported from the memory's process")
+            );
+        }
+        match pool.place.0 {
+            Purpose::Device => Purpose::Imported,
+            host => host,
+        }
+    };
     if exported.process == u64::from(std::process::id()) {
         return Err(Status::INVALID_CONTEXT.because("a process does not open its own memory"));
     }
@@ -154,9 +179,9 @@ pub(crate) fn open(handle: &CUipcMemHandle) -> Result<u64> {
     let file = exported.file()?;
     let physical = Physical::of_file(file).map_err(|error| system(&error))?;
     let bytes = usize::try_from(exported.bytes).map_err(|_| Status::INVALID_VALUE)?;
-    let address = memory::allocate(&context, bytes, Purpose::Imported, 0)?;
+    let address = memory::allocate_imported(into, &context, bytes, purpose)?;
     if let Err(error) = arena()?.map(address, physical.bytes(), Some(&physical)) {
-        let _ = memory::remove(address, &[Purpose::Imported]); // it is there
+        let _ = memory::remove(address, &[purpose]); // it is there
         let _ = arena()?.free(address);
         return Err(system(&error));
     }
@@ -172,26 +197,83 @@ pub(crate) fn open(handle: &CUipcMemHandle) -> Result<u64> {
     Ok(address)
 }
 
-/// Unmaps memory that [`open`] mapped, once it is closed as often as it was opened.
-pub(crate) fn close(address: u64) -> Result {
-    let context = context::working()?;
+/// Counts that memory is closed which [`open`] mapped: whether that was the last time. `None` if
+/// it is no such memory.
+pub(crate) fn closed(address: u64) -> Option<bool> {
     let mut opened = all_opened();
     let live = |found: &Opened| {
         found.address == address
             && memory::info(address).is_some_and(|info| info.buffer == found.buffer)
     };
-    let found = opened.iter_mut().find(|(_, found)| live(found));
-    let Some((&exported, found)) = found else {
-        return Err(Status::INVALID_VALUE.because("the address is of no other process's memory"));
-    };
+    let (&exported, found) = opened.iter_mut().find(|(_, found)| live(found))?;
     found.references -= 1;
-    if found.references > 0 {
+    let is_last = found.references == 0;
+    if is_last {
+        opened.remove(&exported);
+    }
+    Some(is_last)
+}
+
+/// Unmaps memory that [`open`] mapped, once it is closed as often as it was opened.
+pub(crate) fn close(address: u64) -> Result {
+    let context = context::working()?;
+    let is_last = closed(address).ok_or_else(|| {
+        Status::INVALID_VALUE.because("the address is of no other process's memory")
+    })?;
+    if !is_last {
         return Ok(());
     }
-    opened.remove(&exported);
-    drop(opened);
     memory::remove(address, &[Purpose::Imported])?;
     context.wait();
     arena()?.free(address)?;
     context.finish_wait()
+}
+
+/// The first bytes of the file that stands for a pool.
+const POOL_TITLE: u64 = u64::from_le_bytes(*b"ptxkpool");
+
+/// What the file says: its title, the process, whether the pool is the host's, its device.
+const POOL_WORDS: usize = 4;
+
+/// A file that stands for a pool, for another process to [import](import_pool).
+#[cfg(unix)]
+pub(crate) fn export_pool(place: Place) -> Result<File> {
+    use std::os::unix::fs::FileExt;
+
+    let process = u64::from(std::process::id());
+    let is_host = u64::from(place.0 == Purpose::Host);
+    let device = place.1 as u64; // it is not negative
+    let words: [u64; POOL_WORDS] = [POOL_TITLE, process, is_host, device];
+    let bytes = words.map(u64::to_le_bytes);
+    let file = Physical::new(8 * POOL_WORDS as u64)
+        .and_then(|physical| physical.export())
+        .and_then(|file| file.write_all_at(bytes.as_flattened(), 0).map(|()| file));
+    file.map_err(|error| system(&error))
+}
+
+/// A pool whose memory another process allocates; returns its handle.
+#[cfg(unix)]
+pub(crate) fn import_pool(file: &File) -> Result<usize> {
+    use std::os::unix::fs::FileExt;
+
+    let bad = || Status::INVALID_VALUE.because("the descriptor is of no pool of a CPU device");
+    let mut bytes = [[0; 8]; POOL_WORDS];
+    file.read_exact_at(bytes.as_flattened_mut(), 0)
+        .map_err(|_| bad())?;
+    let [title, process, is_host, device] = bytes.map(u64::from_le_bytes);
+    let process = u32::try_from(process).map_err(|_| bad())?;
+    let device = i32::try_from(device).map_err(|_| bad())?;
+    if title != POOL_TITLE || is_host > 1 {
+        return Err(bad());
+    }
+    device::check(device)?;
+    let purpose = match is_host {
+        0 => Purpose::Device,
+        _ => Purpose::Host,
+    };
+    Ok(pool::create(
+        (purpose, device),
+        0,
+        Sharing::Imported(process),
+    ))
 }

@@ -138,7 +138,7 @@ pub(crate) fn launch(
 ) -> Result {
     let function = library::compiled(handle)?;
     let (context, stream) = stream::find(stream)?;
-    if !Arc::ptr_eq(&function.context()?, &context) {
+    if !function.context()?.shares_with(&context) {
         return Err(
             Status::INVALID_HANDLE.because("the kernel and the stream are of different contexts")
         );

@@ -8,12 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::context::Context;
 use super::device::arena;
 use super::handle;
+use super::managed;
+use super::pool::{self, Sharing};
 use super::status::{Result, Status};
-use super::{managed, pool};
 use crate::memory::{Purpose, page_size};
 
 /// Allocations begin at multiples of this, those of a device at a page, so that they can be
-/// shared with other processes.
+/// shared with other processes: so does the memory of pools that are.
 const ALIGNMENT: u64 = 256;
 
 /// What is stored about an allocation, or about a range of registered memory.
@@ -98,6 +99,16 @@ pub(crate) fn allocate(
     Ok(allocate_from(0, context, bytes, purpose, flags)?.0)
 }
 
+/// Addresses for what another process allocated in a pool, or without one (0).
+pub(crate) fn allocate_imported(
+    pool: usize,
+    context: &Context,
+    bytes: usize,
+    purpose: Purpose,
+) -> Result<u64> {
+    Ok(allocate_from(pool, context, bytes, purpose, 0)?.0)
+}
+
 /// Memory from a pool, for a context of the pool's device.
 pub(crate) fn allocate_from_pool(pool: usize, context: &Context, bytes: usize) -> Result<u64> {
     let found = pool::get(pool)?;
@@ -122,7 +133,9 @@ fn allocate_from(
         return Err(Status::INVALID_VALUE.because("an allocation of 0 bytes"));
     }
     let is_of_device = matches!(purpose, Purpose::Device | Purpose::Imported);
-    let alignment = if is_of_device { page_size() } else { ALIGNMENT };
+    let is_shared = pool::get(pool).is_ok_and(|pool| pool.sharing != Sharing::Private);
+    let has_pages = is_of_device || is_shared;
+    let alignment = if has_pages { page_size() } else { ALIGNMENT };
     let start = arena()?.allocate(bytes as u64, alignment, purpose);
     // Also for a size that no memory could have.
     let start = start.map_err(|error| Status::OUT_OF_MEMORY.because(error.to_string()))?;

@@ -23,8 +23,19 @@ static OF_PLACES: Mutex<BTreeMap<Place, [usize; 2]>> = Mutex::new(BTreeMap::new(
 /// Whether something was freed since the last [`trim_all`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
+/// Whether processes share a pool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    Private,
+    /// Others may import it.
+    Shareable,
+    /// It is the pool of the process with this number, and allocates nothing here.
+    Imported(u32),
+}
+
 pub(crate) struct Pool {
     pub(crate) place: Place,
+    pub(crate) sharing: Sharing,
     is_default: bool,
     state: Mutex<State>,
 }
@@ -44,9 +55,10 @@ pub(crate) struct State {
 }
 
 impl Pool {
-    fn insert(place: Place, is_default: bool, max: u64) -> usize {
+    fn insert(place: Place, is_default: bool, max: u64, sharing: Sharing) -> usize {
         POOLS.insert(Arc::new(Pool {
             place,
+            sharing,
             is_default,
             state: Mutex::new(State {
                 reuse: [1; 3],
@@ -76,6 +88,11 @@ impl Pool {
             return Err(Status::NOT_SUPPORTED
                 .because("a stream allocates from pools of its own device only"));
         }
+        if let Sharing::Imported(process) = self.sharing {
+            return Err(Status::INVALID_VALUE.because(format!(
+                "the pool is process {process}'s, which alone allocates from it"
+            )));
+        }
         let mut state = self.state();
         let used = state.used.saturating_add(bytes as u64);
         if state.max > 0 && used > state.max {
@@ -101,8 +118,8 @@ impl State {
 }
 
 /// A pool of `max` bytes, or without a limit for 0; returns its handle.
-pub(crate) fn create(place: Place, max: u64) -> usize {
-    Pool::insert(place, false, max)
+pub(crate) fn create(place: Place, max: u64, sharing: Sharing) -> usize {
+    Pool::insert(place, false, max, sharing)
 }
 
 /// Frees the pool's handle, and the pool once its memory is freed.
@@ -129,7 +146,7 @@ pub(crate) fn of_place(place: Place) -> Result<[usize; 2]> {
     device::check(place.1)?;
     let mut all = OF_PLACES.lock().unwrap_or_else(PoisonError::into_inner);
     let pools = all.entry(place);
-    Ok(*pools.or_insert_with(|| [Pool::insert(place, true, 0); 2]))
+    Ok(*pools.or_insert_with(|| [Pool::insert(place, true, 0, Sharing::Private); 2]))
 }
 
 pub(crate) fn set_current(place: Place, handle: usize) {

@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::context::{self, Context};
+use super::context::{self, Context, ContextKind};
 use super::device::MAX_DEVICES;
 use super::status::{Result, Status};
 use super::teardown;
@@ -38,7 +38,7 @@ pub(crate) fn retain(device: CUdevice) -> Result<Arc<Context>> {
     primary.references += 1;
     Ok(primary
         .context
-        .get_or_insert_with(|| Context::new(device, flags, true))
+        .get_or_insert_with(|| Context::new(device, flags, ContextKind::Primary))
         .clone())
 }
 

@@ -8,10 +8,12 @@ use crate::run::{Engine, LaunchConfig};
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
+mod streams;
+
 const WORDS: usize = 4096;
 
 /// A kernel `k(in, out, n)` over 32-bit words, with usual registers.
-fn kernel(body: &str) -> String {
+pub(super) fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n\
          .visible .entry k(.param .u64 in, .param .u64 out, .param .u32 n) {{\n\
@@ -26,7 +28,7 @@ fn kernel(body: &str) -> String {
 }
 
 /// What the kernel leaves in its output, or its fault.
-fn run(
+pub(super) fn run(
     source: &str,
     vectorization: Vectorization,
     grid: u32,
@@ -70,7 +72,7 @@ fn run(
 }
 
 /// Together and alone must agree, and something must have been written.
-fn agree(body: &str) {
+pub(super) fn agree(body: &str) {
     let source = kernel(body);
     for (grid, block, n) in [
         (4, [64, 1, 1], 256),
@@ -90,7 +92,8 @@ fn agree(body: &str) {
     }
 }
 
-const ADDRESSES: &str = "mul.wide.u32 %x0, %i, 4; add.u64 %x1, %in, %x0; add.u64 %x2, %out, %x0;";
+pub(super) const ADDRESSES: &str =
+    "mul.wide.u32 %x0, %i, 4; add.u64 %x1, %in, %x0; add.u64 %x2, %out, %x0;";
 
 #[test]
 fn neighbouring_loads_and_stores() {
@@ -178,35 +181,8 @@ fn indices_after_barriers() {
 }
 
 /// Fills the tile, so that what follows reads it.
-const FILL: &str = "mov.u32 %r11, tile; mov.u32 %r12, %ntid.x; mov.u32 %r13, %tid.y; mad.lo.u32 %r12, %r13, %r12, %r2; \
+pub(super) const FILL: &str = "mov.u32 %r11, tile; mov.u32 %r12, %ntid.x; mov.u32 %r13, %tid.y; mad.lo.u32 %r12, %r13, %r12, %r2; \
      mad.lo.u32 %r10, %r12, 4, %r11; st.shared.u32 [%r10], %i; not.b32 %r9, %i; st.shared.u32 [%r10+1024], %r9; bar.sync 0;";
-
-/// Loops over shared memory, of which several iterations are checked together: of any length, up
-/// to the last word, forwards and backwards, with stores.
-#[test]
-fn loops_over_shared_memory() {
-    for length in 1..10 {
-        agree(&format!(
-            "{ADDRESSES} {FILL} mov.u32 %r9, 0; mov.u32 %r3, {length}; mov.u32 %r4, tile; mad.lo.u32 %r5, %r2, 4, %r4; \
-             L: ld.shared.u32 %r6, [%r4]; add.u32 %r4, %r4, 4; ld.shared.u32 %r7, [%r5+8]; add.u32 %r5, %r5, 64; \
-             ld.shared.u32 %r8, [%r4+1020]; mad.lo.u32 %r9, %r6, 3, %r9; mad.lo.u32 %r9, %r7, %r9, %r8; \
-             sub.u32 %r3, %r3, 1; setp.ne.u32 %p0, %r3, 0; @%p0 bra L; st.global.u32 [%x2], %r9;"
-        ));
-        let last = 4096 - 4 * length;
-        agree(&format!(
-            "{ADDRESSES} {FILL} mov.u32 %r9, 0; cvt.u64.u32 %x3, %r11; add.u64 %x3, %x3, {last}; mov.u32 %r3, 0; bra TEST; \
-             L: st.shared.u32 [%x3], %r3; ld.shared.u32 %r4, [%x3]; mad.lo.u32 %r9, %r9, 5, %r4; add.u64 %x3, %x3, 4; \
-             add.u32 %r3, %r3, 1; TEST: setp.lt.u32 %p0, %r3, {length}; @%p0 bra L; \
-             add.u32 %r9, %r9, %i; st.global.u32 [%x2], %r9;"
-        ));
-        agree(&format!(
-            "{ADDRESSES} {FILL} mov.u32 %r9, 1; mov.u32 %r3, {length}; add.u32 %r4, %r11, {}; \
-             L: ld.shared.v2.u32 {{%r5, %r6}}, [%r4]; add.u32 %r4, %r4, -8; mad.lo.u32 %r9, %r9, %r5, %r6; \
-             sub.u32 %r3, %r3, 1; setp.ne.u32 %p0, %r3, 0; @%p0 bra L; add.u32 %r9, %r9, %i; st.global.u32 [%x2], %r9;",
-            8 * length - 8
-        ));
-    }
-}
 
 /// `%i` wraps around in the middle of a group: its extension is not affine.
 #[test]
@@ -512,6 +488,9 @@ fn arms_for_some_lanes() {
          div.rn.f32 %f1, %f0, 0f40400000; cvt.rzi.u32.f32 %r9, %f1; SKIP:",
         "@!%p0 bra SKIP; cvt.rn.f64.u32 %g0, %r3; st.shared.f64 [tile+8], %g0; setp.gt.u32 %p3, %r3, 5000000; \
          selp.u32 %r9, 3, 4, %p3; SKIP: add.u32 %r9, %r9, 1;",
+        "@%p0 bra SKIP; mul.lo.u32 %r6, %r2, 8; mul.wide.u32 %x3, %r6, 1; add.u64 %x3, %x3, %in; ld.global.u16 %r9, [%x3+2]; \
+         ld.global.s8 %r7, [%x3+5]; ld.global.u64 %x4, [%x3]; cvt.u32.u64 %r6, %x4; add.u32 %r9, %r9, %r7; add.u32 %r9, %r9, %r6; SKIP:",
+        "mad.lo.u32 %r6, %r12, 8, %r11; @%p0 bra SKIP; st.shared.v2.u32 [%r6], {%r3, %tid.x}; ld.shared.u32 %r9, [%r6+4]; SKIP:",
     ] {
         agree(&format!("{setup} {arms} st.global.u32 [%x2], %r9;"));
         // Also where a barrier, and a loop, follow.
@@ -615,38 +594,33 @@ fn faults_name_the_lane_in_global_memory() {
             assert_eq!(together, alone, "{start} {stride} {access}");
         }
     }
+    for (stride, at, load) in [
+        (4, 1, "u8 %r4"),
+        (4, 3, "b8 %r4"),
+        (4, 2, "u16 %r4"),
+        (4, 2, "s16 %r4"),
+        (8, 0, "b16 %r4"),
+        (8, 7, "u8 %r4"),
+        (8, 6, "u16 %r4"),
+        (8, 4, "u32 %r4"),
+        (8, 12, "f32 %f0"),
+    ] {
+        for space in ["global", "shared"] {
+            let base = match space {
+                "global" => "mad.wide.u32 %x3, %i, STRIDE, %in;",
+                _ => "mad.lo.u32 %r3, %r12, STRIDE, %r11; cvt.u64.u32 %x3, %r3;",
+            };
+            let base = base.replace("STRIDE", &stride.to_string());
+            agree(&format!(
+                "{ADDRESSES} {FILL} {base} mov.u32 %r4, 0; mov.f32 %f0, 0f00000000; ld.{space}.{load}, [%x3+{at}]; \
+                 mov.b32 %r5, %f0; mad.lo.u32 %r9, %r4, 3, %r5; add.u32 %r9, %r9, %i; st.global.u32 [%x2], %r9;"
+            ));
+        }
+    }
     let near = "mul.lo.u32 %r3, %i, 8; cvt.u64.u32 %x3, %r3; add.u64 %x3, %x3, %in;";
     agree(&format!(
         "{ADDRESSES} {near} ld.global.u16 %r4, [%x3+2]; ld.global.u8 %r5, [%x3+7]; mad.lo.u32 %r9, %r4, 3, %r5; \
          st.global.u32 [%x2], %r9; mul.lo.u32 %r3, %i, 4; add.u64 %x4, %out, 8192; cvt.u64.u32 %x3, %r3; add.u64 %x4, %x4, %x3; \
          st.global.u16 [%x4+2], %r4;"
     ));
-}
-
-/// A loop that leaves shared memory names the access that does.
-#[test]
-fn faults_in_loops_name_the_access() {
-    for (start, step, address) in [
-        ("4064", "4", "%r4"),
-        ("32", "-4", "%r4"),
-        ("2", "4", "%r4"),
-        ("0", "6", "%r4"),
-        ("0xFFFFFFF0", "4", "%r4+16"),
-        ("16", "-8", "%r4+8"),
-        ("3000", "100", "%r4+4"),
-        ("0x7FFFFFF0", "4", "%r4"),
-        ("0", "4096", "%r5"),
-        ("8", "-4096", "%r5"),
-        ("2", "4", "%r5"),
-        ("0", "2", "%r5"),
-    ] {
-        let source = kernel(&format!(
-            "{FILL} mov.u32 %r3, 0; add.u32 %r4, %r11, {start}; mad.lo.u32 %r5, %r2, 4, %r4;\n\
-             L: add.u32 %r3, %r3, 1;\nld.shared.u32 %r7, [%r10];\nld.shared.u32 %r6, [{address}];\nadd.u32 %r4, %r4, {step}; \
-             add.u32 %r5, %r5, {step}; st.global.u32 [%out], %r6; setp.lt.u32 %p0, %r3, 100; @%p0 bra L;"
-        ));
-        let alone = run(&source, Vectorization::Never, 1, [128, 1, 1], 0).unwrap_err();
-        let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
-        assert_eq!(together, alone, "{start} {step} {address}");
-    }
 }

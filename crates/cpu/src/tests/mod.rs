@@ -1,6 +1,7 @@
 //! Compiled kernels on the engine, without the driver API around it.
 
 mod lanes;
+mod loops;
 mod run;
 mod support;
 mod tier_up;

@@ -80,6 +80,7 @@ const TARGETS: &[(&str, u8, u8)] = &[
 
 impl Target {
     /// Parses `sm_90a` or `compute_90a`, the notation of PTX; `None` for other words.
+    #[inline]
     pub fn from_text(text: &str) -> Option<Target> {
         let number = text
             .strip_prefix("sm_")
@@ -88,6 +89,7 @@ impl Target {
     }
 
     /// `90a`
+    #[inline]
     fn from_number(text: &str) -> Option<Target> {
         let (digits, suffix) = match text.as_bytes().last() {
             Some(b'a') => (&text[..text.len() - 1], Suffix::Specific),
