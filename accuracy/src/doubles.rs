@@ -13,7 +13,13 @@ pub fn doubles() -> Vec<Row> {
         Row::cuda("cbrt(x)", D1(f_cbrt), 1.0).by("cbrt(a)"),
         Row::cuda("rcbrt(x)", D1(f_rcbrt), 1.0).by("rcbrt(a)"),
         Row::cuda("hypot(x,y)", D2(hypot), 2.0).by("hypot(a, b)"),
-        Row::cuda("exp(x)", D1(f_exp), 1.0).by("exp(a)"),
+        Row::cuda("exp(x)", D1(f_exp), 1.0)
+            .by("exp(a)")
+            // pxfm is wrong for subnormal results; and just below the least x that overflows, where
+            // its exponent of 2 is one too large.
+            .within("the result is no subnormal, x not near 709.7827", |x, _| {
+                !(-746.0..-708.396).contains(&x) && !(709.7826..=709.7828).contains(&x)
+            }),
         Row::cuda("exp2(x)", D1(f_exp2), 1.0).by("exp2(a)"),
         Row::cuda("exp10(x)", D1(f_exp10), 1.0)
             .by("exp10(a)")
@@ -57,7 +63,12 @@ pub fn doubles() -> Vec<Row> {
             .within("x < -11.0001 or -2.2637 < x < 10³⁰⁵", |x, _| {
                 !(-11.0001..=-2.2637).contains(&x) && x < 1e305
             }),
-        Row::cuda("tgamma(x)", D1(tgamma), 8.0).by("tgamma(a)"),
+        Row::cuda("tgamma(x)", D1(tgamma), 8.0)
+            .by("tgamma(a)")
+            // pxfm has an infinite result below the least x that overflows, too.
+            .within("x < 171.624 or x > 171.6244", |x, _| {
+                !(171.624..=171.6244).contains(&x)
+            }),
     ]
 }
 

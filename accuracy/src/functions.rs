@@ -63,6 +63,42 @@ fn instructions() -> Vec<Row> {
         )
         .relative(),
         Row::ptx(
+            "ex2.approx.f16",
+            "cvt.rn.f16.f32 %h, %fa;\n\tex2.approx.f16 %h, %h;\n\tcvt.f32.f16 %fd, %h;",
+            Wide(f64::exp2),
+            -9.9,
+        )
+        .relative()
+        .within("all f16 with a normal result", |x, _| {
+            is_half(x) && (-14.0..16.0).contains(&x)
+        }),
+        Row::ptx(
+            "ex2.approx.ftz.bf16",
+            "cvt.rn.bf16.f32 %h, %fa;\n\tex2.approx.ftz.bf16 %h, %h;\n\tmov.b32 %fd, {0, %h};",
+            Wide(f64::exp2),
+            -7.0,
+        )
+        .relative()
+        .within("all bf16 with a normal result", |x, _| {
+            is_bfloat(x) && (-126.0..128.0).contains(&x)
+        }),
+        Row::ptx(
+            "tanh.approx.f16",
+            "cvt.rn.f16.f32 %h, %fa;\n\ttanh.approx.f16 %h, %h;\n\tcvt.f32.f16 %fd, %h;",
+            Wide(f64::tanh),
+            -10.987,
+        )
+        .absolute()
+        .within("all f16", |x, _| is_half(x)),
+        Row::ptx(
+            "tanh.approx.bf16",
+            "cvt.rn.bf16.f32 %h, %fa;\n\ttanh.approx.bf16 %h, %h;\n\tmov.b32 %fd, {0, %h};",
+            Wide(f64::tanh),
+            -8.0,
+        )
+        .absolute()
+        .within("all bf16", |x, _| is_bfloat(x)),
+        Row::ptx(
             "rcp.approx.f32",
             "rcp.approx.f32 %fd, %fa;",
             F1(|x| 1.0 / x),
@@ -286,6 +322,19 @@ fn flushed(x: f64) -> f64 {
 
 fn is_normal(x: f64) -> bool {
     x.is_normal() || x.is_infinite()
+}
+
+/// Whether an `f16` has this value.
+fn is_half(x: f64) -> bool {
+    let places = x * 2f64.powi(24);
+    let magnitude = x.abs() as f32;
+    !x.is_finite()
+        || x.abs() <= 65504.0 && places.trunc() == places && magnitude.to_bits() & 0x1fff == 0
+}
+
+/// Whether a `bf16` has this value.
+fn is_bfloat(x: f64) -> bool {
+    !x.is_finite() || (x as f32).to_bits() & 0xffff == 0
 }
 
 /// Table C-1, what is not exact.

@@ -2,8 +2,12 @@
 
 use std::fmt::Write as _;
 
-use ptxkit::driver::{DeviceAttribute, Kernel, KernelAttribute, Module};
-use ptxkit::occupancy::{BlockResources, Multiprocessor, WARP};
+use ptxkit::driver::{
+    DeviceAttribute, Kernel, KernelAttribute, LaunchConfig, LaunchOptions, Module,
+};
+use ptxkit::occupancy::{
+    BlockResources, MAX_CLUSTER, Multiprocessor, PORTABLE_CLUSTER, WARP, gpcs,
+};
 
 use crate::support::{alone, context, device, is_gpu};
 
@@ -257,6 +261,113 @@ fn shared_memory_for_blocks_is_that_of_the_driver() {
                     "driver {driver:?}, here {expected}: {blocks} blocks of {block:?}"
                 ));
             }
+        }
+    }
+    check(&mismatches);
+}
+
+/// A kernel of a block that has a multiprocessor for itself.
+fn lone_block(kernel: &Kernel, processor: &Multiprocessor) -> LaunchConfig {
+    let shared = processor.shared_of_block;
+    kernel
+        .set_attribute(KernelAttribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+        .unwrap();
+    LaunchConfig::for_elements(32, 32).with_shared(shared)
+}
+
+/// The clusters of `size` blocks that the device holds at once.
+fn clusters(kernel: &Kernel, config: LaunchConfig, size: u32) -> Result<u32, String> {
+    let options = LaunchOptions::new().cluster([size, 1, 1]);
+    let config = LaunchConfig {
+        grid: [size, 1, 1],
+        ..config
+    };
+    kernel
+        .max_active_clusters(config, &options)
+        .map_err(|error| error.to_string())
+}
+
+/// Where GPCs differ from chip to chip, those of the device follow from its own answers for one
+/// kernel; all others are calculated.
+#[test]
+fn clusters_are_those_of_the_driver() {
+    if !device().attribute(DeviceAttribute::CLUSTER_LAUNCH).unwrap() {
+        eprintln!("skipped: the device has no clusters");
+        return;
+    }
+    alone();
+    let (processor, subjects) = (processor(), subjects());
+    let (_module, kernels) = load(&subjects);
+    for kernel in &kernels {
+        let is_portable = kernel
+            .max_cluster_size(LaunchConfig::for_elements(32, 32))
+            .unwrap();
+        assert_eq!(is_portable, PORTABLE_CLUSTER);
+        kernel
+            .set_attribute(KernelAttribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
+            .unwrap();
+    }
+    let registers: Vec<u32> = kernels
+        .iter()
+        .map(|kernel| kernel.attribute(KernelAttribute::NUM_REGS).unwrap())
+        .collect();
+    let workers = device()
+        .attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)
+        .unwrap();
+    let gpcs = match is_gpu() {
+        true => {
+            let lone = lone_block(&kernels[0], processor);
+            let answers = (1..64).map(|size| clusters(&kernels[0], lone, size).unwrap_or(0));
+            gpcs(&answers.collect::<Vec<_>>()).expect("the answers are of GPCs")
+        }
+        // A multiprocessor of the CPU device runs the blocks of a cluster in turn.
+        false => vec![1; workers as usize],
+    };
+    eprintln!(
+        "{} has GPCs of {gpcs:?} multiprocessors",
+        device().name().unwrap()
+    );
+    assert_eq!(gpcs.iter().sum::<u32>(), workers);
+    if is_gpu() {
+        let most = kernels[0].max_cluster_size(lone_block(&kernels[0], processor));
+        assert_eq!(most.unwrap(), gpcs[0].min(MAX_CLUSTER));
+    }
+    let mut mismatches = Vec::new();
+    for index in 0..CASES {
+        let mut below = random(index);
+        let at = below(kernels.len() as u32) as usize;
+        let (subject, kernel) = (&subjects[at], &kernels[at]);
+        let room = processor.shared_of_block - subject.shared;
+        kernel
+            .set_attribute(KernelAttribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, room)
+            .unwrap();
+        let dynamic = match below(3) {
+            0 => 0,
+            1 => below(32 << 10).min(room),
+            _ => below(room + 1),
+        };
+        let (threads, size) = (1 + below(1024), 1 + below(MAX_CLUSTER));
+        let block = BlockResources {
+            threads,
+            registers: registers[at],
+            shared: subject.shared + dynamic,
+            barriers: if is_gpu() { subject.barriers } else { 0 },
+            carveout: None,
+        };
+        let expected = match is_gpu() {
+            true => processor.clusters(&block, size, &gpcs).unwrap(),
+            false => match processor.occupancy(&block).blocks {
+                0 => 0,
+                blocks => (blocks / size).max(1) * workers,
+            },
+        };
+        let config = LaunchConfig::for_elements(threads, threads).with_shared(dynamic);
+        let driver = clusters(kernel, config, size);
+        // A block that does not fit is an error for a GPU's driver.
+        if driver.clone().unwrap_or(0) != expected {
+            mismatches.push(format!(
+                "case {index}: driver {driver:?}, here {expected}: clusters of {size}, {block:?}"
+            ));
         }
     }
     check(&mismatches);

@@ -30,18 +30,20 @@
 //!
 //! [`Throughput`] has what a multiprocessor computes in a clock cycle.
 //!
-//! What a target does not determine is left out: how many clusters a device holds depends
-//! on the multiprocessors of each of its GPCs. Kernels for sm_52 to sm_62 that are compiled
+//! [`Multiprocessor::clusters`] counts clusters; [`gpcs`] finds out what that depends on beside
+//! the target, which is the multiprocessors of each GPC of the device. Kernels for sm_52 to sm_62 that are compiled
 //! to cache global loads in L1 (`-dlcm=ca`) are calculated as without.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod cluster;
 mod curve;
 mod multiprocessor;
 mod step;
 mod throughput;
 
+pub use cluster::{BLOCKS_IN_CLUSTERS, MAX_CLUSTER, PORTABLE_CLUSTER, gpcs};
 pub use curve::{Axis, Point};
 pub use multiprocessor::Multiprocessor;
 pub use step::Step;

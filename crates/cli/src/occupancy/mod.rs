@@ -1,6 +1,7 @@
 //! `ptxkit occupancy`: how many blocks of a kernel a multiprocessor holds at once.
 
 mod chart;
+mod clusters;
 mod kernels;
 mod report;
 mod svg;
@@ -9,9 +10,12 @@ use std::path::PathBuf;
 
 use super::matching::unknown_kernel;
 use super::quantity;
+use clusters::{Clusters, Gpcs};
 use kernels::{KernelResources, Registers};
 use ptxkit::image::Target;
-use ptxkit::occupancy::{BlockResources, MAX_BARRIERS, MAX_REGISTERS, MAX_THREADS, Multiprocessor};
+use ptxkit::occupancy::{
+    BlockResources, MAX_BARRIERS, MAX_CLUSTER, MAX_REGISTERS, MAX_THREADS, Multiprocessor,
+};
 use report::Report;
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{json_line, print};
@@ -56,6 +60,12 @@ pub struct OccupancyArgs {
     /// The percentage of the on-chip memory that the kernel prefers as shared memory
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(0..=100))]
     carveout: Option<u32>,
+    /// Blocks of a cluster, from sm_90 on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CLUSTER)))]
+    cluster: Option<u32>,
+    /// The multiprocessors of each GPC of the device, which decide how many clusters it holds: 2x18,5x16,8
+    #[arg(long, value_name = "GPCS", value_parser = clusters::gpcs, requires = "cluster")]
+    gpcs: Option<Gpcs>,
     /// The format; the default follows from the name of --output
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -192,8 +202,13 @@ fn of(kernel: KernelResources, args: &OccupancyArgs) -> Result<Report, Failure> 
         barriers: args.barriers.unwrap_or(kernel.barriers),
         carveout: args.carveout,
     };
+    let gpcs = args.gpcs.as_ref();
+    let clusters = args
+        .cluster
+        .map(|size| Clusters::new(processor, &block, size, gpcs));
     Ok(Report {
         occupancy: processor.occupancy(&block),
+        clusters: clusters.transpose()?,
         kernel,
         target,
         processor,

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::chart;
+use super::clusters::Clusters;
 use super::kernels::{KernelResources, Registers};
 use ptxkit::image::Target;
 use ptxkit::occupancy::{Axis, BlockResources, Limit, Multiprocessor, Occupancy, Step};
@@ -21,6 +22,8 @@ pub struct Report {
     /// Bytes of dynamic shared memory.
     pub dynamic: u32,
     pub occupancy: Occupancy,
+    /// With `--cluster`.
+    pub clusters: Option<Clusters>,
 }
 
 fn word(limit: Limit) -> &'static str {
@@ -116,6 +119,9 @@ impl Report {
             blocks.map(|blocks| format!("{} {blocks}", word(*limit)))
         });
         line("blocks by", &room.collect::<Vec<_>>().join(", "));
+        if let Some(clusters) = &self.clusters {
+            line("clusters", &clusters.text());
+        }
         for (index, step) in self.steps().iter().enumerate() {
             let text = format!("{}: {}", self.change(step), self.resident(&step.occupancy));
             line(if index == 0 { "to have more" } else { "" }, &text);
@@ -227,6 +233,7 @@ impl Report {
             "most_warps": self.occupancy.of,
             "limited_by": self.occupancy.limits().map(key).collect::<Vec<_>>(),
             "blocks_by": room,
+            "clusters": self.clusters.as_ref().map(Clusters::json),
             "changes": changes.collect::<Vec<_>>(),
             "as_many_with": { "registers": most.registers, "shared": most.shared },
             "curves": {

@@ -288,3 +288,80 @@ fn a_picture_has_a_row_for_each_kernel() {
     let svg = printed(&[&path, "--format", "svg"]);
     assert_eq!(svg.matches("<text class=\"name\"").count(), 2);
 }
+
+/// The driver of an H100 with these GPCs gives the same numbers.
+#[test]
+fn clusters_are_of_the_gpcs_that_are_given() {
+    let with = |args: &[&str]| {
+        let described = ["--target", "sm_90", "--block", "512", "--registers", "64"];
+        let text = printed(&[&described[..], args].concat());
+        let line = text.lines().find(|line| line.starts_with("  clusters"));
+        line.map(|line| line["  clusters".len()..].trim().to_owned())
+    };
+    let gpcs = "2x18,5x16,8,4x2";
+    let eight = with(&["--cluster", "8", "--gpcs", gpcs]).unwrap();
+    assert_eq!(
+        eight,
+        "30 of 8 blocks on 132 multiprocessors; 8 of these are in GPCs of fewer than 8"
+    );
+    let sixteen = with(&["--cluster", "16", "--gpcs", gpcs]).unwrap();
+    assert!(sixteen.starts_with("14 of 16 blocks on 132"), "{sixteen}");
+    assert!(
+        sixteen.contains("NON_PORTABLE_CLUSTER_SIZE_ALLOWED"),
+        "{sixteen}"
+    );
+    let one = with(&["--cluster", "4"]).unwrap();
+    assert!(one.starts_with("8 of 4 blocks in a GPC of 16"), "{one}");
+    assert_eq!(with(&[]), None);
+
+    let small = [
+        "--target",
+        "sm_90",
+        "--block",
+        "32",
+        "--cluster",
+        "3",
+        "--gpcs",
+        gpcs,
+    ];
+    let clusters = &json(&small)[0]["clusters"];
+    assert_eq!(clusters["resident"], 327);
+    assert_eq!(clusters["is_capped"], true);
+    assert_eq!(clusters["in_smaller_gpcs"], 8);
+}
+
+#[test]
+fn what_cannot_be_a_cluster_is_refused() {
+    let described = ["--block", "64", "--target"];
+    for (args, words) in [
+        (
+            &["sm_86", "--cluster", "2"][..],
+            &["sm_86 has no clusters", "sm_90"][..],
+        ),
+        (&["sm_90", "--cluster", "17"], &["17", "--cluster"]),
+        (&["sm_90", "--gpcs", "16"], &["--cluster"]),
+        (
+            &["sm_90", "--cluster", "2", "--gpcs", "2*18"],
+            &["2x18,5x16,8"],
+        ),
+        (
+            &["sm_90", "--cluster", "2", "--gpcs", "0x18"],
+            &["at least one"],
+        ),
+        (
+            &["sm_90", "--cluster", "2", "--gpcs", "4294967295x4294967295"],
+            &["at most 4096"],
+        ),
+        (
+            &["sm_90", "--cluster", "2", "--gpcs", "16,"],
+            &["2x18,5x16,8"],
+        ),
+    ] {
+        let output = occupancy(&[&described[..], args].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{args:?}: `{word}` is not in:\n{said}");
+        }
+    }
+}
