@@ -55,6 +55,126 @@ fn entries_are_there_by_symbol_and_by_get_proc_address() {
     std::mem::forget(library);
 }
 
+/// A wrong form is worse than none: its parameters are others.
+#[test]
+fn the_form_of_an_entry_is_that_of_the_version_asked_for() {
+    type GetProcAddress =
+        unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint) -> c_int;
+    let library = library();
+    // SAFETY: the symbols have these signatures in CUDA's headers; of the entries only the
+    // addresses are compared.
+    unsafe {
+        let init: Symbol<unsafe extern "C" fn(c_uint) -> c_int> = library.get(b"cuInit").unwrap();
+        assert_eq!(init(0), 0);
+        let get: Symbol<GetProcAddress> = library.get(b"cuGetProcAddress_v2").unwrap();
+        for (name, version, form) in [
+            (c"cuCtxCreate", 12000, Some("cuCtxCreate_v3")),
+            (c"cuCtxCreate", 13000, Some("cuCtxCreate_v4")),
+            (
+                c"cuGraphAddDependencies",
+                12000,
+                Some("cuGraphAddDependencies"),
+            ),
+            (
+                c"cuGraphAddDependencies",
+                13000,
+                Some("cuGraphAddDependencies_v2"),
+            ),
+            (c"cuGraphGetEdges", 13000, Some("cuGraphGetEdges_v2")),
+            (
+                c"cuGraphRemoveDependencies",
+                13000,
+                Some("cuGraphRemoveDependencies_v2"),
+            ),
+            (c"cuStreamGetCtx", 12000, Some("cuStreamGetCtx")),
+            (c"cuStreamGetCtx", 13000, Some("cuStreamGetCtx_v2")),
+            (c"cuMemcpyBatchAsync", 13000, Some("cuMemcpyBatchAsync_v2")),
+            // Newer than what is asked for.
+            (c"cuMemcpyBatchAsync", 12000, None),
+        ] {
+            let (mut address, mut status) = (std::ptr::null_mut(), 9);
+            let code = get(name.as_ptr(), &mut address, version, 0, &mut status);
+            let expected = form.map(|form| {
+                let entry: Symbol<*mut c_void> = library.get(form.as_bytes()).unwrap();
+                *entry
+            });
+            let said = if expected.is_some() { (0, 0) } else { (500, 2) };
+            assert_eq!((code, status), said, "{name:?} of {version}");
+            assert_eq!(
+                address,
+                expected.unwrap_or(std::ptr::null_mut()),
+                "{name:?} of {version}"
+            );
+        }
+    }
+    std::mem::forget(library);
+}
+
+/// What a process that has made no context opens: the pointer of another, in a pool that is
+/// its standard input.
+#[cfg(unix)]
+#[test]
+fn memory_in_a_pool_is_opened_without_a_context() {
+    const POINTER: &str = "PTXKIT_TEST_POOL_POINTER";
+    let library = library();
+    macro_rules! call {
+        ($entry:ident, $($value:expr => $type:ty),*) => {{
+            let entry: Symbol<unsafe extern "C" fn($($type),*) -> c_int> =
+                library.get(stringify!($entry).as_bytes()).unwrap();
+            assert_eq!(entry($($value),*), 0, stringify!($entry));
+        }};
+    }
+    let mut pool = std::ptr::null_mut::<c_void>();
+    let mut address = 0_u64;
+    let mut pointer = [0_u8; 64];
+    // SAFETY: the entries have these parameters in CUDA's headers, and the results go to
+    // variables of their types; the memory is there until the child has ended.
+    unsafe {
+        call!(cuInit, 0 => c_uint);
+        if let Ok(digits) = std::env::var(POINTER) {
+            for (at, byte) in pointer.iter_mut().enumerate() {
+                *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap();
+            }
+            call!(cuMemPoolImportFromShareableHandle, &mut pool => *mut *mut c_void,
+                0 => usize, 1 => c_uint, 0 => u64);
+            call!(cuMemPoolImportPointer, &mut address => *mut u64, pool => *mut c_void,
+                &mut pointer => *mut [u8; 64]);
+            assert_eq!(*(address as *const u32), 0x0102_0304);
+            return;
+        }
+        let mut context = std::ptr::null_mut::<c_void>();
+        call!(cuDevicePrimaryCtxRetain, &mut context => *mut *mut c_void, 0 => c_int);
+        call!(cuCtxSetCurrent, context => *mut c_void);
+        // CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR and
+        // CU_MEM_LOCATION_TYPE_DEVICE of device 0.
+        let mut properties = [0_u32; 22];
+        properties[..4].copy_from_slice(&[1, 1, 1, 0]);
+        let mut file: c_int = -1;
+        call!(cuMemPoolCreate, &mut pool => *mut *mut c_void,
+            &properties => *const [u32; 22]);
+        call!(cuMemAllocFromPoolAsync, &mut address => *mut u64, 4096 => usize,
+            pool => *mut c_void, std::ptr::null_mut() => *mut c_void);
+        call!(cuMemsetD32_v2, address => u64, 0x0102_0304 => c_uint, 1 => usize);
+        call!(cuMemPoolExportToShareableHandle, &mut file => *mut c_int,
+            pool => *mut c_void, 1 => c_uint, 0 => u64);
+        call!(cuMemPoolExportPointer, &mut pointer => *mut [u8; 64], address => u64);
+        let file = <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(file);
+        let digits: String = pointer.iter().map(|byte| format!("{byte:02x}")).collect();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["memory_in_a_pool_is_opened_without_a_context", "--exact"])
+            .env(POINTER, digits)
+            .stdin(file)
+            .output()
+            .unwrap();
+        assert!(
+            child.status.success(),
+            "{}",
+            String::from_utf8_lossy(&child.stdout)
+        );
+    }
+    std::mem::forget(library);
+}
+
 /// The codes of `cuInit` and of another entry in a forked process.
 #[cfg(unix)]
 #[test]

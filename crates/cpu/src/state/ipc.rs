@@ -10,6 +10,7 @@ use super::context;
 use super::device::{self, arena};
 use super::memory;
 use super::pool::{self, Place, Sharing};
+use super::primary;
 use super::status::{Result, Status};
 use super::virtual_memory::system;
 use crate::memory::{Physical, Purpose, page_size};
@@ -149,10 +150,9 @@ pub(crate) fn export(_: u64, _: bool) -> Result<CUipcMemHandle> {
 /// same address, and is closed as often. What is in a pool is opened with the pool that was
 /// imported from the same process; 0 is no pool.
 pub(crate) fn open(handle: &CUipcMemHandle, into: usize) -> Result<u64> {
-    let context = context::working()?;
     let exported = Exported::from_handle(handle)?;
-    let purpose = if into == 0 {
-        Purpose::Imported
+    let (context, purpose) = if into == 0 {
+        (context::working()?, Purpose::Imported)
     } else {
         let pool = pool::find(into)?;
         if !matches!(pool.sharing, Sharing::Imported(process) if u64::from(process) == exported.process)
@@ -161,9 +161,15 @@ pub(crate) fn open(handle: &CUipcMemHandle, into: usize) -> Result<u64> {
                 Status::INVALID_VALUE.because("the pool is not imported from the memory's process")
             );
         }
+        // A pool is a device's, so no context need be current: Python's has none yet when it
+        // receives an object. The primary one stays for the memory.
+        let context = match context::current() {
+            Ok(_) => context::working()?,
+            Err(_) => primary::retain(pool.place.1)?,
+        };
         match pool.place.0 {
-            Purpose::Device => Purpose::Imported,
-            host => host,
+            Purpose::Device => (context, Purpose::Imported),
+            host => (context, host),
         }
     };
     if exported.process == u64::from(std::process::id()) {
@@ -276,4 +282,14 @@ pub(crate) fn import_pool(file: &File) -> Result<usize> {
         0,
         Sharing::Imported(process),
     ))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn export_pool(_: Place) -> Result<File> {
+    Err(Status::NOT_SUPPORTED.because("processes share pools on Linux alone"))
+}
+
+#[cfg(not(unix))]
+pub(crate) fn import_pool(_: &File) -> Result<usize> {
+    Err(Status::NOT_SUPPORTED.because("processes share pools on Linux alone"))
 }
