@@ -243,6 +243,8 @@ fn run(program: &Path, folder: &Path, command: &str) -> String {
         .current_dir(folder)
         .env("PATH", format!("{programs}:{path}"))
         .env("CUDA_CACHE_PATH", folder.join("cache"))
+        // On a slow machine a kernel of a page gets hot, and has a blob of its own.
+        .env("PTXKIT_CPU_LANES", "never")
         // Settings of the user are not the page's.
         .env("XDG_CONFIG_HOME", folder)
         .env_remove("CUDA_CACHE_DISABLE")
