@@ -42,6 +42,18 @@ pub const fn through_digits(word: u64) -> usize {
     run(within(word, b'0', b'9'))
 }
 
+/// The number of leading bytes that are no digits, and of the digits behind them: `%rd12` is 3
+/// and 2.
+#[inline]
+pub const fn before_and_through_digits(word: u64) -> (usize, usize) {
+    let digits = within(word, b'0', b'9');
+    if digits == 0 {
+        return (8, 0);
+    }
+    let before = digits.trailing_zeros() / 8;
+    (before as usize, run(digits >> (8 * before)))
+}
+
 /// The number of leading digits, if they are a decimal number of up to seven digits: a leading
 /// zero makes it octal.
 #[inline]
@@ -184,6 +196,21 @@ mod tests {
                 let end = if byte.is_ascii_digit() { 8 } else { place };
                 assert_eq!(through_digits(u64::from_le_bytes(bytes)), end);
             }
+        }
+    }
+
+    #[test]
+    fn numbers_of_names_are_found() {
+        for (text, found) in [
+            ("%rd12,  ", (3, 2)),
+            ("%r1, %r2", (2, 1)),
+            ("%SP, %r1", (7, 1)),
+            ("%SPL+abc", (8, 0)),
+            ("12345678", (0, 8)),
+            ("%r999999", (2, 6)),
+            ("%r\u{e9}1,  ", (4, 1)),
+        ] {
+            assert_eq!(before_and_through_digits(word(text)), found, "{text}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! The instructions of a function, with the registers that each reads and writes.
 
+use std::ops::Range;
+
 use super::HashMap;
 use super::effect::{Effect, Terminator};
 use ptx::NameMap;
@@ -155,6 +157,15 @@ impl<'m, 'a> Instructions<'m, 'a> {
             step.written as usize,
             step.end as usize,
         )
+    }
+
+    /// The range of the register operands of these instructions.
+    pub(super) fn places_of(&self, steps: Range<usize>) -> Range<usize> {
+        match self.steps.get(steps).unwrap_or_default() {
+            [one] => one.first as usize..one.end as usize,
+            [first, .., last] => first.first as usize..last.end as usize,
+            [] => 0..0,
+        }
     }
 
     pub(super) fn slot(&self, place: usize) -> RegisterOperand {

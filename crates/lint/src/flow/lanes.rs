@@ -218,15 +218,8 @@ impl Lanes {
 
     /// Those of one where these are not 0, and of another where they are; of so many threads.
     pub(super) fn choose(&self, yes: &Lanes, no: &Lanes, threads: usize) -> Lanes {
-        let numbers = |lanes: &Lanes| -> Vec<i64> {
-            match lanes {
-                Lanes::Same(number) => vec![*number; threads],
-                Lanes::Each(each) => each.all().collect(),
-            }
-        };
-        let (choice, yes, no) = (numbers(self), numbers(yes), numbers(no));
-        let sides = choice.iter().zip(yes.iter().zip(&no));
-        Lanes::each(sides.map(|(choice, (yes, no))| if *choice != 0 { *yes } else { *no }))
+        let side = |thread| if self.at(thread) != 0 { yes } else { no };
+        Lanes::each((0..threads).map(|thread| side(thread).at(thread)))
     }
 
     /// Calls `found` with the word of each warp: a bit for each lane whose number is not 0.

@@ -158,9 +158,10 @@ impl Values {
 /// The writes of a register.
 #[derive(Clone, Copy)]
 struct Written {
-    /// What the last one in the text writes, which that is, and its block.
+    /// What the last one in the text writes, its place among the register operands, and its
+    /// block.
     value: ValueId,
-    by: u32,
+    place: u32,
     home: BlockId,
     /// Whether its values have to be followed through the graph.
     several: bool,
@@ -170,7 +171,7 @@ impl Default for Written {
     fn default() -> Written {
         Written {
             value: ValueId::NONE,
-            by: 0,
+            place: 0,
             home: BlockId::ENTRY,
             several: false,
         }
@@ -276,7 +277,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     }
                     let of = &mut known[slot.register.0 as usize];
                     of.several |= step.partial || of.value != ValueId::NONE;
-                    (of.value, of.by, of.home) = (value, id.0, home);
+                    (of.value, of.place, of.home) = (value, place as u32, home);
                 }
             }
         }
@@ -288,44 +289,53 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         // Some of a register were taken for the only value before another was seen.
         let mut late = false;
         for (block, range) in self.reached() {
-            for (id, step) in range
-                .steps()
-                .zip(steps.get(range.range()).unwrap_or_default())
-            {
-                let (first, written, end) = instructions.places(step);
-                for (place, slot) in (first..written).zip(&slots[first..written]) {
-                    let slot = *slot;
-                    let of = self.written[slot.register.0 as usize];
-                    if of.several {
-                        others.push(Mention::new(step, slot, place, block));
-                        continue;
-                    }
-                    if of.value == ValueId::NONE {
-                        let value = self.start(slot.register);
-                        self.read(place, slot, value);
-                        continue;
-                    }
-                    let before = match of.home == block {
-                        true => of.by < id.0,
-                        false => self.graph.dominates(of.home, block),
-                    };
-                    match before {
-                        true => self.read(place, slot, of.value),
-                        false => {
-                            self.written[slot.register.0 as usize].several = true;
-                            late = true;
-                        }
-                    }
+            for place in instructions.places_of(range.range()) {
+                let slot = slots[place];
+                let of = self.written[slot.register.0 as usize];
+                // Values of reads are not known yet.
+                let new = self.values.slots[place];
+                let written = new != ValueId::NONE;
+                if of.several {
+                    others.push(Mention {
+                        register: slot.register.0,
+                        place,
+                        block,
+                        written,
+                        partial: written && self.is_partial(new),
+                    });
+                    continue;
                 }
-                for (place, slot) in (written..end).zip(&slots[written..end]) {
-                    let slot = *slot;
-                    if self.written[slot.register.0 as usize].several {
-                        others.push(Mention::new(step, slot, place, block));
+                if written {
+                    continue;
+                }
+                if of.value == ValueId::NONE {
+                    let value = self.start(slot.register);
+                    self.read(place, slot, value);
+                    continue;
+                }
+                // An instruction reads before it writes.
+                let before = match of.home == block {
+                    true => (of.place as usize) < place,
+                    false => self.graph.dominates(of.home, block),
+                };
+                match before {
+                    true => self.read(place, slot, of.value),
+                    false => {
+                        self.written[slot.register.0 as usize].several = true;
+                        late = true;
                     }
                 }
             }
         }
         if late { self.others() } else { others }
+    }
+
+    /// Whether an instruction keeps some of the old value where it writes this one.
+    fn is_partial(&self, value: ValueId) -> bool {
+        match self.values.definition(value) {
+            Some(Definition::Written(id)) => self.instructions.steps[id.index()].partial,
+            _ => false,
+        }
     }
 
     /// What names the registers of several values; reads that have a value of one have none

@@ -49,14 +49,19 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             large.push((at, integer));
         }
     }
-    let mut large = large.into_iter().peekable();
+    let mut large = large.into_iter();
+    let mut next = large.next();
     // The operands of instructions, and before those their elements, are in the same order.
     for instruction in function.instructions() {
-        if large.peek().is_none() {
+        let Some((first, _)) = next else {
             break;
-        }
+        };
         let list = instruction.operands;
-        while let Some((at, integer)) = large.next_if(|(at, _)| *at < list.start + list.len) {
+        if first >= list.start + list.len {
+            continue;
+        }
+        while let Some((at, integer)) = next.filter(|(at, _)| *at < list.start + list.len) {
+            next = large.next();
             let place = match at.checked_sub(list.start) {
                 Some(place) => Some(place as usize),
                 None => function.operands(instruction).iter().position(|operand| {

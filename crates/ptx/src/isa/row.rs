@@ -113,6 +113,7 @@ fn named<'t>(name: &str, lists: &Lists<'t>, depth: u8) -> Option<&'t str> {
 
 /// `a|b@8.6/100a|$list`
 fn words(text: &str, lists: &Lists<'_>, into: &mut Vec<Word>, depth: u8) -> Option<()> {
+    into.reserve(1 + text.bytes().filter(|byte| *byte == b'|').count());
     for word in text.split('|').map(str::trim) {
         let (word, floor) = match word.split_once('@') {
             Some((word, floor)) => (word, Some(word_since(floor, lists)?)),

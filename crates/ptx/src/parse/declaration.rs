@@ -340,11 +340,14 @@ fn stored(rest: Tokens<'_, '_>, head: &Head) -> Result<(), nom::Err<SyntaxError>
     )))
 }
 
-/// `(.param .b32 a, …)`
-pub fn parameters<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
+/// `(.param .b32 a, …)` of the function with this name, if it has one.
+pub fn parameters<'t, 'a>(
+    input: Tokens<'t, 'a>,
+    function: &str,
+) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
     let start = input.peek().span.start as usize;
     if input.at(TokenKind::ParenOpen)
-        && let Some((found, end)) = fast_path::parameters(input.source, start)
+        && let Some((found, end)) = fast_path::parameters(input.source, start, function)
     {
         let mut rest = input;
         rest.advance_to(end as u32);

@@ -107,15 +107,30 @@ impl<'a> Mnemonics<'a> {
     #[inline]
     pub fn before_blank(&self, bytes: &[u8], at: usize) -> Option<KnownMnemonic> {
         let (first, second) = (word_at(bytes, at)?, word_at(bytes, at + 8)?);
-        let mut length = through_blank(first);
-        let mut start = [first_bytes(first, length), 0];
-        if length == 8 {
+        let (mut length, mut start) = (through_blank(first), [first, 0]);
+        if length < 8 {
+            start[0] = first_bytes(first, length);
+        } else {
             let rest = through_blank(second);
             start[1] = first_bytes(second, rest);
             length += rest;
         }
+        if length == 16 {
+            return self.long_before_blank(bytes, at, start);
+        }
+        let hash = mix(mix(SEED, start[0]), start[1]);
+        let slot = self.find(hash, start, length, |_| true)?;
+        Some(KnownMnemonic {
+            id: slot.id,
+            opcode: slot.opcode?,
+            end: at + length,
+        })
+    }
+
+    /// The same of one that begins with these 16 bytes.
+    fn long_before_blank(&self, bytes: &[u8], at: usize, start: [u64; 2]) -> Option<KnownMnemonic> {
         let mut hash = mix(mix(SEED, start[0]), start[1]);
-        let mut last = if length == 16 { 8 } else { 0 };
+        let (mut length, mut last) = (16, 8);
         // Bounds the scan in a text without blanks.
         while last == 8 && length < LONGEST {
             let word = word_at(bytes, at + length)?;
@@ -129,9 +144,9 @@ impl<'a> Mnemonics<'a> {
         let text = bytes.get(at..end)?;
         let same = |slot: &Slot| {
             let known = self.list.get(slot.id.index());
-            text.len() <= 16 || known.is_some_and(|m| m.text.as_bytes() == text)
+            known.is_some_and(|m| m.text.as_bytes() == text)
         };
-        let slot = self.find(hash, start, end - at, same)?;
+        let slot = self.find(hash, start, length, same)?;
         Some(KnownMnemonic {
             id: slot.id,
             opcode: slot.opcode?,
@@ -179,9 +194,9 @@ impl<'a> Mnemonics<'a> {
     fn add(&mut self, mnemonic: Mnemonic<'a>) -> MnemonicId {
         let id = MnemonicId(self.list.len() as u32);
         self.list.push(mnemonic);
-        // At most half full, so that every search finds an empty slot.
-        if self.list.len() * 2 > self.slots.len() {
-            let length = (self.list.len() * 4).next_power_of_two();
+        // At most a quarter full, so that nearly every search ends at its first slot.
+        if self.list.len() * 4 > self.slots.len() {
+            let length = (self.list.len() * 8).next_power_of_two();
             self.slots = vec![Slot::default(); length];
             for id in 0..self.list.len() {
                 self.place(id);

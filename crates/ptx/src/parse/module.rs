@@ -76,13 +76,13 @@ fn function_head<'t, 'a>(
             (rest, ()) = cut(|rest| self::attributes(rest, &mut attributes)).parse(rest.skip())?;
         }
         if rest.at(TokenKind::ParenOpen) {
-            (rest, returns) = parameters(rest)?;
+            (rest, returns) = parameters(rest, "")?;
         }
     }
     let (mut rest, name) = cut(name).parse(rest)?;
     let mut params = Vec::new();
     if rest.at(TokenKind::ParenOpen) {
-        (rest, params) = parameters(rest)?;
+        (rest, params) = parameters(rest, name.text)?;
     }
     let (rest, directives) = function_directives(rest, kind)?;
     let function = Function {

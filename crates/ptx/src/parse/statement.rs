@@ -286,12 +286,12 @@ impl<'r, 'a> BodyReader<'r, 'a> {
         let mut rest = input;
         let mut returns = Vec::new();
         if rest.at(TokenKind::ParenOpen) {
-            (rest, returns) = parameters(rest)?;
+            (rest, returns) = parameters(rest, "")?;
         }
         let (mut rest, _) = keyword("_")(rest)?;
         let mut params = Vec::new();
         if rest.at(TokenKind::ParenOpen) {
-            (rest, params) = parameters(rest)?;
+            (rest, params) = parameters(rest, "")?;
         }
         let (rest, directives) = function_directives(rest, FunctionKind::Func)?;
         if let Some(registers) = directives.iter().find(|d| d.name == "local_maxnreg") {

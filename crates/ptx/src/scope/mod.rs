@@ -48,6 +48,7 @@ mod registers;
 use crate::ast::{Name, Statement};
 use crate::name_map::NameMap;
 use registers::Registers;
+pub(crate) use registers::numbered;
 pub use registers::{number, word};
 
 /// The maximum number of single names that a range of registers is compared with. Bounds
@@ -326,7 +327,10 @@ impl<'a, M: Meaning> Scopes<'a, M> {
     }
 
     fn insert_range(&mut self, name: Name<'a>, count: u32, meaning: M) -> Option<Name<'a>> {
-        let singles = self.undo.iter().rev().take(MAX_COMPARED);
+        // Most functions declare no register such as `%r5` by itself.
+        let may_meet = self.lone_registers || !name.text.starts_with('%');
+        let compared = if may_meet { MAX_COMPARED } else { 0 };
+        let singles = self.undo.iter().rev().take(compared);
         let mut singles = singles.map_while(|undo| match undo {
             Undo::Block => None,
             Undo::Name(single, _) => Some(*single),
@@ -379,6 +383,12 @@ impl<'a, M: Meaning> Scopes<'a, M> {
     #[inline]
     pub fn register(&self, word: u64) -> Option<M::Register> {
         self.registers.get(word)
+    }
+
+    /// The same of a name with so many digits at its end.
+    #[inline]
+    pub(crate) fn numbered_register(&self, word: u64, digits: u32) -> Option<M::Register> {
+        self.registers.get_numbered(word, digits)
     }
 
     /// The meaning of a name.
@@ -475,22 +485,6 @@ fn single_register_prefix(name: &str) -> Option<&str> {
 
 fn ends_in_digit(name: &str) -> bool {
     name.as_bytes().last().is_some_and(u8::is_ascii_digit)
-}
-
-/// Whether `name` is one of the registers `prefix<count>`.
-pub(crate) fn numbered(name: &str, prefix: &str, count: u32) -> bool {
-    // Most names begin otherwise.
-    if name.bytes().next() != prefix.bytes().next() {
-        return false;
-    }
-    let Some(digits) = name.strip_prefix(prefix) else {
-        return false;
-    };
-    // `%r07` is not a name of the range.
-    let canonical = digits == "0" || !digits.starts_with('0');
-    canonical
-        && digits.bytes().all(|digit| digit.is_ascii_digit())
-        && digits.parse::<u32>().is_ok_and(|number| number < count)
 }
 
 /// Finds labels that are already declared in their block. `labels` are in block order.

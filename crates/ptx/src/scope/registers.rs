@@ -66,6 +66,22 @@ pub fn number(word: u64) -> u32 {
     ((fours >> 32) * 10_000 + (fours & 0xFFFF_FFFF)) as u32
 }
 
+/// Whether `name` is one of the registers `prefix<count>`.
+pub fn numbered(name: &str, prefix: &str, count: u32) -> bool {
+    // Most names begin otherwise.
+    if name.bytes().next() != prefix.bytes().next() {
+        return false;
+    }
+    let Some(digits) = name.strip_prefix(prefix) else {
+        return false;
+    };
+    // `%r07` is not a name of the range.
+    let canonical = digits == "0" || !digits.starts_with('0');
+    canonical
+        && digits.bytes().all(|digit| digit.is_ascii_digit())
+        && digits.parse::<u32>().is_ok_and(|number| number < count)
+}
+
 #[inline]
 fn slot(prefix: u64) -> usize {
     (prefix.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % SLOTS
@@ -82,7 +98,12 @@ impl<R: Copy> Registers<R> {
     /// The register with these name bytes; of a range, the first.
     #[inline]
     pub fn get(&self, word: u64) -> Option<R> {
-        let digits = digits(word);
+        self.get_numbered(word, digits(word))
+    }
+
+    /// The same of a name with so many digits at its end.
+    #[inline]
+    pub fn get_numbered(&self, word: u64, digits: u32) -> Option<R> {
         let prefix = match digits {
             0 => single(word),
             1..=6 => word >> (8 * digits),

@@ -215,7 +215,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// `42`, `-1`, `0xFF`, `0f3F800000`
+    /// `42`, `-1`, `0xFF`, `0x7770U`, `0f3F800000`
     #[inline]
     pub fn number(&mut self) -> Option<Operand<'a>> {
         let start = self.at;
@@ -235,10 +235,14 @@ impl<'a> Text<'a> {
             return matches!(self.byte()?, b',' | b';' | b'}')
                 .then_some(Operand::Float(Float { value, span }));
         }
+        let mut unsigned = false;
         let value = match self.source.as_bytes().get(self.at + 1) {
             Some(b'x') if self.byte()? == b'0' => {
                 self.at += 2;
                 let value = self.hexadecimal_digits()?;
+                // As in the selector of `prmt`.
+                unsigned = !negative && self.byte()? == b'U';
+                self.at += usize::from(unsigned);
                 matches!(self.byte()?, b',' | b';' | b'}').then_some(value)?
             }
             _ => self.digits()?,
@@ -249,7 +253,7 @@ impl<'a> Text<'a> {
             } else {
                 value
             },
-            unsigned: false,
+            unsigned,
             span: self.span_from(start),
         }))
     }

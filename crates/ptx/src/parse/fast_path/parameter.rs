@@ -5,8 +5,13 @@ use crate::ast::{Attributes, Linkage, PointerAttribute, Space, Variable};
 use crate::names::Type;
 use crate::parse::declaration::space;
 
-/// The parameters in the parentheses that open at `start`, and the end of the list.
-pub fn parameters(source: &str, start: usize) -> Option<(Vec<Variable<'_>>, usize)> {
+/// The parameters in the parentheses that open at `start`, and the end of the list. Compilers
+/// begin their names with that of the function.
+pub fn parameters<'a>(
+    source: &'a str,
+    start: usize,
+    function: &str,
+) -> Option<(Vec<Variable<'a>>, usize)> {
     const USUAL: usize = 8;
     let mut text = Text {
         source,
@@ -15,7 +20,7 @@ pub fn parameters(source: &str, start: usize) -> Option<(Vec<Variable<'_>>, usiz
     let mut found = Vec::with_capacity(USUAL);
     loop {
         text.skip_blanks()?;
-        found.push(text.parameter()?);
+        found.push(text.parameter(function)?);
         match text.skip_blanks()? {
             b',' => text.at += 1,
             b')' => return Some((found, text.at + 1)),
@@ -25,7 +30,7 @@ pub fn parameters(source: &str, start: usize) -> Option<(Vec<Variable<'_>>, usiz
 }
 
 impl<'a> Text<'a> {
-    fn parameter(&mut self) -> Option<Variable<'a>> {
+    fn parameter(&mut self, function: &str) -> Option<Variable<'a>> {
         let start = self.at;
         let space = space(self.word()?).filter(|space| *space == Space::Param)?;
         let mut word = self.word()?;
@@ -36,7 +41,7 @@ impl<'a> Text<'a> {
         }
         let ty = Type::from_text(word)?;
         let pointer = self.pointer()?;
-        let name = self.declared_name()?;
+        let name = self.declared_name_after(function)?;
         let mut dims = Vec::new();
         if self.byte()? == b'[' {
             dims.push(Some(self.between(b']')?));
@@ -121,6 +126,10 @@ mod tests {
             "(.u64 a)",
             "(.reg .u64 %a)",
             "(.param .v2 .f32 a)",
+            "(.param .u64 k, .param .u64 k2)",
+            "(.param .u64 k$)",
+            "(.param .u64 k.a)",
+            "(.param .u64 k\u{e9})",
             "(.param .u64 _)",
             "(.param .u64 WARP_SZ)",
             "(.param .u64 %a)",

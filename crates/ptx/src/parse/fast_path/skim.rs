@@ -9,7 +9,9 @@ use super::text::Text;
 use crate::ast::{
     Attributes, FloatValue, Function, FunctionKind, Name, Operand, Space, Statement, Variable,
 };
-use crate::bytes::{decimal_length, through_alphanumeric, through_digits, word_at};
+use crate::bytes::{
+    before_and_through_digits, decimal_length, through_alphanumeric, through_digits, word_at,
+};
 use crate::names::{SpecialRegister, Type};
 use crate::parse::mnemonic::Mnemonics;
 use crate::scope::{MAX_COMPARED, Meaning, Scopes};
@@ -231,8 +233,23 @@ impl<'a> Skimmer<'a> {
     /// The type of the register at the cursor. The caller checks what follows.
     #[inline(always)]
     fn register(&self, text: &mut Text<'a>) -> Option<Type> {
-        const PERCENT: u64 = (b'%' ^ b'a') as u64;
         let word = text.eight()?;
+        let (letters, digits) = before_and_through_digits(word);
+        let length = letters + digits;
+        // What stands before the digits is no name, or that of a range.
+        if length < 8
+            && let name = word.swap_bytes() >> (64 - 8 * length)
+            && let Some(ty) = self.scopes.numbered_register(name, digits as u32)
+        {
+            text.at += length;
+            return Some(ty);
+        }
+        self.lone_register(text, word)
+    }
+
+    /// The same of one without a number, `%SP`.
+    fn lone_register(&self, text: &mut Text<'a>, word: u64) -> Option<Type> {
+        const PERCENT: u64 = (b'%' ^ b'a') as u64;
         let is_percent = u64::from(word as u8 == b'%');
         let length = through_alphanumeric(word ^ (PERCENT * is_percent));
         if length == 0 {

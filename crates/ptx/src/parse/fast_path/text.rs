@@ -160,8 +160,18 @@ impl<'a> Text<'a> {
 
     /// A name in a declaration or directive.
     pub fn declared_name(&mut self) -> Option<Name<'a>> {
+        self.declared_name_after("")
+    }
+
+    /// The same of a name that may begin with another one, which is known to be a name: those of
+    /// C++ are long.
+    pub fn declared_name_after(&mut self, other: &str) -> Option<Name<'a>> {
         let start = self.at;
-        if self.byte()? == b'%' {
+        let rest = self.source.as_bytes().get(start..)?;
+        if !other.is_empty() && rest.starts_with(other.as_bytes()) {
+            self.at += other.len();
+            self.skip_identifier()?;
+        } else if self.byte()? == b'%' {
             self.at += 1;
             self.skip_identifier()?;
         } else {
