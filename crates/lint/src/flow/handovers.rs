@@ -53,15 +53,17 @@ pub(crate) fn published_behind(function: &FunctionContext<'_, '_>, scope: Scope)
     if !function.has_mnemonic(fence) {
         return Vec::new();
     }
-    find(function).unwrap_or_default()
+    find(function, scope).unwrap_or_default()
 }
 
-fn find(function: &FunctionContext<'_, '_>) -> Option<Vec<Handover>> {
+fn find(function: &FunctionContext<'_, '_>, scope: Scope) -> Option<Vec<Handover>> {
     let flow = function.flow()?;
     let waits = waits(function, flow)?;
     let mut found = Vec::new();
     for set in function.accesses() {
-        let sets = is_global(set) && set.access.kind != AccessKind::Load;
+        // An atomic of fewer threads is the mistake itself.
+        let wide = Scope::of_atomic(function.mnemonic(set.instruction)) > scope;
+        let sets = is_global(set) && wide && set.access.kind != AccessKind::Load;
         if waits.is_empty() || !sets || !flow.graph.is_reached(flow.graph.block_of(set.id)) {
             continue;
         }

@@ -27,7 +27,6 @@ pub static RULE: Rule = Rule {
           Race Detector for GPUs\", ISCA 2020.)",
     instead: "Use `.gpu`, or a word for each block.",
     bad: "\
-.global .b32 first;
 .entry k(.param .u64 sum)
 {
 	.reg .b32 block;
@@ -40,7 +39,6 @@ pub static RULE: Rule = Rule {
 }
 ",
     good: "\
-.global .b32 first;
 .entry k(.param .u64 sum)
 {
 	.reg .b32 block;
@@ -139,7 +137,7 @@ fn atomics(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, findings: &m
                 function.line(other.instruction.span)
             ),
             None if all => format!(
-                "this atomic has the scope of a block, and every block of the grid accesses the \
+                "this atomic has the scope of a block, and every block of a grid accesses the \
                  {what}"
             ),
             None => continue,
