@@ -97,10 +97,7 @@ impl Equality {
         };
         let instruction = flow.instructions.get(id)?;
         let modifiers = &function.mnemonic(instruction).modifiers;
-        let equal = match modifiers.first_of(&[Modifier::Eq, Modifier::Ne])? {
-            Modifier::Eq => true,
-            _ => false,
-        };
+        let equal = modifiers.first_of(&[Modifier::Eq, Modifier::Ne])? == Modifier::Eq;
         let step = &flow.instructions.steps[id.index()];
         if instruction.opcode != Opcode::Setp || instruction.operands.len != 3 || step.partial {
             return None;

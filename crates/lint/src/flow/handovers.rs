@@ -7,9 +7,8 @@ use super::fences::Scope;
 use super::instructions::InstructionId;
 use super::intervals::{Order, Orders};
 use super::locks::{Bears, Seen, before, is_of_grid};
-use super::memory::{AccessKind, MemoryAccess};
+use super::memory::AccessKind;
 use super::{BlockId, Term};
-use ptx::ast::Space;
 use ptx::names::Modifier;
 
 /// A store, a fence and a flag that another block waits for.
@@ -63,7 +62,7 @@ fn find(function: &FunctionContext<'_, '_>, scope: Scope) -> Option<Vec<Handover
     for set in function.accesses() {
         // An atomic of fewer threads is the mistake itself.
         let wide = Scope::of_atomic(function.mnemonic(set.instruction)) > scope;
-        let sets = is_global(set) && wide && set.access.kind != AccessKind::Load;
+        let sets = set.is_global() && wide && set.access.kind != AccessKind::Load;
         if waits.is_empty() || !sets || !flow.graph.is_reached(flow.graph.block_of(set.id)) {
             continue;
         }
@@ -103,10 +102,6 @@ fn find(function: &FunctionContext<'_, '_>, scope: Scope) -> Option<Vec<Handover
     Some(found)
 }
 
-fn is_global(of: &MemoryAccess<'_>) -> bool {
-    matches!(of.access.space, None | Some(Space::Global))
-}
-
 /// Where the memory that an instruction stores to is accessed behind a wait.
 fn accessed_behind(
     function: &FunctionContext<'_, '_>,
@@ -125,7 +120,7 @@ fn accessed_behind(
         return None;
     }
     let same = all.iter().find(|of| {
-        is_global(of)
+        of.is_global()
             && flow
                 .graph
                 .dominates(wait.behind, flow.graph.block_of(of.id))
@@ -148,7 +143,7 @@ fn waits(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Option<Vec<
             AccessKind::Store => false,
         };
         let block = graph.block_of(of.id);
-        if !reads || !is_global(of) || !graph.is_reached(block) {
+        if !reads || !of.is_global() || !graph.is_reached(block) {
             continue;
         }
         let (Some(around), Some(flag)) =

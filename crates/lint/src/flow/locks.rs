@@ -168,7 +168,7 @@ fn releases(
             AccessKind::Load => false,
         };
         if sets
-            && is_global(of)
+            && of.is_global()
             && flow.graph.is_reached(block)
             && flow.graph.dominates(entry, block)
             && function.linear(of.access.address).as_ref() == Some(lock)
@@ -181,10 +181,6 @@ fn releases(
         }
     }
     found
-}
-
-fn is_global(of: &MemoryAccess<'_>) -> bool {
-    matches!(of.access.space, None | Some(Space::Global))
 }
 
 /// What to do behind an instruction.
@@ -234,7 +230,7 @@ impl CriticalSection {
     pub fn protected(&self, function: &FunctionContext<'_, '_>) -> Vec<(InstructionId, Linear)> {
         let stores = function.accesses().iter().filter(|of| {
             of.access.kind == AccessKind::Store
-                && is_global(of)
+                && of.is_global()
                 && self.held.binary_search(&of.id).is_ok()
         });
         let addresses = stores.filter_map(|of| Some((of.id, function.linear(of.access.address)?)));
@@ -418,7 +414,7 @@ fn accesses(
     };
     let address = function.linear(all[at].access.address);
     all[at].access.kind != AccessKind::Atomic
-        && is_global(&all[at])
+        && all[at].is_global()
         && protected
             .iter()
             .any(|(_, known)| Some(known) == address.as_ref())
@@ -433,6 +429,21 @@ pub(crate) fn is_of_grid(function: &FunctionContext<'_, '_>, term: &Term) -> boo
             .is_some_and(|flow| flow.instructions.variable(*id).space == Space::Global),
         Term::Special(_) | Term::Value(_) | Term::Product(_) => false,
     }
+}
+
+/// The address of an access to global memory, if it is the same for all threads of the grid.
+pub(crate) fn word_of_grid(
+    function: &FunctionContext<'_, '_>,
+    of: &MemoryAccess<'_>,
+) -> Option<Linear> {
+    let flow = function.flow()?;
+    if !of.is_global() || !flow.graph.is_reached(flow.graph.block_of(of.id)) {
+        return None;
+    }
+    let address = function.linear(of.access.address)?;
+    let mut terms = address.terms().iter();
+    let fixed = !address.terms().is_empty() && terms.all(|(term, _)| is_of_grid(function, term));
+    fixed.then_some(address)
 }
 
 fn is_of_thread(register: SpecialRegister) -> bool {

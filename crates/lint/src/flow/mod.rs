@@ -75,7 +75,7 @@ pub(super) use handovers::{published_behind, waits_besides};
 pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
 pub(super) use launch::Races;
 pub use locks::CriticalSection;
-pub(super) use locks::is_of_grid;
+pub(super) use locks::{is_of_grid, word_of_grid};
 pub(super) use member_masks::{MaskMistakeKind, mask_mistakes};
 pub use origin::Origin;
 pub use parting::Parting;

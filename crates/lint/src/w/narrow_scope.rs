@@ -1,11 +1,12 @@
 //! `.cta` where other blocks take part.
 
-use crate::flow::memory::{AccessKind, MemoryAccess};
+use crate::flow::memory::AccessKind;
 use crate::flow::{
-    CriticalSection, Executors, Linear, Scope, is_of_block, is_of_grid, published_behind,
+    CriticalSection, Executors, Scope, is_of_block, is_of_grid, published_behind, waits_besides,
+    word_of_grid,
 };
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
-use ptx::ast::{FunctionKind, Mnemonic, Space};
+use ptx::ast::{FunctionKind, Mnemonic};
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
@@ -77,17 +78,6 @@ fn is_narrow_atomic(mnemonic: &Mnemonic<'_>) -> bool {
         && Scope::of_atomic(mnemonic) == Scope::Block
 }
 
-/// The address of an access, if it is the same in all blocks.
-fn word(function: &FunctionContext<'_, '_>, of: &MemoryAccess<'_>) -> Option<Linear> {
-    if !matches!(of.access.space, None | Some(Space::Global)) {
-        return None;
-    }
-    let address = function.linear(of.access.address)?;
-    let mut terms = address.terms().iter();
-    let fixed = !address.terms().is_empty() && terms.all(|(term, _)| is_of_grid(function, term));
-    fixed.then_some(address)
-}
-
 /// Atomics and locks.
 fn atomics(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, findings: &mut Findings) {
     let sections = function.critical_sections();
@@ -96,7 +86,7 @@ fn atomics(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, findings: &m
             .iter()
             .any(|section| section.take == id || section.releases.contains(&id))
     };
-    let waits = crate::flow::waits_besides(function, |id| {
+    let waits = waits_besides(function, |id| {
         let result = flow.instructions.steps.get(id.index());
         let unread = result.is_some_and(|step| {
             let mut written = flow.values.writes(&flow.instructions, step);
@@ -108,23 +98,22 @@ fn atomics(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, findings: &m
     for of in function.accesses() {
         if of.access.kind != AccessKind::Atomic
             || !is_narrow_atomic(function.mnemonic(of.instruction))
-            || !flow.graph.is_reached(flow.graph.block_of(of.id))
         {
             continue;
         }
         let is_lock = sections.iter().any(|section| section.take == of.id);
-        if waits && !is_lock || !is_lock && of_locks(of.id) {
+        if !is_lock && (waits || of_locks(of.id)) {
             continue;
         }
-        let (Some(address), Some(who)) = (word(function, of), Executors::of(function, of.id))
+        let (Some(address), Some(who)) =
+            (word_of_grid(function, of), Executors::of(function, of.id))
         else {
             continue;
         };
         let all = !who.others && !who.are_of_some_blocks();
         let other = function.accesses().iter().find(|other| {
             other.id != of.id
-                && flow.graph.is_reached(flow.graph.block_of(other.id))
-                && word(function, other) == Some(address)
+                && word_of_grid(function, other) == Some(address)
                 && Executors::of(function, other.id)
                     .and_then(|others| who.parted(&others))
                     .is_some_and(is_of_block)

@@ -1,7 +1,7 @@
 //! A store to what other threads change by an atomic, or with a lock held.
 
 use crate::flow::memory::{AccessKind, MemoryAccess};
-use crate::flow::{Executors, Linear, Scope, is_of_block, is_of_grid, waits_besides};
+use crate::flow::{Executors, Linear, Scope, is_of_block, waits_besides, word_of_grid};
 use crate::{Check, Code, Findings, Flow, FunctionContext, Rule};
 use ptx::ast::{FunctionKind, Space};
 use ptx::names::{Modifier, Opcode};
@@ -66,7 +66,7 @@ FIRST:
 const ACCESSES: usize = 64;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
-    let has = |wanted: [Opcode; 2]| {
+    let has = |wanted: &[Opcode]| {
         function.has_mnemonic(|mnemonic| {
             wanted.contains(&mnemonic.opcode)
                 && matches!(
@@ -76,8 +76,8 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         })
     };
     if function.function.kind != FunctionKind::Entry
-        || !has([Opcode::Atom, Opcode::Red])
-        || !has([Opcode::St, Opcode::St])
+        || !has(&[Opcode::Atom, Opcode::Red])
+        || !has(&[Opcode::St])
     {
         return;
     }
@@ -91,7 +91,7 @@ fn look(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, findings: &mut 
     let words: Vec<(&MemoryAccess<'_>, Linear)> = function
         .accesses()
         .iter()
-        .filter_map(|of| Some((of, word(function, flow, of)?)))
+        .filter_map(|of| Some((of, word_of_grid(function, of)?)))
         .collect();
     let stores = || {
         words
@@ -176,20 +176,4 @@ fn look(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, findings: &mut 
             .add(store.instruction.opcode_span, message)
             .help("use an atomic, or take the lock");
     }
-}
-
-/// The address of an access, if it is the same for all threads of the grid.
-fn word(
-    function: &FunctionContext<'_, '_>,
-    flow: &Flow<'_, '_>,
-    of: &MemoryAccess<'_>,
-) -> Option<Linear> {
-    let global = matches!(of.access.space, None | Some(Space::Global));
-    if !global || !flow.graph.is_reached(flow.graph.block_of(of.id)) {
-        return None;
-    }
-    let address = function.linear(of.access.address)?;
-    let mut terms = address.terms().iter();
-    let fixed = !address.terms().is_empty() && terms.all(|(term, _)| is_of_grid(function, term));
-    fixed.then_some(address)
 }
