@@ -13,7 +13,8 @@ pub static RULE: Rule = Rule {
               lock held.",
     why: "An atomic is one step to other atomics alone, and a lock keeps out those who take it. \
           A store beside them comes at any time: it is overwritten, or it overwrites what the \
-          others have done.\n\n\
+          others have done. A `.volatile` store and an atomic are no data race by the letter of \
+          the model; which of them comes last is chance all the same.\n\n\
           The word lies at a variable or a parameter and a constant. The threads that store and \
           those that do the other are told apart by comparisons of `%tid` or `%ctaid` with \
           constants, and the store comes before the lock is taken, after it is given back, or \
