@@ -15,6 +15,7 @@ use super::first_pass::FirstPass;
 use super::graph::Graph;
 use super::instructions::{InstructionId, Instructions, ModuleInfo, Step};
 use super::intervals::Synchronization;
+use super::locks::{CriticalSection, critical_sections};
 use super::memory::{self, MemoryAccess, Place};
 use super::origin::{Origin, Origins};
 use super::placement::Placement;
@@ -200,6 +201,7 @@ pub struct FunctionContext<'m, 'a> {
     places: OnceCell<Vec<Place<'m, 'a>>>,
     barrier_mistakes: OnceCell<Vec<BarrierMistake>>,
     global_accesses: OnceCell<Vec<SharedAccess>>,
+    critical_sections: OnceCell<Vec<CriticalSection>>,
 }
 
 /// The instructions, control-flow graph and values of a function.
@@ -245,6 +247,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
             places: OnceCell::new(),
             barrier_mistakes: OnceCell::new(),
             global_accesses: OnceCell::new(),
+            critical_sections: OnceCell::new(),
         }
     }
 
@@ -498,6 +501,12 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         let new = |flow| accesses(self, flow, Space::Global);
         let found = || self.flow().map(new).unwrap_or_default();
         self.global_accesses.get_or_init(found)
+    }
+
+    /// What is executed with a lock held that lies in global memory.
+    pub(crate) fn critical_sections(&self) -> &[CriticalSection] {
+        let new = || critical_sections(self);
+        self.critical_sections.get_or_init(new)
     }
 
     /// What goes wrong at its barriers of some threads.

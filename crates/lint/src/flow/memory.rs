@@ -69,6 +69,13 @@ pub(crate) struct MemoryAccess<'m> {
     pub access: Access,
 }
 
+impl MemoryAccess<'_> {
+    /// Whether it is one to global memory, or may be.
+    pub fn is_global(&self) -> bool {
+        matches!(self.access.space, None | Some(Space::Global))
+    }
+}
+
 /// Every access to memory, in source order.
 pub(crate) fn accesses<'m>(function: &FunctionContext<'m, '_>) -> Vec<MemoryAccess<'m>> {
     if function.flow().is_none() {

@@ -1,7 +1,8 @@
 //! `membar.gl; membar.cta;`
 
+use crate::flow::Scope;
 use crate::{Check, Code, Edit, Findings, FunctionContext, Rule};
-use ptx::ast::{Instruction, Modifiers};
+use ptx::ast::{Instruction, Mnemonic};
 use ptx::names::{Modifier, Opcode};
 
 pub static RULE: Rule = Rule {
@@ -50,10 +51,8 @@ pub static RULE: Rule = Rule {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Strength {
     sequential: bool,
-    scope: u8,
+    scope: Scope,
 }
-
-const BLOCK: u8 = 0;
 
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let fences = [Opcode::Fence, Opcode::Membar];
@@ -71,8 +70,9 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             let Some(instruction) = flow.instructions.get(id) else {
                 continue;
             };
-            let modifiers = &function.mnemonic(instruction).modifiers;
-            if let Some(strength) = strength(instruction.opcode, modifiers)
+            let mnemonic = function.mnemonic(instruction);
+            let modifiers = &mnemonic.modifiers;
+            if let Some(strength) = strength(mnemonic)
                 && !step.guarded
             {
                 let stronger =
@@ -101,7 +101,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                 && instruction.operands.len == 1
                 && !step.guarded;
             if let Some((first, known)) = last.filter(|_| whole)
-                && known.scope == BLOCK
+                && known.scope == Scope::Block
             {
                 let line = function.line(instruction.opcode_span);
                 let why = format!("redundant fence: the barrier of line {line} orders memory too");
@@ -126,34 +126,10 @@ fn tell(instruction: &Instruction, why: &str, findings: &mut Findings) {
 }
 
 /// The strength of a fence between threads; `None` for a fence between proxies.
-fn strength(opcode: Opcode, modifiers: &Modifiers) -> Option<Strength> {
-    let has = |word| modifiers.has(word);
-    let scope = match () {
-        () if has(Modifier::Cta) => BLOCK,
-        () if has(Modifier::Cluster) => 1,
-        () if has(Modifier::Gpu) || has(Modifier::Gl) => 2,
-        () if has(Modifier::Sys) => 3,
-        () => return None,
-    };
-    let known = [
-        Modifier::Sc,
-        Modifier::AcqRel,
-        Modifier::Cta,
-        Modifier::Cluster,
-        Modifier::Gpu,
-        Modifier::Gl,
-        Modifier::Sys,
-    ];
-    let thread_fence = modifiers.as_slice().iter().all(|word| known.contains(word));
-    match opcode {
-        Opcode::Membar if thread_fence => Some(Strength {
-            sequential: true,
-            scope,
-        }),
-        Opcode::Fence if thread_fence => Some(Strength {
-            sequential: !has(Modifier::AcqRel),
-            scope,
-        }),
-        _ => None,
-    }
+fn strength(mnemonic: &Mnemonic<'_>) -> Option<Strength> {
+    let relaxed = mnemonic.opcode == Opcode::Fence && mnemonic.modifiers.has(Modifier::AcqRel);
+    Scope::of_fence(mnemonic).map(|scope| Strength {
+        sequential: !relaxed,
+        scope,
+    })
 }
