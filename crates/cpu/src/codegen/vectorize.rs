@@ -5,7 +5,7 @@ use super::async_copy;
 use super::host::HostIsa;
 use crate::program::{
     Arg, Base, BasicBlock, Group, Instruction, Program, Reg, RegClass, Step, Terminator,
-    Uniformity, UniformityInfo, block_frequencies, together,
+    Uniformity, UniformityInfo, block_frequencies, together, unroll_shuffle_loops,
 };
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type as P};
@@ -42,9 +42,10 @@ pub(super) enum Lowering {
     Scalarized,
 }
 
-/// The uniformity of registers in a lane group, if the kernel gets a vector function.
+/// The uniformity of registers in a lane group, if the kernel gets a vector function, for which
+/// its loops over shuffles are unrolled.
 pub(super) fn choose(
-    program: &Program<'_>,
+    program: &mut Program<'_>,
     host: &HostIsa,
     vectorization: Vectorization,
 ) -> Option<UniformityInfo> {
@@ -53,6 +54,8 @@ pub(super) fn choose(
     {
         return None;
     }
+    let unrolled = unroll_shuffle_loops(program);
+    let program = &*program;
     let mut uniformity = UniformityInfo::new(program, group_for(program, host));
     if program.required_threads.is_none()
         && !host.is_sanitized
@@ -69,7 +72,7 @@ pub(super) fn choose(
         return None;
     }
     let frequencies = block_frequencies(program);
-    let loops = frequencies.iter().any(|&frequency| frequency > 1);
+    let loops = unrolled || frequencies.iter().any(|&frequency| frequency > 1);
     let width = u64::from(uniformity.group.width());
     // Estimated run time of a lane group, vectorized and scalar; size of vector code.
     let (mut vector, mut scalar, mut code) = (0, 0, 0);

@@ -21,6 +21,7 @@ mod module_symbol;
 mod operands;
 mod reg_class;
 mod scope;
+mod shuffle_loops;
 mod simplify_cfg;
 mod spin_loops;
 mod stack;
@@ -39,5 +40,6 @@ pub(crate) use ir::{
 pub(crate) use lanes::{Group, Uniformity};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
+pub(crate) use shuffle_loops::unroll_shuffle_loops;
 pub(crate) use together::together;
 pub(crate) use uniformity::{NoWrap, UniformityInfo};
