@@ -93,7 +93,6 @@ impl Waiting {
                 .with_prefix(what);
             loop {
                 clock.set_message(format!("{:.1} s", started.elapsed().as_secs_f64()));
-                clock.tick();
                 if ends_within(TICK) {
                     return clock.finish_and_clear();
                 }
