@@ -1,5 +1,6 @@
 //! The calculator of occupancy says what the driver says.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use ptxkit::driver::{
@@ -332,7 +333,7 @@ fn clusters_are_those_of_the_driver() {
         let most = kernels[0].max_cluster_size(lone_block(&kernels[0], processor));
         assert_eq!(most.unwrap(), gpcs[0].min(MAX_CLUSTER));
     }
-    let mut mismatches = Vec::new();
+    let (mut mismatches, mut largest) = (Vec::new(), BTreeSet::new());
     for index in 0..CASES {
         let mut below = random(index);
         let at = below(kernels.len() as u32) as usize;
@@ -369,6 +370,22 @@ fn clusters_are_those_of_the_driver() {
                 "case {index}: driver {driver:?}, here {expected}: clusters of {size}, {block:?}"
             ));
         }
+        // The largest of which the device holds one.
+        let holds = |size: &u32| processor.clusters(&block, *size, &gpcs).unwrap() > 0;
+        let expected = match is_gpu() {
+            true => (1..=MAX_CLUSTER).rev().find(holds).unwrap_or(0),
+            // It runs any, and tells the size that every device allows.
+            false => PORTABLE_CLUSTER,
+        };
+        let driver = kernel.max_cluster_size(config);
+        let driver = driver.map_err(|error| error.to_string());
+        largest.insert(expected);
+        if driver.clone().unwrap_or(0) != expected {
+            mismatches.push(format!(
+                "case {index}: driver {driver:?}, here {expected}: the largest cluster of {block:?}"
+            ));
+        }
     }
+    assert!(!is_gpu() || largest.len() > 1, "{largest:?}");
     check(&mismatches);
 }

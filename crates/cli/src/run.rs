@@ -111,11 +111,9 @@ impl Request {
     /// # Errors
     /// A file cannot be read, or the options do not describe a launch.
     pub fn read(args: &LaunchArgs) -> Result<Request, Failure> {
-        if args.file.extension().is_some_and(|end| end == "toml") {
+        if is_sample(&args.file) {
             refuse_flags(args)?;
-            let sample = Sample::load(&args.file).map_err(|error| of_sample(&error))?;
-            let bytes = read(&sample.ptx)?;
-            return Ok(Request { sample, bytes });
+            return Request::of_sample(&args.file);
         }
         let bytes = read(&args.file)?;
         let kernel = match &args.kernel {
@@ -138,6 +136,16 @@ impl Request {
         Ok(Request { sample, bytes })
     }
 
+    /// Reads a sample.
+    ///
+    /// # Errors
+    /// As for [`read`](Request::read).
+    pub fn of_sample(file: &Path) -> Result<Request, Failure> {
+        let sample = Sample::load(file).map_err(|error| of_sample(&error))?;
+        let bytes = read(&sample.ptx)?;
+        Ok(Request { sample, bytes })
+    }
+
     /// Whether the output of the kernel must be separated from ours.
     fn prints(&self, format: Format) -> bool {
         let prints = || {
@@ -154,6 +162,11 @@ impl Request {
     pub fn name(&self) -> String {
         self.sample.ptx.display().to_string()
     }
+}
+
+/// Whether a file is a sample, by its name.
+pub fn is_sample(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end == "toml")
 }
 
 fn refuse_flags(args: &LaunchArgs) -> Result<(), Failure> {

@@ -9,9 +9,9 @@ use ptx::signature::{KernelSignature, ParamSignature};
 use crate::declaration::{Kernel, Module, Parameter};
 use crate::entry;
 use crate::failure::Failure;
+use crate::size;
 use crate::source::{Source, bytes_of};
 use crate::template::fill;
-use crate::tokens::text_of;
 
 /// Methods that all kernels of a module have in common.
 const METHODS: [&str; 2] = ["module", "prepare"];
@@ -56,7 +56,8 @@ struct Code {
     methods: TokenStream,
     checks: TokenStream,
     /// What they compare: types as they are written, with sizes and alignments of the PTX. Of
-    /// parameters that are alike one is compared, as each costs the compiler a body to check.
+    /// numbers and addresses that are alike one is compared, as each costs the compiler a body to
+    /// check: what is wrong with them is known before.
     compared: BTreeSet<String>,
     /// The names in the PTX, as literals with commas.
     names: String,
@@ -167,8 +168,11 @@ impl Code {
             let (mine, others) = rest.split_at(parameter.entry_parameters());
             rest = others;
             let layout: Vec<_> = mine.iter().map(|param| (param.size, param.align)).collect();
-            let written = written(parameter);
-            if self.compared.insert(format!("{written} {layout:?}")) {
+            let written = parameter.written_type();
+            let is_new = self.compared.insert(format!("{written} {layout:?}"));
+            if let Some(failure) = size::wrong(parameter, mine, source) {
+                self.checks.extend(failure.into_tokens());
+            } else if is_new || parameter.known_sizes().is_none() {
                 self.checks.extend(check(parameter, &written, mine, source));
             }
         }
@@ -271,11 +275,6 @@ impl Code {
         );
         fill(&text, &holes, span)
     }
-}
-
-/// The type of a parameter as it is declared.
-fn written(parameter: &Parameter) -> String {
-    text_of(parameter.slice.as_ref().unwrap_or(&parameter.ty))
 }
 
 /// What the compiler evaluates for a parameter: its size and alignment beside those of the

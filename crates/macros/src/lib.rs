@@ -8,6 +8,7 @@ mod device_repr;
 mod entry;
 mod expand;
 mod failure;
+mod size;
 mod source;
 mod template;
 mod tokens;

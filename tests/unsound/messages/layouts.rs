@@ -33,6 +33,16 @@ ptxkit::kernels! {
         pub fn aligned(to: u64, value: f32, step: Double2);
         #[link_name = "_Z6vecsubPfj"]
         pub fn vecsub(a: Values, n: u32);
+        // The same mistakes once more: each is named at its place.
+        #[link_name = "vecadd"]
+        pub safe fn vecadd_again(
+            a: &DeviceSlice<f32>,
+            b: u32,
+            sum: u32,
+            n: Count<u64>,
+        );
+        #[link_name = "fill"]
+        pub fn fill_again(to: u64, value: f32, step: Step);
     }
 }
 

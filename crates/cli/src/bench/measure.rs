@@ -67,7 +67,7 @@ impl<'l> Timed<'l> {
         };
         let started = Instant::now();
         loop {
-            let took = timed.sample(&sample.kernel)? * f64::from(timed.launches);
+            let took = timed.sample()? * f64::from(timed.launches);
             let is_long = took >= SAMPLE || timed.launches >= 1 << 16;
             if is_long && started.elapsed() >= WARM_UP {
                 break;
@@ -80,16 +80,17 @@ impl<'l> Timed<'l> {
     }
 
     /// The seconds of a launch, as the mean of one sample.
-    fn sample(&self, kernel: &str) -> Result<f64, Failure> {
+    fn sample(&self) -> Result<f64, Failure> {
+        let kernel = self.loaded.kernel();
         let seconds = self.clock.time(|stream| {
             for _ in 0..self.launches {
-                self.passed.launch(self.loaded.kernel(), stream)?;
+                self.passed.launch(kernel, stream)?;
             }
             Ok(())
         });
         match seconds {
             Ok(seconds) => Ok(seconds / f64::from(self.launches)),
-            Err(error) => Err(crate::run::fault(kernel, &error, self.loaded.kind)),
+            Err(error) => Err(crate::run::fault(kernel.name(), &error, self.loaded.kind)),
         }
     }
 }
@@ -97,7 +98,6 @@ impl<'l> Timed<'l> {
 /// Takes samples of all in turn, so that what slows the machine down slows all of them.
 pub fn measure(
     timed: &mut [Timed<'_>],
-    sample: &Sample,
     samples: usize,
     limit: Duration,
     mut progress: impl FnMut(usize),
@@ -109,7 +109,7 @@ pub fn measure(
         }
         progress(number);
         for one in &mut *timed {
-            let seconds = one.sample(&sample.kernel)?;
+            let seconds = one.sample()?;
             one.samples.push(seconds);
         }
     }

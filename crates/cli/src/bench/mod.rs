@@ -5,7 +5,7 @@ mod peak;
 mod roofline;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
@@ -14,7 +14,7 @@ use super::errors::of_driver;
 use super::instrument::coverage;
 use super::instrument::load::{self, Loaded};
 use super::progress::Progress;
-use super::run::{LaunchArgs, Request};
+use super::run::{self, LaunchArgs, Request};
 use super::sample::ArgKind;
 use measure::{Spread, Timed};
 use peak::Peaks;
@@ -34,8 +34,8 @@ Exit status: 0 done, 2 the kernel could not be run.";
 pub struct BenchArgs {
     #[command(flatten)]
     launch: LaunchArgs,
-    /// Another version of the PTX; samples of the two take turns
-    #[arg(long, value_name = "PTX")]
+    /// Another version of the PTX, or another sample (NAME.toml); samples of the two take turns
+    #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// How many samples are taken
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(5..), default_value = "30")]
@@ -63,6 +63,8 @@ pub struct BenchArgs {
 struct Version {
     label: String,
     loaded: Loaded,
+    /// Of its buffers.
+    bytes: u64,
     work: Work,
 }
 
@@ -73,18 +75,13 @@ struct Version {
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut requests = vec![Request::read(&args.launch)?];
     if let Some(other) = &args.against {
-        let mut request = Request::read(&args.launch)?;
-        request.bytes = std::fs::read(other)
-            .map_err(|error| Failure::new(format!("{}: {error}", other.display())))?;
-        request.sample.ptx.clone_from(other);
-        requests.push(request);
+        requests.push(against(&args.launch, other)?);
     }
     let mut versions = Vec::with_capacity(2);
     for request in &mut requests {
         request.sample.launches = 1;
         versions.push(version(request, args)?);
     }
-    let sample = &requests[0].sample;
     let mut timed: Vec<Timed<'_>> = versions
         .iter()
         .zip(&requests)
@@ -93,23 +90,20 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut progress = Progress::new("timing");
     let limit = Duration::from_secs(args.seconds.into());
     let count = u64::from(args.samples);
-    measure::measure(&mut timed, sample, args.samples as usize, limit, |done| {
-        progress.show(done as u64, count, &sample.kernel);
+    measure::measure(&mut timed, args.samples as usize, limit, |done| {
+        progress.show(done as u64, count, &requests[0].sample.kernel);
     })?;
     drop(progress);
     let context = versions[0].loaded.context();
     let copy = measure::bandwidth(context).map_err(|error| of_driver(&error))?;
     let peaks = peak::of(context.device()).map_err(|error| of_driver(&error))?;
-    let buffers = sample.args.iter().map(|arg| match &arg.kind {
-        ArgKind::Buffer(buffer) => buffer.initial.len() as u64,
-        _ => 0,
-    });
-    let bytes = args.bytes.unwrap_or_else(|| buffers.sum());
     let results: Vec<Measured<'_>> = versions
         .iter()
         .zip(&timed)
         .map(|(version, timed)| Measured {
             label: &version.label,
+            kernel: version.loaded.kernel().name(),
+            bytes: args.bytes.unwrap_or(version.bytes),
             work: version.work,
             operations: args.operations.unwrap_or(version.work.operations()),
             launches: timed.launches,
@@ -125,9 +119,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         _ => None,
     };
     let report = Report {
-        kernel: &sample.kernel,
         device: &versions[0].loaded.device,
-        bytes,
         copy,
         peaks,
         results,
@@ -158,6 +150,18 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
+/// The same launch of another version of the PTX, or the launch of another sample.
+fn against(launch: &LaunchArgs, other: &Path) -> Result<Request, Failure> {
+    if run::is_sample(other) {
+        return Request::of_sample(other);
+    }
+    let mut request = Request::read(launch)?;
+    request.bytes = std::fs::read(other)
+        .map_err(|error| Failure::new(format!("{}: {error}", other.display())))?;
+    request.sample.ptx = other.to_owned();
+    Ok(request)
+}
+
 /// Loads a version, and counts what a launch of it does.
 fn version(request: &Request, args: &BenchArgs) -> Result<Version, Failure> {
     let (name, sample) = (request.name(), &request.sample);
@@ -168,7 +172,12 @@ fn version(request: &Request, args: &BenchArgs) -> Result<Version, Failure> {
     let device = args.launch.device;
     let counting = Loaded::new(&name, &sample.kernel, &instrumented.text, device)?;
     let (counters, _) = instrumented.run(&counting, sample)?;
+    let buffers = sample.args.iter().map(|arg| match &arg.kind {
+        ArgKind::Buffer(buffer) => buffer.initial.len() as u64,
+        _ => 0,
+    });
     Ok(Version {
+        bytes: buffers.sum(),
         work: Work::of(instrumented.executions(&counters)),
         loaded: Loaded::new(&name, &sample.kernel, &text, device)?,
         label: name,
@@ -178,6 +187,9 @@ fn version(request: &Request, args: &BenchArgs) -> Result<Version, Failure> {
 /// The times of a version.
 struct Measured<'r> {
     label: &'r str,
+    kernel: &'r str,
+    /// That a launch moves.
+    bytes: u64,
     work: Work,
     operations: u64,
     launches: u32,
@@ -193,10 +205,7 @@ impl Measured<'_> {
 }
 
 struct Report<'r> {
-    kernel: &'r str,
     device: &'r str,
-    /// Of a launch.
-    bytes: u64,
     /// Bytes a second of a copy.
     copy: f64,
     peaks: Option<Peaks>,
@@ -208,11 +217,11 @@ struct Report<'r> {
 impl Report<'_> {
     fn points(&self) -> Vec<Point> {
         let measured = self.results.iter().filter(|one| one.operations > 0);
-        let measured = measured.filter(|_| self.bytes > 0);
+        let measured = measured.filter(|one| one.bytes > 0);
         measured
             .map(|one| Point {
                 label: one.label.to_owned(),
-                intensity: one.operations as f64 / self.bytes as f64,
+                intensity: one.operations as f64 / one.bytes as f64,
                 rate: one.rate(one.operations),
             })
             .collect()
@@ -220,7 +229,12 @@ impl Report<'_> {
 
     fn text(&self) -> String {
         let mut lines = Lines::default();
-        lines.add("kernel", format!("{} on {}", self.kernel, self.device));
+        let mut kernels: Vec<&str> = self.results.iter().map(|one| one.kernel).collect();
+        kernels.dedup();
+        lines.add(
+            "kernel",
+            format!("{} on {}", kernels.join(" and "), self.device),
+        );
         for one in &self.results {
             if self.ratio.is_some() {
                 lines.add("version", one.label);
@@ -243,12 +257,12 @@ impl Report<'_> {
                     launches => format!("{} of {launches} launches", one.samples),
                 },
             );
-            let rate = one.rate(self.bytes);
+            let rate = one.rate(one.bytes);
             lines.add(
                 "buffers",
                 format!(
                     "{}: {:.2} GB/s if each byte is moved once, {:.0} % of a copy ({:.2} GB/s)",
-                    size(self.bytes),
+                    size(one.bytes),
                     rate / 1e9,
                     100.0 * rate / self.copy,
                     self.copy / 1e9
@@ -310,6 +324,8 @@ impl Report<'_> {
             .map(|one| {
                 json!({
                     "ptx": Escaped::new(one.label).to_string(),
+                    "kernel": one.kernel,
+                    "buffer_bytes": one.bytes,
                     "seconds": one.seconds,
                     "samples": one.samples,
                     "launches": one.launches,
@@ -319,9 +335,7 @@ impl Report<'_> {
             })
             .collect();
         json_line(&json!({
-            "kernel": self.kernel,
             "device": self.device,
-            "buffer_bytes": self.bytes,
             "copy_bytes_per_second": self.copy,
             "peaks": self.peaks,
             "versions": versions,

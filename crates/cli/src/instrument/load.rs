@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::errors::of_driver;
 use crate::launch::{self, Launched, Passed, Placed};
 use crate::matching::Analysis;
+use crate::progress::Waiting;
 use crate::run::Request;
 use crate::sample::Sample;
 use ptxkit::cache::{Cache, Policy, Slicing};
@@ -62,6 +63,7 @@ impl Loaded {
         let policy = Policy::disabled().with_slicing(Slicing::Never);
         let loader = Loader::new(context, Cache::new(policy));
         let source = Source::new(name, text.as_bytes());
+        let _waiting = Waiting::new(&format!("compiling {kernel}"));
         let module = loader.load_sliced(&source, &JitOptions::default());
         let module = module.map_err(of_load)?;
         let kernel = module.kernel(kernel).map_err(of_load)?;
@@ -98,6 +100,7 @@ impl Loaded {
         sample: &Sample,
         prepare: impl FnOnce(&[Option<Placed>]) -> Result<(), Failure>,
     ) -> Result<Launched, Failure> {
+        let _waiting = Waiting::new(&format!("running {}", sample.kernel));
         let mut prepared = Ok(());
         let launched = launch::launch_prepared(sample, &self.module, &self.kernel, |placed| {
             prepared = prepare(placed);

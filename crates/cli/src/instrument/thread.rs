@@ -264,6 +264,17 @@ impl Instrumented {
         })
     }
 
+    /// Whether no instruction records.
+    pub fn is_empty(&self) -> bool {
+        self.probes.is_empty()
+    }
+
+    /// Whether an instruction that records has a register of this name.
+    pub fn has_register(&self, name: &str) -> bool {
+        let mut probes = self.probes.iter();
+        probes.any(|probe| probe.fields().any(|field| field.name == name))
+    }
+
     /// The steps in `words`, up to the first that is none. The last has no results if the thread
     /// was `stopped` there.
     pub fn steps<'p>(&'p self, mut words: &'p [u64], stopped: bool) -> Vec<Step<'p>> {
@@ -293,6 +304,10 @@ impl Instrumented {
 }
 
 impl Probe {
+    fn fields(&self) -> impl Iterator<Item = &Field> {
+        self.reads.iter().chain(&self.writes)
+    }
+
     /// The length of its records.
     fn words(&self) -> usize {
         1 + self.reads.len() + self.writes.len()
@@ -329,7 +344,7 @@ impl Step<'_> {
 
     /// Whether one of these registers is read or written; all steps if none is named.
     pub fn concerns(&self, registers: &[String]) -> bool {
-        let mut fields = self.probe.reads.iter().chain(&self.probe.writes);
+        let mut fields = self.probe.fields();
         registers.is_empty() || fields.any(|field| registers.contains(&field.name))
     }
 

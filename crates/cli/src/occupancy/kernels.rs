@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::cache;
 use crate::mapped::FileBytes;
+use crate::progress::Progress;
 use ptxkit::cache::{Cache, Environment, Policy};
 use ptxkit::image::{self, CubinKernel, Entry, Image, ImageError, Piece, Target, UnpackLimit};
 use ptxkit::lint::flow::Pressure;
@@ -107,7 +108,9 @@ pub fn of_file(file: &Path, target: Option<Target>) -> Result<Vec<KernelResource
     let contents = image::contents(&bytes).map_err(failure)?.linked();
     let mut limit = UnpackLimit::of_file(bytes.len());
     let (mut kernels, mut images) = (Vec::new(), 0);
-    for piece in &contents.pieces {
+    let mut progress = Progress::new("reading");
+    for (done, piece) in contents.pieces.iter().enumerate() {
+        progress.show(done as u64, contents.pieces.len() as u64, "");
         for entry in chosen(piece, target) {
             images += 1;
             limit.take(&entry).map_err(failure)?;

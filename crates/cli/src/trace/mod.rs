@@ -150,6 +150,18 @@ fn record(request: &Request, args: &TraceArgs, format: Format) -> Result<(), Fai
     }
     let instrumented = thread::instrument(&reading.module, source, thread, &args.lines);
     let instrumented = instrumented.ok_or_else(narrow)?;
+    if instrumented.is_empty() && !args.lines.is_empty() {
+        return Err(Failure::new("none of these lines has an instruction")
+            .help("--lines takes lines of the PTX file, as 12 or 12-30"));
+    }
+    for register in &args.register {
+        if !instrumented.has_register(register) {
+            return Err(Failure::new(format!(
+                "no instruction to be shown has a register `{register}`"
+            ))
+            .help("write it as the PTX does, as %r1; 64 bits are the most that is shown"));
+        }
+    }
     let loaded = Loaded::new(
         &name,
         &sample.kernel,

@@ -26,7 +26,8 @@ fn work_is_counted() {
     let n = 96;
     assert_eq!(version["work"]["f32"], 2 * n * n * n);
     assert_eq!(version["operations"], 2 * n * n * n);
-    assert_eq!(report["buffer_bytes"], 3 * 4 * n * n);
+    assert_eq!(version["kernel"], "matmul_shared");
+    assert_eq!(version["buffer_bytes"], 3 * 4 * n * n);
     assert_eq!(version["work"]["stored"], 4 * n * n);
     let seconds = &version["seconds"];
     let of = |name: &str| seconds[name].as_f64().unwrap();
@@ -44,6 +45,29 @@ fn versions_have_a_ratio() {
     assert_eq!(one["work"], other["work"]);
     assert_eq!(one["samples"], other["samples"]);
     assert!(report["ratio"]["median"].as_f64().unwrap() > 0.0);
+}
+
+/// Two kernels, each with the launch of its own sample.
+#[test]
+fn samples_are_paired() {
+    let other = sample("matmul.toml");
+    let report = json(&[&sample("matmul_shared.toml"), "--against", &other]);
+    let of = |index: usize, name: &str| report["versions"][index][name].clone();
+    assert_eq!(of(0, "kernel"), "matmul_shared");
+    assert_eq!(of(1, "kernel"), "matmul");
+    assert_eq!(of(0, "operations"), 2 * 96 * 96 * 96);
+    assert_eq!(of(1, "operations"), 2 * 70 * 70 * 70);
+    assert_eq!(of(1, "buffer_bytes"), 3 * 4 * 70 * 70);
+    assert!(report["ratio"]["median"].as_f64().unwrap() > 0.0);
+    let text = stdout(&bench(&[
+        &sample("matmul_shared.toml"),
+        "--against",
+        &other,
+    ]));
+    assert!(
+        text.starts_with("kernel   matmul_shared and matmul on "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -75,6 +99,8 @@ fn wrong_input() {
     );
     let output = bench(&[&vecadd, "--against", "none.ptx"]);
     assert!(stderr(&output).contains("none.ptx"), "{}", stderr(&output));
+    let output = bench(&[&vecadd, "--against", "none.toml"]);
+    assert!(stderr(&output).contains("none.toml"), "{}", stderr(&output));
     let folder = tempfile::tempdir().unwrap();
     let output = ptxkit(folder.path(), &["bench", &vecadd, "--samples", "1"]);
     assert_eq!(output.status.code(), Some(2));

@@ -19,6 +19,22 @@ fn said(output: &Output) -> Vec<String> {
     text.lines().skip(1).map(str::to_owned).collect()
 }
 
+/// The versions with their names alone.
+fn snapshot(name: &str, output: &Output) {
+    let folder = sample("");
+    let text = stdout(output);
+    let old = text.find("old.ptx").unwrap();
+    let start = text[..old].rfind(['"', '\n']).map_or(0, |at| at + 1);
+    let text = text.replace(&text[start..old], "");
+    insta::with_settings!({
+        snapshot_path => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/diff"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!(name, text.replace(&folder, ""));
+    });
+}
+
 const ROUNDING: (&str, &str) = ("add.rn.f32 ", "add.rz.f32 ");
 
 #[test]
@@ -50,6 +66,13 @@ fn a_difference_has_its_writer_and_its_cause() {
     assert!(said[by + 3].ends_with("agrees for 19 instructions, then parts at"));
     assert!(said[by + 4].contains("add.rz.f32") && said[by + 4].contains("%sum = 3.444359  <-"));
     assert!(said[by + 5].contains("add.rn.f32") && said[by + 5].contains("%sum = 3.4443593  <-"));
+}
+
+#[test]
+fn text_and_json() {
+    snapshot("text", &diff("vecadd", ROUNDING, &["--bisect"]));
+    let json = ["--bisect", "--format", "json"];
+    snapshot("json", &diff("vecadd", ROUNDING, &json));
 }
 
 #[test]

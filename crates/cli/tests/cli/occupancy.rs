@@ -282,6 +282,58 @@ fn a_blob_of_the_cpu_device_has_no_registers() {
     );
 }
 
+/// What a running program loaded on a GPU.
+#[test]
+#[allow(unsafe_code, reason = "nothing of it is loaded")]
+fn a_blob_with_a_cubin_has_its_numbers() {
+    use ptxkit::cache::{Cache, Environment, Key, Lookup, Policy, Provenance};
+    use ptxkit::image::{self, EntryKind, Image, Unpacker};
+
+    let fatbin = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/examples/reduction.fatbin"
+    );
+    let bytes = std::fs::read(fatbin).unwrap();
+    let Image::Fatbin(file) = image::open(&bytes).unwrap() else {
+        panic!("it is a fatbin")
+    };
+    let entry = file
+        .entries
+        .iter()
+        .find(|entry| entry.kind == EntryKind::Elf);
+    let mut unpacker = Unpacker::default();
+    let cubin = unpacker.unpack(entry.unwrap()).unwrap();
+
+    let here = tempfile::tempdir().unwrap();
+    let variables = [("CUDA_CACHE_PATH", here.path())];
+    let cache = Cache::new(Policy::from_environment(&Environment::of(variables)));
+    let key = Key::parse(&"5e".repeat(32)).unwrap();
+    let Lookup::Miss(lock) = cache.lookup(&key) else {
+        panic!("nobody has put it")
+    };
+    // SAFETY: it is not loaded.
+    unsafe { lock.put(&Provenance::default(), cubin) };
+
+    let output = ptxkit(
+        here.path(),
+        &["occupancy", "--blob", "5e5e5e5e", "--format", "json"],
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    let of_blob: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let target = of_blob[0]["target"].as_str().unwrap();
+    let of_file = json(&[fatbin, "--target", target]);
+    for name in [
+        "kernel",
+        "registers_from",
+        "block",
+        "resident",
+        "static_shared",
+    ] {
+        assert_eq!(of_blob[0][name], of_file[0][name], "{name}");
+    }
+    assert_eq!(of_blob[0]["registers_from"], "cubin");
+}
+
 #[test]
 fn a_picture_has_a_row_for_each_kernel() {
     let (_folder, path) = kernels();

@@ -233,6 +233,8 @@ fn wrong_input() {
     assert!(message(&["--thread", "64"]).contains("1,1,1 blocks of 64,1,1 threads"));
     assert!(message(&["--thread", "1,2,3,4"]).contains("one to three numbers"));
     assert!(message(&["--lines", "9-3"]).contains("12-30"));
+    assert!(message(&["--lines", "1-3"]).contains("none of these lines"));
+    assert!(message(&["--register", "%r77"]).contains("register `%r77`"));
     assert!(message(&["--coverage", "--limit", "3"]).contains("--limit"));
     assert!(message(&["--format", "lcov"]).contains("--coverage"));
     assert!(message(&["--grid", "60000,60000", "--coverage"]).contains("--grid"));
