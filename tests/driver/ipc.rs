@@ -135,7 +135,7 @@ fn a_stream_waits_for_one_of_another_process() {
         .stdout(Stdio::piped());
     let (go, told) = mpsc::channel::<()>();
     // It also goes on when this test fails, which drops the sender.
-    stream.call(move || drop(told.recv())).unwrap();
+    stream.call(move || _ = told.recv()).unwrap();
     buffer.fill_async(7, &stream).unwrap();
     written.record(&stream).unwrap();
     assert!(!written.is_done().unwrap());
