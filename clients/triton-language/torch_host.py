@@ -11,27 +11,22 @@ import contextlib
 import ctypes
 import functools
 import os
+import pathlib
 import shutil
+import sys
 import types
 
 import pytest
 import torch
 
-CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "triton"))
+from device import call
 
-_driver = ctypes.CDLL("libcuda.so.1")
+CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
 
 # Storages that kernels reach, by address: they stay alive until the test ends.
 _registered = {}
 _data_ptr = torch.Tensor.data_ptr
-
-
-def call(entry, *arguments):
-    status = getattr(_driver, entry)(*arguments)
-    if status:
-        text = ctypes.c_char_p()
-        _driver.cuGetErrorName(status, ctypes.byref(text))
-        raise RuntimeError(f"{entry}: {(text.value or b'?').decode()}")
 
 
 def _attribute(which):

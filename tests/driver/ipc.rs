@@ -1,6 +1,8 @@
 //! Memory and events of two processes.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
 
 use ptxkit::driver::{
     CudaError, DeviceAttribute, DeviceBuffer, Event, IpcBuffer, LaunchConfig, MemoryPool, Module,
@@ -73,23 +75,78 @@ fn two_processes_share_memory() {
     }
     let mut child = second("ipc::two_processes_share_memory");
     child.env(MEMORY, digits(buffer.ipc_handle().unwrap()));
-    if is_gpu() {
-        let ready = Event::interprocess(&context).unwrap();
-        let stream = Stream::new(&context).unwrap();
-        ready.record(&stream).unwrap();
-        child.env(EVENT, digits(ready.ipc_handle().unwrap()));
-        succeeds(child);
-    } else {
-        let error = Event::from_ipc_handle(&context, [1; 64]).unwrap_err();
-        assert_eq!(error.code(), Some(CudaError::NOT_SUPPORTED), "{error}");
-        succeeds(child);
-    }
+    let ready = Event::interprocess(&context).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    ready.record(&stream).unwrap();
+    child.env(EVENT, digits(ready.ipc_handle().unwrap()));
+    succeeds(child);
     assert_eq!(buffer.to_vec().unwrap(), [42, 1, 2]);
     let freed = buffer.ipc_handle().unwrap();
     drop(buffer);
     let mut child = second("ipc::freed_memory_is_not_opened");
     child.env(MEMORY, digits(freed));
     succeeds(child);
+}
+
+/// What the second process does: its stream waits for the first one's, which writes 7; then it adds 2.
+fn wait_in(memory: [u8; 64], event: [u8; 64]) {
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let written = Event::from_ipc_handle(&context, event).unwrap();
+    // SAFETY: the parent keeps the buffer, of 3 values, until this process is done.
+    let theirs = unsafe { IpcBuffer::<u32>::open(&context, memory, 3) }.unwrap();
+    let add = Module::load(&context, ADD.as_bytes()).unwrap();
+    let add = add.kernel("add").unwrap();
+    assert!(!written.is_done().unwrap());
+    stream.wait_for(&written).unwrap();
+    unsafe { add.launch(LaunchConfig::default(), &stream, (&theirs, 2_u32)) }.unwrap();
+    assert!(!stream.is_done().unwrap());
+    println!("{WAITS}");
+    stream.synchronize().unwrap();
+    assert_eq!(theirs.to_vec().unwrap(), [9, 7, 7]);
+    written.synchronize().unwrap();
+    assert!(written.is_done().unwrap());
+    written.ipc_handle().unwrap_err();
+}
+
+/// The line of the second process by which the first goes on.
+const WAITS: &str = "the stream waits";
+
+#[test]
+fn a_stream_waits_for_one_of_another_process() {
+    alone();
+    if let Some((memory, event)) = bytes(MEMORY).zip(bytes(EVENT)) {
+        return wait_in(memory, event);
+    }
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let mut buffer = DeviceBuffer::from_slice(&context, &[1_u32; 3]).unwrap();
+    let ordinary = Event::without_timing(&context).unwrap();
+    ordinary.ipc_handle().unwrap_err();
+    let written = Event::interprocess(&context).unwrap();
+    // No bytes are a handle, and a process does not open its own.
+    for handle in [[1; 64], written.ipc_handle().unwrap()] {
+        Event::from_ipc_handle(&context, handle).unwrap_err();
+    }
+    let mut child = second("ipc::a_stream_waits_for_one_of_another_process");
+    child
+        .env(MEMORY, digits(buffer.ipc_handle().unwrap()))
+        .env(EVENT, digits(written.ipc_handle().unwrap()))
+        .stdout(Stdio::piped());
+    let (go, told) = mpsc::channel::<()>();
+    // It also goes on when this test fails, which drops the sender.
+    stream.call(move || _ = told.recv()).unwrap();
+    buffer.fill_async(7, &stream).unwrap();
+    written.record(&stream).unwrap();
+    assert!(!written.is_done().unwrap());
+    let mut child = child.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    let waits = lines.map_while(Result::ok).any(|line| line.contains(WAITS));
+    drop(go);
+    assert!(child.wait().unwrap().success() && waits);
+    stream.synchronize().unwrap();
+    assert!(written.is_done().unwrap());
+    assert_eq!(buffer.to_vec().unwrap(), [9, 7, 7]);
 }
 
 #[test]
@@ -129,7 +186,6 @@ fn add_in_pool(handle: [u8; 64]) {
 #[test]
 fn two_processes_share_a_pool() {
     use std::os::fd::AsFd;
-    use std::process::Stdio;
 
     alone();
     if let Some(handle) = bytes(IN_POOL) {

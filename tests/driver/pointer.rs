@@ -88,6 +88,21 @@ fn memory_that_the_driver_does_not_know() {
 }
 
 #[test]
+fn a_thread_without_a_context_reads_attributes() {
+    const RANGE_SIZE: u32 = 12; // CU_POINTER_ATTRIBUTE_RANGE_SIZE
+    let context = context();
+    let buffer = DeviceBuffer::<u32>::new(&context, 1000).unwrap();
+    let (api, address) = (context.api(), buffer.address());
+    let size = std::thread::spawn(move || {
+        let mut size = 0_u64;
+        // SAFETY: the attribute has 8 bytes.
+        unsafe { api.cuPointerGetAttribute((&raw mut size).cast(), RANGE_SIZE, address) }?;
+        Ok::<_, ptxkit::driver::Error>(size)
+    });
+    assert!(size.join().unwrap().unwrap() >= 4000);
+}
+
+#[test]
 fn copies_are_made_synchronous() {
     let context = context();
     let mut buffer = DeviceBuffer::<u32>::new(&context, 1000).unwrap();

@@ -47,8 +47,8 @@ impl Event {
     }
 
     /// A new event without timing that other processes can open by its
-    /// [`ipc_handle`](Event::ipc_handle) (`CU_EVENT_INTERPROCESS`). The CPU device does not
-    /// support it.
+    /// [`ipc_handle`](Event::ipc_handle) (`CU_EVENT_INTERPROCESS`). Neither Windows nor the CPU
+    /// device on other systems than Linux has such.
     pub fn interprocess(context: &Context) -> Result<Event, Error> {
         Event::create(context, INTERPROCESS | DISABLE_TIMING)
     }

@@ -52,12 +52,15 @@ entries! {
                 Status::INVALID_VALUE.because("unknown event flags, or the pointer for the event is null")
             );
         }
-        if flags & INTERPROCESS != 0 {
-            return Err(
-                Status::NOT_SUPPORTED.because("the CPU device has no events between processes")
-            );
+        let timed = flags & DISABLE_TIMING == 0;
+        if flags & INTERPROCESS == 0 {
+            return event.put(pointer(event::create(timed)?));
         }
-        event.put(pointer(event::create(flags & DISABLE_TIMING == 0)?))
+        if timed {
+            return Err(Status::INVALID_VALUE
+                .because("an event between processes has no time: CU_EVENT_DISABLE_TIMING"));
+        }
+        event.put(pointer(event::create_shared()?))
     }
 
     fn cuEventDestroy_v2(event: CUevent) {
@@ -78,9 +81,7 @@ entries! {
     fn cuEventSynchronize(event: CUevent) {
         let event = event::find(event.addr())?;
         event.check_captured()?;
-        if let Some(record) = event.last() {
-            record.mark.wait();
-        }
+        event.wait();
         event.context()?.finish_wait()
     }
 
@@ -88,9 +89,9 @@ entries! {
         let event = event::find(event.addr())?;
         event.context()?.check()?;
         event.check_captured()?;
-        match event.last() {
-            Some(record) if !record.mark.passed() => Err(Status::NOT_READY.into()),
-            _ => event.context()?.check(),
+        match event.is_reached() {
+            false => Err(Status::NOT_READY.into()),
+            true => event.context()?.check(),
         }
     }
 

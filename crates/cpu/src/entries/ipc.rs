@@ -1,4 +1,4 @@
-//! Memory and pools between processes. Events are not shared.
+//! Memory, pools and events between processes.
 
 use std::ffi::{c_uint, c_void};
 
@@ -9,7 +9,7 @@ use crate::state::event;
 use crate::state::handle::pointer;
 use crate::state::ipc;
 use crate::state::pool::{self, Sharing};
-use crate::state::status::{Result, Status};
+use crate::state::status::Status;
 use api::{
     CUdeviceptr, CUevent, CUipcEventHandle, CUipcMemHandle, CUmemPoolPtrExportData, CUmemoryPool,
 };
@@ -19,19 +19,20 @@ const _: () = assert!(size_of::<CUmemPoolPtrExportData>() == size_of::<CUipcMemH
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`: peers have access once it is enabled for them.
 const LAZY_PEER_ACCESS: c_uint = 1;
 
-fn none<T>() -> Result<T> {
-    Err(Status::NOT_SUPPORTED.because("the CPU device shares no events between processes"))
-}
-
 entries! {
-    fn cuIpcGetEventHandle(_result: *mut CUipcEventHandle, event: CUevent) {
-        event::find(event.addr())?;
-        none()
+    fn cuIpcGetEventHandle(result: *mut CUipcEventHandle, event: CUevent) {
+        if result.is_null() {
+            return Err(Status::INVALID_VALUE.into());
+        }
+        let reserved = event::export(event.addr())?;
+        result.put(CUipcEventHandle { reserved })
     }
 
-    fn cuIpcOpenEventHandle(_event: *mut CUevent, _handle: CUipcEventHandle) {
-        context::working()?;
-        none()
+    fn cuIpcOpenEventHandle(event: *mut CUevent, handle: CUipcEventHandle) {
+        if event.is_null() {
+            return Err(Status::INVALID_VALUE.into());
+        }
+        event.put(pointer(event::open(&handle.reserved)?))
     }
 
     fn cuIpcGetMemHandle(result: *mut CUipcMemHandle, address: CUdeviceptr) {

@@ -1,4 +1,4 @@
-//! Attributes of addresses.
+//! Attributes of addresses, which a thread without a context reads too.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -63,7 +63,7 @@ fn attribute(attribute: c_uint, place: Option<&Place>, data: UserPointer<c_void>
 
 entries! {
     fn cuPointerGetAttribute(data: *mut c_void, number: c_uint, address: CUdeviceptr) {
-        context::working()?;
+        context::check_current()?;
         match pointer::place(address)? {
             Some(place) => attribute(number, Some(&place), data),
             None => Err(Status::INVALID_VALUE.because(format!(
@@ -96,7 +96,7 @@ entries! {
         data: *mut *mut c_void,
         address: CUdeviceptr,
     ) {
-        context::working()?;
+        context::check_current()?;
         let place = pointer::place(address)?;
         for index in 0..count as usize {
             let slot = data.follow(index)?;

@@ -273,6 +273,11 @@ pub(crate) fn working() -> Result<Arc<Context>> {
     Ok(context)
 }
 
+/// Fails with the fault of the current context, if there is one: for calls that need none.
+pub(crate) fn check_current() -> Result {
+    current().map_or(Ok(()), |context| context.check())
+}
+
 /// Makes a context current on this thread, above the one that was.
 pub(crate) fn push(context: Arc<Context>) {
     STACK.with_borrow_mut(|stack| stack.push(context));

@@ -265,14 +265,15 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         101 => 1,                      // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
         102 | 103 => 1, // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
         106 => MULTIPROCESSOR.blocks,
-        111 => 1024,                  // RESERVED_SHARED_MEMORY_PER_BLOCK
+        111 => 1024,                                 // RESERVED_SHARED_MEMORY_PER_BLOCK
         119 => u32::from(cfg!(unix)), // MEMPOOL_SUPPORTED_HANDLE_TYPES: descriptors of files
         120 => 1,                     // CLUSTER_LAUNCH
+        125 => u32::from(cfg!(target_os = "linux")), // IPC_EVENT_SUPPORTED
         126 => 1,                     // MEM_SYNC_DOMAIN_COUNT
         127 => u32::from(compute_capability(device).0 >= 9), // TENSOR_MAP_ACCESS_SUPPORTED
         21..=29 | 42..=46 | 52..=74 | 77 => array_limit(number)?,
         115 | 144 => 1, // MEMORY_POOLS_SUPPORTED, HOST_MEMORY_POOLS_SUPPORTED
-        // Attributes of features that the device lacks: IPC …
+        // Attributes of features that the device lacks
         17
         | 20
         | 32
@@ -293,7 +294,6 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         | 116..=118
         | 121
         | 124
-        | 125
         | 128..=143
         | 145..=148 => 0,
         _ => return None,

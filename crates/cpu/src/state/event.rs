@@ -1,5 +1,6 @@
 //! Events: points in the work of a stream, and when they were reached.
 
+use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use super::context::{self, Context};
 use super::handle::Handles;
 use super::node::{NodeKind, Work};
 use super::queue::{Mark, Queue};
+use super::shared_event::SharedEvent;
 use super::status::{Result, Status};
 use super::stream;
 
@@ -16,6 +18,8 @@ static EVENTS: Handles<Event> = Handles::new();
 pub(crate) struct Event {
     context: Weak<Context>,
     pub(crate) timed: bool,
+    /// The recordings of all processes, in the place of `record`.
+    shared: Option<Arc<SharedEvent>>,
     /// The last recording outside of captures.
     record: Mutex<Option<Record>>,
     /// The last recording, if it was in a capturing stream.
@@ -36,6 +40,26 @@ impl Event {
 
     pub(crate) fn last(&self) -> Option<Record> {
         self.record().clone()
+    }
+
+    /// Whether it is reached, or was never recorded.
+    pub(crate) fn is_reached(&self) -> bool {
+        match &self.shared {
+            Some(shared) => shared.is_reached(),
+            None => self.last().is_none_or(|record| record.mark.passed()),
+        }
+    }
+
+    /// Waits until it is reached.
+    pub(crate) fn wait(&self) {
+        match &self.shared {
+            Some(shared) => shared.wait(),
+            None => {
+                if let Some(record) = self.last() {
+                    record.mark.wait();
+                }
+            }
+        }
     }
 
     fn captured(&self) -> MutexGuard<'_, Option<CapturePoint>> {
@@ -72,10 +96,12 @@ pub(crate) fn find(event: usize) -> Result<Arc<Event>> {
 /// What a stream that waits for the event has to wait for: `None` if the event was
 /// never recorded or is reached.
 pub(crate) fn unfinished(event: usize) -> Result<Option<Mark>> {
-    let record = find(event)?.last();
-    Ok(record
-        .map(|record| record.mark)
-        .filter(|mark| !mark.passed()))
+    let event = find(event)?;
+    if let Some(shared) = &event.shared {
+        return Ok(shared.unfinished());
+    }
+    let mark = event.last().map(|record| record.mark);
+    Ok(mark.filter(|mark| !mark.passed()))
 }
 
 /// The point of a capture that an event stands for.
@@ -84,13 +110,20 @@ pub(crate) fn captured(event: usize) -> Result<Option<CapturePoint>> {
 }
 
 pub(crate) fn is_recorded(event: usize) -> Result<bool> {
-    Ok(find(event)?.last().is_some())
+    let event = find(event)?;
+    Ok(match &event.shared {
+        Some(shared) => shared.is_recorded(),
+        None => event.last().is_some(),
+    })
 }
 
 /// The work of a node that records an event.
 pub(crate) fn recording(event: usize) -> Result<Work> {
     let event = find(event)?;
     Ok(Arc::new(move |_| {
+        if let Some(shared) = &event.shared {
+            return shared.reach(shared.record());
+        }
         let reached = Arc::new(OnceLock::new());
         let _ = reached.set(Instant::now()); // it is set nowhere else
         *event.record() = Some(Record {
@@ -103,11 +136,7 @@ pub(crate) fn recording(event: usize) -> Result<Work> {
 /// The work of a node that waits for what the event stands for when it runs.
 pub(crate) fn waiting(event: usize) -> Result<Work> {
     let event = find(event)?;
-    Ok(Arc::new(move |_| {
-        if let Some(record) = event.last() {
-            record.mark.wait();
-        }
-    }))
+    Ok(Arc::new(move |_| event.wait()))
 }
 
 /// Records an event in a stream. In a capturing stream, `external` adds a node that
@@ -131,21 +160,60 @@ pub(crate) fn record(event: usize, stream: usize, external: bool) -> Result {
             return Ok(());
         }
     }
+    *found.captured() = None;
+    if let Some(shared) = found.shared.clone() {
+        let number = shared.record();
+        // After a fault too: another process does not see it, and would wait for ever.
+        stream.push_always(&context, None, move || shared.reach(number));
+        return Ok(());
+    }
     let reached = Arc::new(OnceLock::new());
     let clock = reached.clone();
     let mark = stream.run_or_push(&context, move |_| {
         let _ = clock.set(Instant::now()); // it is set nowhere else
     });
-    *found.captured() = None;
     *found.record() = Some(Record { mark, reached });
     Ok(())
 }
 
 /// Makes an event of the current context; returns its handle.
 pub(crate) fn create(timed: bool) -> Result<usize> {
+    create_in(&context::working()?, timed, None)
+}
+
+/// The same for an event that other processes can open.
+pub(crate) fn create_shared() -> Result<usize> {
+    create_in(&context::working()?, false, Some(SharedEvent::new()?))
+}
+
+/// Opens the event of another process; returns its handle here.
+pub(crate) fn open(handle: &[c_char; 64]) -> Result<usize> {
+    create_in(
+        &context::working()?,
+        false,
+        Some(SharedEvent::open(handle)?),
+    )
+}
+
+/// The handle by which other processes open an event.
+pub(crate) fn export(event: usize) -> Result<[c_char; 64]> {
+    match &find(event)?.shared {
+        Some(shared) => shared.handle(),
+        None => {
+            Err(Status::INVALID_HANDLE.because("the event was made without CU_EVENT_INTERPROCESS"))
+        }
+    }
+}
+
+fn create_in(
+    context: &Arc<Context>,
+    timed: bool,
+    shared: Option<Arc<SharedEvent>>,
+) -> Result<usize> {
     let event = Event {
-        context: Arc::downgrade(&context::working()?),
+        context: Arc::downgrade(context),
         timed,
+        shared,
         record: Mutex::default(),
         captured: Mutex::default(),
     };

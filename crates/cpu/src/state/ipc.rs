@@ -1,33 +1,22 @@
-//! Memory of other processes: handles that name a file of the exporting process, and the
-//! allocations that map such files.
+//! Memory of other processes: the allocations that map files of theirs.
 
 use std::collections::BTreeMap;
-use std::ffi::c_char;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::context;
 use super::device::{self, arena};
+use super::exported::Exported;
 use super::memory;
 use super::pool::{self, Place, Sharing};
 use super::primary;
 use super::status::{Result, Status};
 use super::virtual_memory::system;
-use crate::memory::{Physical, Purpose, page_size};
+use crate::memory::{Physical, Purpose};
 use api::CUipcMemHandle;
 
 /// The first bytes of a handle.
-const TITLE: u64 = u64::from_le_bytes(*b"ptxkipc1");
-
-/// What a handle says, in this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Exported {
-    process: u64,
-    descriptor: u64,
-    /// Of the file, so that no other under the same descriptor is taken for it.
-    inode: u64,
-    bytes: u64,
-}
+const TITLE: &[u8; 8] = b"ptxkipc1";
 
 /// An allocation that maps another process's memory.
 struct Opened {
@@ -43,69 +32,9 @@ fn all_opened() -> MutexGuard<'static, BTreeMap<Exported, Opened>> {
     OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Exported {
-    fn to_handle(self) -> CUipcMemHandle {
-        let words = [TITLE, self.process, self.descriptor, self.inode, self.bytes];
-        let mut reserved = [0; 64];
-        for (byte, value) in reserved
-            .iter_mut()
-            .zip(words.iter().flat_map(|word| word.to_le_bytes()))
-        {
-            *byte = value as c_char;
-        }
-        CUipcMemHandle { reserved }
-    }
-
-    fn from_handle(handle: &CUipcMemHandle) -> Result<Exported> {
-        let word = |at: usize| {
-            let bytes = std::array::from_fn(|byte| handle.reserved[8 * at + byte] as u8);
-            u64::from_le_bytes(bytes)
-        };
-        if word(0) != TITLE || word(5) != 0 {
-            return Err(Status::INVALID_VALUE.because("no CPU device made this handle"));
-        }
-        Ok(Exported {
-            process: word(1),
-            descriptor: word(2),
-            inode: word(3),
-            bytes: word(4),
-        })
-    }
-
-    /// The file of the exporting process.
-    #[cfg(target_os = "linux")]
-    fn file(&self) -> Result<File> {
-        use std::os::unix::fs::MetadataExt;
-
-        let path = format!("/proc/{}/fd/{}", self.process, self.descriptor);
-        let gone = |why: String| {
-            Status::INVALID_VALUE.because(format!(
-                "the memory of process {} cannot be opened: {why}",
-                self.process
-            ))
-        };
-        let file = OpenOptions::new().read(true).write(true).open(path);
-        let file = file.map_err(|error| gone(error.to_string()))?;
-        let metadata = file.metadata().map_err(|error| gone(error.to_string()))?;
-        let pages = self.bytes.next_multiple_of(page_size());
-        if metadata.ino() != self.inode || metadata.len() != pages || !metadata.is_file() {
-            return Err(gone("it was freed".into()));
-        }
-        Ok(file)
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn file(&self) -> Result<File> {
-        Err(Status::NOT_SUPPORTED.because("processes share memory on Linux alone"))
-    }
-}
-
 /// The handle of the allocation that holds an address, which is in a pool or in none.
 #[cfg(unix)]
 pub(crate) fn export(address: u64, in_pool: bool) -> Result<CUipcMemHandle> {
-    use std::os::fd::AsRawFd;
-    use std::os::unix::fs::MetadataExt;
-
     let found = arena()?.range_of(address);
     let found =
         found.ok_or_else(|| Status::INVALID_VALUE.because("no allocation holds this address"))?;
@@ -125,20 +54,15 @@ pub(crate) fn export(address: u64, in_pool: bool) -> Result<CUipcMemHandle> {
             .because("processes share memory of cuMemAlloc, and of pools that are made for it"));
     }
     context.wait();
-    let describe = |file: &File| -> std::io::Result<Exported> {
-        Ok(Exported {
-            process: u64::from(std::process::id()),
-            descriptor: file.as_raw_fd() as u64, // it is not negative
-            inode: file.metadata()?.ino(),
-            bytes: found.size,
-        })
-    };
+    let describe = |file: &File| Exported::of(file, found.size);
     // SAFETY: the context's work is done. That of other contexts, which peers have, is the
     // caller's to order, as with a free.
     let shared = unsafe { arena()?.share(found.start, describe) };
     let exported = shared.flatten().map_err(|error| system(&error))?;
     context.finish_wait()?;
-    Ok(exported.to_handle())
+    Ok(CUipcMemHandle {
+        reserved: exported.to_handle(TITLE),
+    })
 }
 
 #[cfg(not(unix))]
@@ -150,7 +74,7 @@ pub(crate) fn export(_: u64, _: bool) -> Result<CUipcMemHandle> {
 /// same address, and is closed as often. What is in a pool is opened with the pool that was
 /// imported from the same process; 0 is no pool.
 pub(crate) fn open(handle: &CUipcMemHandle, into: usize) -> Result<u64> {
-    let exported = Exported::from_handle(handle)?;
+    let exported = Exported::from_handle(TITLE, &handle.reserved)?;
     let (context, purpose) = if into == 0 {
         (context::working()?, Purpose::Imported)
     } else {

@@ -1,0 +1,88 @@
+//! Handles of what processes share: they name a file of the exporting process.
+
+use std::ffi::c_char;
+use std::fs::File;
+#[cfg(unix)]
+use std::io;
+
+use super::status::{Result, Status};
+
+/// What a handle says after its title, in this order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Exported {
+    pub(super) process: u64,
+    descriptor: u64,
+    /// Of the file, so that no other under the same descriptor is taken for it.
+    inode: u64,
+    pub(super) bytes: u64,
+}
+
+impl Exported {
+    /// A file of this process, as long as it is open.
+    #[cfg(unix)]
+    pub(super) fn of(file: &File, bytes: u64) -> io::Result<Exported> {
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::MetadataExt;
+
+        Ok(Exported {
+            process: u64::from(std::process::id()),
+            descriptor: file.as_raw_fd() as u64, // it is not negative
+            inode: file.metadata()?.ino(),
+            bytes,
+        })
+    }
+
+    pub(super) fn to_handle(self, title: &[u8; 8]) -> [c_char; 64] {
+        let words = [self.process, self.descriptor, self.inode, self.bytes];
+        let words = words.map(u64::to_le_bytes);
+        let bytes = title.iter().chain(words.as_flattened());
+        let mut handle = [0; 64];
+        for (place, byte) in handle.iter_mut().zip(bytes) {
+            *place = *byte as c_char;
+        }
+        handle
+    }
+
+    pub(super) fn from_handle(title: &[u8; 8], handle: &[c_char; 64]) -> Result<Exported> {
+        let word = |at: usize| {
+            let bytes = std::array::from_fn(|byte| handle[8 * at + byte] as u8);
+            u64::from_le_bytes(bytes)
+        };
+        if word(0) != u64::from_le_bytes(*title) || word(5) != 0 {
+            return Err(Status::INVALID_VALUE.because("no CPU device made this handle"));
+        }
+        Ok(Exported {
+            process: word(1),
+            descriptor: word(2),
+            inode: word(3),
+            bytes: word(4),
+        })
+    }
+
+    /// The file of the exporting process.
+    #[cfg(target_os = "linux")]
+    pub(super) fn file(&self) -> Result<File> {
+        use std::os::unix::fs::MetadataExt;
+
+        let path = format!("/proc/{}/fd/{}", self.process, self.descriptor);
+        let gone = |why: String| {
+            Status::INVALID_VALUE.because(format!(
+                "what process {} shares cannot be opened: {why}",
+                self.process
+            ))
+        };
+        let file = File::options().read(true).write(true).open(path);
+        let file = file.map_err(|error| gone(error.to_string()))?;
+        let metadata = file.metadata().map_err(|error| gone(error.to_string()))?;
+        let pages = self.bytes.next_multiple_of(crate::memory::page_size());
+        if metadata.ino() != self.inode || metadata.len() != pages || !metadata.is_file() {
+            return Err(gone("it was freed".into()));
+        }
+        Ok(file)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn file(&self) -> Result<File> {
+        Err(Status::NOT_SUPPORTED.because("processes share memory on Linux alone"))
+    }
+}
