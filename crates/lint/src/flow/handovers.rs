@@ -6,7 +6,7 @@ use super::executors::{Executors, is_of_block};
 use super::fences::Scope;
 use super::instructions::InstructionId;
 use super::intervals::{Order, Orders};
-use super::locks::{Bears, Seen, before, is_of_grid};
+use super::locks::{FenceEffect, Visit, before, is_of_grid};
 use super::memory::AccessKind;
 use super::{BlockId, Term};
 use ptx::names::Modifier;
@@ -77,15 +77,15 @@ fn find(function: &FunctionContext<'_, '_>, scope: Scope) -> Option<Vec<Handover
             }
             let mut access = None;
             let stored = before(flow, set.id, BlockId::ENTRY, |id| {
-                match Bears::of(function, flow, id, Scope::Device) {
-                    Bears::Narrow => Seen::Note,
-                    Bears::Orders => Seen::Stop,
-                    Bears::Nothing => {
+                match FenceEffect::of(function, flow, id, Scope::Device) {
+                    FenceEffect::Narrow => Visit::Note,
+                    FenceEffect::Orders => Visit::Stop,
+                    FenceEffect::None => {
                         access = accessed_behind(function, flow, id, wait);
                         if access.is_some() {
-                            Seen::Found
+                            Visit::Found
                         } else {
-                            Seen::On
+                            Visit::On
                         }
                     }
                 }

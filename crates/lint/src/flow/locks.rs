@@ -261,17 +261,17 @@ impl CriticalSection {
         let (mut found, mut narrow) = (None, None);
         let mut budget = STEPS;
         self.walk(flow, &mut budget, |id| {
-            match Bears::of(function, flow, id, scope) {
-                Bears::Narrow => {
+            match FenceEffect::of(function, flow, id, scope) {
+                FenceEffect::Narrow => {
                     narrow = Some(id);
                     Walk::On
                 }
-                Bears::Orders => Walk::Stop,
-                Bears::Nothing if found.is_none() && accesses(function, id, &protected) => {
+                FenceEffect::Orders => Walk::Stop,
+                FenceEffect::None if found.is_none() && accesses(function, id, &protected) => {
                     found = Some((id, narrow));
                     Walk::Stop
                 }
-                Bears::Nothing => Walk::On,
+                FenceEffect::None => Walk::On,
             }
         });
         found
@@ -292,12 +292,12 @@ impl CriticalSection {
                 continue;
             }
             let found = before(flow, *release, self.entry, |id| {
-                match Bears::of(function, flow, id, scope) {
-                    Bears::Narrow => Seen::Note,
-                    Bears::Orders => Seen::Stop,
-                    Bears::Nothing => match protected.iter().any(|(store, _)| *store == id) {
-                        true => Seen::Found,
-                        false => Seen::On,
+                match FenceEffect::of(function, flow, id, scope) {
+                    FenceEffect::Narrow => Visit::Note,
+                    FenceEffect::Orders => Visit::Stop,
+                    FenceEffect::None => match protected.iter().any(|(store, _)| *store == id) {
+                        true => Visit::Found,
+                        false => Visit::On,
                     },
                 }
             });
@@ -310,7 +310,7 @@ impl CriticalSection {
 }
 
 /// What is found on the way back from an instruction.
-pub(super) enum Seen {
+pub(super) enum Visit {
     On,
     Stop,
     /// What is kept beside what is found before it.
@@ -323,7 +323,7 @@ pub(super) fn before(
     flow: &Flow<'_, '_>,
     from: InstructionId,
     since: BlockId,
-    mut look: impl FnMut(InstructionId) -> Seen,
+    mut look: impl FnMut(InstructionId) -> Visit,
 ) -> Option<(InstructionId, Option<InstructionId>)> {
     let graph = &flow.graph;
     let home = graph.block_of(from);
@@ -336,13 +336,13 @@ pub(super) fn before(
             budget = budget.checked_sub(1 + visited.len())?;
             let id = InstructionId(at);
             match look(id) {
-                Seen::On => {}
-                Seen::Stop => {
+                Visit::On => {}
+                Visit::Stop => {
                     stopped = true;
                     break;
                 }
-                Seen::Note => noted = Some(id),
-                Seen::Found => return Some((id, noted)),
+                Visit::Note => noted = Some(id),
+                Visit::Found => return Some((id, noted)),
             }
         }
         if stopped || block == since {
@@ -358,31 +358,31 @@ pub(super) fn before(
     None
 }
 
-/// How an instruction bears on the order of a thread's own accesses, as others see them.
-pub(super) enum Bears {
-    Nothing,
+/// What an instruction does to the order in which others see the accesses of a thread.
+pub(super) enum FenceEffect {
+    None,
     /// A fence of fewer threads.
     Narrow,
     /// It orders them, or may.
     Orders,
 }
 
-impl Bears {
+impl FenceEffect {
     pub fn of(
         function: &FunctionContext<'_, '_>,
         flow: &Flow<'_, '_>,
         id: InstructionId,
         scope: Scope,
-    ) -> Bears {
+    ) -> FenceEffect {
         let step = &flow.instructions.steps[id.index()];
         let Some(instruction) = flow.instructions.get(id) else {
-            return Bears::Orders;
+            return FenceEffect::Orders;
         };
         let mnemonic = function.mnemonic(instruction);
         if let Some(of_fence) = Scope::of_fence(mnemonic) {
             return match of_fence < scope {
-                true => Bears::Narrow,
-                false => Bears::Orders,
+                true => FenceEffect::Narrow,
+                false => FenceEffect::Orders,
             };
         }
         let effect = function.effect(step);
@@ -397,8 +397,8 @@ impl Bears {
                 ])
                 .is_none();
         match effect.pure || accesses || step.terminator != super::Terminator::FallThrough {
-            true => Bears::Nothing,
-            false => Bears::Orders,
+            true => FenceEffect::None,
+            false => FenceEffect::Orders,
         }
     }
 }
