@@ -12,7 +12,7 @@ use crate::program::{
 
 /// A machine of two cores starts some 30 processes a second.
 fn kills() -> u64 {
-    std::env::var("PTXKIT_CACHE_KILLS").map_or(500, |text| text.parse().unwrap())
+    std::env::var("PTXKIT_CACHE_KILLS").map_or(300, |text| text.parse().unwrap())
 }
 
 #[test]
