@@ -133,14 +133,22 @@ fn copies_and_fills_stay_within_their_part() {
 fn a_kernel_writes_one_part_and_reads_others_of_one_buffer() {
     let (context, stream, vecadd) = kernel(VECADD, "vecadd");
     // SAFETY: `vecadd(a, b, sum, n)` stays below `n`.
-    let vecadd = unsafe { vecadd.typed::<(*const f32, *const f32, *mut f32, Count<u32>)>() };
+    let typed = unsafe {
+        vecadd
+            .clone()
+            .typed::<(*const f32, *const f32, *mut f32, Count<u32>)>()
+    };
     let mut buffer = DeviceBuffer::from_slice(&context, &[1.0_f32, 2.0, 10.0, 20.0, 0.0, 0.0]);
     let (inputs, mut sums) = buffer.as_mut().unwrap().all_mut().split_at_mut(4).unwrap();
     let (a, b) = inputs.split_at(2).unwrap();
     let config = LaunchConfig::for_elements(2, 32);
-    vecadd
+    typed
         .unwrap()
         .launch(config, &stream, (&a, &b, &mut sums, 2))
         .unwrap();
     assert_eq!(sums.to_vec().unwrap(), [11.0, 22.0]);
+    // SAFETY: each part has two elements.
+    unsafe { vecadd.launch(config, &stream, (&a, &a, &mut sums, 2_u32)) }.unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(sums.to_vec().unwrap(), [2.0, 4.0]);
 }

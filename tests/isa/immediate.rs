@@ -644,14 +644,14 @@ fn check(declarations: &str, cases: &[Case]) {
         let slots = cases.len() * THREADS as usize;
         let mut output = DeviceBuffer::<u64>::zeroed(&context, slots).expect("memory");
         let config = LaunchConfig::for_elements(THREADS as u32, THREADS as u32);
-        for (number, part) in output
+        for (number, mut part) in output
             .all_mut()
             .chunks_mut(CASES * THREADS as usize)
             .enumerate()
         {
             let kernel = module.kernel(&format!("k{number}")).expect("a kernel");
             // SAFETY: each thread writes its slots of the part, which has one for each.
-            unsafe { kernel.launch(config, &stream, (part.arg(),)) }.expect("a launch");
+            unsafe { kernel.launch(config, &stream, (&mut part,)) }.expect("a launch");
         }
         stream.synchronize().expect("the kernels end");
         let found = output.to_vec().expect("a copy");

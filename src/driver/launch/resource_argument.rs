@@ -7,7 +7,7 @@ use crate::driver::memory::ipc::IpcBuffer;
 use crate::driver::memory::managed::ManagedBuffer;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::pitched::PitchedBuffer;
-use crate::driver::memory::slice::DeviceSlice;
+use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
 use crate::driver::memory::tensor_map::map::TensorMap;
 use crate::driver::pod::Pod;
 use crate::driver::texture::Texture;
@@ -59,6 +59,20 @@ impl<T: Pod> DeviceSlice<'_, T> {
 }
 
 impl<T: Pod> Argument for DeviceSlice<'_, T> {
+    #[inline]
+    fn arg(&self) -> Arg<'_> {
+        DeviceSlice::arg(self)
+    }
+}
+
+impl<T: Pod> Argument for &DeviceSlice<'_, T> {
+    #[inline]
+    fn arg(&self) -> Arg<'_> {
+        DeviceSlice::arg(self)
+    }
+}
+
+impl<T: Pod> Argument for &mut DeviceSliceMut<'_, T> {
     #[inline]
     fn arg(&self) -> Arg<'_> {
         DeviceSlice::arg(self)
