@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
 
-use super::{no_kernel, texts_without_errors};
+use super::texts::{no_kernel, texts_without_errors};
 use lint::flow::{BlockId, Graph, InstructionId, Instructions};
 use lint::{Flow, FunctionContext, ModuleContext};
 use ptx::ast::{Function, Item, Module, Span, Statement};

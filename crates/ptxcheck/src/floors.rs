@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::texts_without_errors;
+use super::texts::texts_without_errors;
 use ptx::diagnostic::{Diagnostic, LineIndex};
 use ptx::{read, version};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};

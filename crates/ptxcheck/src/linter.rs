@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::config::Settings;
 use super::origin::Origins;
+use super::selection::UNUSED;
 use super::suppression::{self, Suppressions};
 use lint::{self, CleanFunctions, Code, Finding, Findings, InTurn};
 use ptx::ast::Module;
@@ -169,7 +170,7 @@ fn selected(looked: Looked, path: &Path, settings: &Settings) -> TextFindings {
     };
     found.retain(|finding| severity(finding.code).is_some());
     suppressions.suppress(&mut found);
-    if severity(suppression::UNUSED.code).is_some() {
+    if severity(UNUSED.code).is_some() {
         found.extend(suppressions.unused(|code| severity(code).is_some()));
     }
     for finding in &mut found {

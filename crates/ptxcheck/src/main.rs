@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ptxcheck::args::Cli;
+use ptxcheck::command_line::Cli;
 
 fn main() -> ExitCode {
     match Cli::of_process().run() {

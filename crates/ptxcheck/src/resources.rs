@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::texts_without_errors;
+use super::texts::{no_kernel, texts_without_errors};
 use ptx::ast::{
     Body, Function, Instruction, Item, Modifiers, Module, Operand, Space, Statement, Variable,
 };
@@ -54,7 +54,7 @@ pub fn run(args: &ResourcesArgs) -> Result<u8, Failure> {
         let all: Vec<String> = kernels.iter().map(|kernel| kernel.kernel.clone()).collect();
         kernels.retain(|kernel| kernel.kernel == *name);
         if kernels.is_empty() {
-            return Err(super::no_kernel(name, &all, &args.file));
+            return Err(no_kernel(name, &all, &args.file));
         }
     }
     print(&match args.output_format {

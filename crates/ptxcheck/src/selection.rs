@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::suppression::UNUSED;
-use lint::{Code, RULES, Rule};
+use lint::{Check, Code, RULES, Rule};
 use ptx::diagnostic::{self, Severity, nearest};
 
 /// A prefix of codes: `W`, `W01`, `W0103`; `all` is the empty one.
@@ -29,6 +28,23 @@ impl std::error::Error for ParsePrefixError {}
 
 /// The letters of codes, with or without codes of their own.
 const KINDS: [&str; 4] = ["E", "W", "P", "D"];
+
+/// A comment that suppresses nothing. It is checked here instead of as a rule over the module, because
+/// it depends on the findings of all other rules.
+pub static UNUSED: Rule = Rule {
+    code: Code::new('W', 1),
+    name: "unused-suppression",
+    summary: "A suppression comment without a finding.",
+    why: "The problem was fixed, or the comment is in the wrong position. It would hide the next \
+          problem of the same kind.",
+    instead: "Remove the comment. After a statement it applies to its line, on a separate line to \
+              the next one, before a kernel or function to all of it, and before `.version` to the \
+              whole file.",
+    bad: "// ptxcheck: disable=W0103\n.entry k()\n{\n\tret;\n}\n",
+    good: ".entry k()\n{\n\tret;\n}\n",
+    default: true,
+    check: Check::Module(|_, _| {}),
+};
 
 /// Every rule, the program's own first.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {

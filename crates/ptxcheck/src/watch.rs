@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::args::CheckArgs;
-use super::config;
+use super::{check, config};
 use terminal::failure::Failure;
 use terminal::output::{check_stdout, eprint, print};
 use terminal::walk;
@@ -34,7 +34,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         if std::io::stdout().is_terminal() {
             print(CLEAR);
         }
-        if let Err(failure) = super::once(args) {
+        if let Err(failure) = check::run(args) {
             failure.print();
         }
         check_stdout()?;

@@ -7,9 +7,10 @@ use nom::multi::separated_list1;
 use nom::sequence::delimited;
 
 use super::expression::literal_number;
-use super::fast_path::{self, skip_integers};
+use super::fast_path::{self, MAX_REGISTERS, skip_integers};
 use super::initializer::initializer;
 use super::input::{Parsed, SyntaxError, Tokens, name, token};
+use super::space::space;
 use crate::ast::{Attributes, Initializer, Linkage, Name, PointerAttribute, Space, Span, Variable};
 use crate::diagnostic::Code;
 use crate::names::Type;
@@ -22,19 +23,6 @@ pub fn linkage(word: &str) -> Option<Linkage> {
         "weak" => Linkage::Weak,
         "common" => Linkage::Common,
         _ => return None,
-    })
-}
-
-pub fn space(word: &str) -> Option<Space> {
-    Some(match word {
-        "reg" => Space::Reg,
-        "const" => Space::Const,
-        "global" => Space::Global,
-        "local" => Space::Local,
-        "param" => Space::Param,
-        "shared" => Space::Shared,
-        "tex" => Space::Tex,
-        _ => return bank(word).map(|_| Space::Const),
     })
 }
 
@@ -205,10 +193,6 @@ fn variable<'a>(head: &Head, name: Name<'a>, span: Span) -> Variable<'a> {
         span,
     }
 }
-
-/// The maximum N of `%r<N>`. Nothing is allocated for it; ptxas 13.5 runs out of memory at
-/// about twice as many.
-pub const MAX_REGISTERS: u32 = 1 << 31;
 
 /// One declarator: `%r<9>`, or `x[2][3] = …`.
 fn declarator<'t, 'a>(

@@ -7,6 +7,7 @@ mod declaration;
 mod directive;
 mod expression;
 mod fast_path;
+mod fast_statement;
 mod initializer;
 mod input;
 mod instruction;
@@ -15,6 +16,7 @@ mod module;
 mod operand;
 mod outline;
 mod parts;
+mod space;
 mod statement;
 
 use super::ast::{Module, Span};

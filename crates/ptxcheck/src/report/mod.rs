@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use super::args::{CheckArgs, FILES, REST, target, version};
 use super::config::Configs;
 use super::inputs::{self, Input};
+use super::parallel::parallel;
 use super::progress::Progress;
 use super::selection::Lists;
 use super::statistics::Counts;
@@ -123,7 +124,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     let (files, mut failures) =
         inputs::collect(check.paths(), &check.stdin_filename, &mut configs)?;
     let progress = Progress::new(files.len(), !args.quiet);
-    let outcomes = super::parallel(args.jobs, &files, |input| {
+    let outcomes = parallel(args.jobs, &files, |input| {
         let outcome = look(input);
         progress.one_more();
         outcome

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MARK, UNUSED, VERB};
+use super::{MARK, VERB};
+use crate::selection::UNUSED;
 use lint::{Code, Finding};
 use ptx::diagnostic::LineIndex;
 use ptx::printer::comments::{Comment, comments};

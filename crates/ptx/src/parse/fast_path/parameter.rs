@@ -3,7 +3,7 @@
 use super::text::Text;
 use crate::ast::{Attributes, Linkage, PointerAttribute, Space, Variable};
 use crate::names::Type;
-use crate::parse::declaration::space;
+use crate::parse::space::space;
 
 /// The parameters in the parentheses that open at `start`, and the end of the list. Compilers
 /// begin their names with that of the function.

@@ -6,27 +6,10 @@ pub use add::add;
 
 use std::collections::HashMap;
 
-use super::selection::{codes as known, meaning};
-use lint::{Check, Code, Edit, Finding, Rule};
+use super::selection::{UNUSED, codes as known, meaning};
+use lint::{Code, Edit, Finding};
 use ptx::ast::{Item, Module, Span};
 use ptx::printer::comments::{Comment, comments};
-
-/// A comment that suppresses nothing. It is checked here instead of as a rule over the module, because
-/// it depends on the findings of all other rules.
-pub static UNUSED: Rule = Rule {
-    code: Code::new('W', 1),
-    name: "unused-suppression",
-    summary: "A suppression comment without a finding.",
-    why: "The problem was fixed, or the comment is in the wrong position. It would hide the next \
-          problem of the same kind.",
-    instead: "Remove the comment. After a statement it applies to its line, on a separate line to \
-              the next one, before a kernel or function to all of it, and before `.version` to the \
-              whole file.",
-    bad: "// ptxcheck: disable=W0103\n.entry k()\n{\n\tret;\n}\n",
-    good: ".entry k()\n{\n\tret;\n}\n",
-    default: true,
-    check: Check::Module(|_, _| {}),
-};
 
 const MARK: &str = "ptxcheck:";
 const VERB: &str = "disable=";
