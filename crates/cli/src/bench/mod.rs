@@ -5,6 +5,8 @@ mod peak;
 mod roofline;
 mod work;
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,6 +75,8 @@ struct Version {
 /// # Errors
 /// The file is no PTX or has errors, or the kernel cannot be run.
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    // Opened before anything is measured: a path that cannot be written is known at once.
+    let picture = args.roofline.as_deref().map(Picture::create).transpose()?;
     let mut requests = vec![Request::read(&args.launch)?];
     if let Some(other) = &args.against {
         requests.push(against(&args.launch, other)?);
@@ -129,7 +133,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         Format::Text => print(&report.text()),
         Format::Json => print(&report.json()),
     }
-    let Some(path) = &args.roofline else {
+    let Some(picture) = picture else {
         return Ok(());
     };
     let points = report.points();
@@ -146,8 +150,34 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         bandwidth: peaks.and_then(|peaks| peaks.bytes_per_second),
         operations: given.or_else(most),
     };
-    std::fs::write(path, roofline::document(report.device, &points, &roofs))
-        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    picture.write(&roofline::document(report.device, &points, &roofs))
+}
+
+/// The file of the roofline.
+struct Picture<'a> {
+    path: &'a Path,
+    file: File,
+}
+
+impl<'a> Picture<'a> {
+    fn create(path: &'a Path) -> Result<Picture<'a>, Failure> {
+        // What it holds stays until there is a picture.
+        let mut options = File::options();
+        let opened = options.write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(|error| of_path(path, &error))?;
+        Ok(Picture { path, file })
+    }
+
+    fn write(mut self, text: &str) -> Result<(), Failure> {
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.write_all(text.as_bytes()))
+            .map_err(|error| of_path(self.path, &error))
+    }
+}
+
+fn of_path(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
 }
 
 /// The same launch of another version of the PTX, or the launch of another sample.
@@ -156,8 +186,7 @@ fn against(launch: &LaunchArgs, other: &Path) -> Result<Request, Failure> {
         return Request::of_sample(other);
     }
     let mut request = Request::read(launch)?;
-    request.bytes = std::fs::read(other)
-        .map_err(|error| Failure::new(format!("{}: {error}", other.display())))?;
+    request.bytes = std::fs::read(other).map_err(|error| of_path(other, &error))?;
     request.sample.ptx = other.to_owned();
     Ok(request)
 }

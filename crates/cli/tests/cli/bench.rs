@@ -87,6 +87,61 @@ fn the_report_and_the_roofline() {
     assert!(picture.contains("saxpy.ptx</text>"), "{picture}");
 }
 
+/// Numbers of a machine as `#`, and the device as such.
+fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    for line in text.lines() {
+        let line = match line.strip_prefix("kernel ") {
+            Some(_) => line.split_once(" on ").map_or(line, |(kernel, _)| kernel),
+            None => line,
+        };
+        let is_measured = ["time", "samples", "ratio"]
+            .iter()
+            .any(|it| line.starts_with(it));
+        // Of the others the rates alone, and what they are of.
+        let words = line.split(' ').collect::<Vec<_>>();
+        let words = words.iter().enumerate().map(|(at, word)| {
+            let is_rate = ["GB/s", "GB/s)", "GB/s),", "GFLOP/s", "%"];
+            let next = words.get(at + 1).unwrap_or(&"");
+            let number = word.contains(|c: char| c.is_ascii_digit());
+            match number && (is_measured || is_rate.iter().any(|unit| next.starts_with(unit))) {
+                true if word.starts_with('(') => "(#",
+                true => "#",
+                false => word,
+            }
+        });
+        masked.push_str(&words.collect::<Vec<_>>().join(" "));
+        masked.push('\n');
+    }
+    masked
+}
+
+#[test]
+fn the_report() {
+    let text = stdout(&bench(&[&sample("saxpy.toml")]));
+    // Times are in ns or us, as the machine is.
+    let text = masked(&text).replace("# ns", "# us");
+    insta::with_settings!({
+        snapshot_path => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/bench"),
+        prepend_module_to_snapshot => false,
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!("report", text);
+    });
+}
+
+/// Known at once: nothing is measured for it, and no report printed.
+#[test]
+fn a_picture_that_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = folder.path().join("none/roof.svg").display().to_string();
+    let output = bench(&[&sample("saxpy.toml"), "--roofline", &picture]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(stdout(&output), "");
+    let message = stderr(&output);
+    assert!(message.contains("none/roof.svg: No such file"), "{message}");
+}
+
 #[test]
 fn wrong_input() {
     let vecadd = sample("vecadd.toml");

@@ -247,3 +247,56 @@ fn wrong_input() {
         stderr(&output)
     );
 }
+
+/// A kernel of a second and a half, in a terminal.
+#[test]
+fn a_long_launch_has_a_clock() {
+    let ptx = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry slow()
+{
+	.reg .pred %p;
+	.reg .b32 %r;
+	mov.b32 %r, 0;
+LOOP:
+	nanosleep.u32 1000000;
+	add.s32 %r, %r, 1;
+	setp.lt.s32 %p, %r, 1500;
+	@%p bra LOOP;
+	ret;
+}
+";
+    let (folder, path) = file("slow.ptx", ptx);
+    let program = program();
+    let command = format!(
+        "'{}' trace '{path}' --kernel slow --coverage --device {}",
+        program.display(),
+        device()
+    );
+    let output = Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .env("CUDA_CACHE_PATH", folder.path())
+        .env("TERM", "xterm")
+        .output()
+        .unwrap();
+    let text = stdout(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("running slow"), "{text}");
+    // It is gone at the end, and not in what a program reads.
+    let read = ptxkit(
+        folder.path(),
+        &[
+            "trace",
+            &path,
+            "--kernel",
+            "slow",
+            "--coverage",
+            "--device",
+            &device(),
+        ],
+    );
+    assert!(read.status.success(), "{}", stderr(&read));
+    assert_eq!(stderr(&read), "");
+}
