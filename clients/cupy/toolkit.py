@@ -1,4 +1,5 @@
-"""Names nvcc to CuPy, and the toolkit, of which NVIDIA's packages on PyPI have the parts."""
+"""Names nvcc to CuPy, and the toolkit, of which NVIDIA's packages on PyPI have the parts; forgets errors
+between tests."""
 
 import contextlib
 import ctypes
