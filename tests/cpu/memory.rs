@@ -125,6 +125,28 @@ fn rectangles_keep_to_their_rows() {
 }
 
 #[test]
+fn a_list_of_devices_that_no_memory_holds_is_refused() {
+    const ACCESSED_BY: u32 = 3;
+    const NOWHERE: i32 = -2;
+    let _context = Current::new();
+    let mut managed = 0;
+    ok!(cuMemAllocManaged(&mut managed, 64, 1));
+    let mut by = [7_i32; 2];
+    let mut ask = |bytes| {
+        cu!(cuMemRangeGetAttribute(
+            by.as_mut_ptr().cast(),
+            bytes,
+            ACCESSED_BY,
+            managed,
+            64
+        ))
+    };
+    assert_eq!(ask(usize::MAX - 7), INVALID_VALUE);
+    assert_eq!(ask(8), 0);
+    assert_eq!(by, [NOWHERE; 2]);
+}
+
+#[test]
 fn pointers_tell_what_they_point_to() {
     let context = Current::new();
     let mut managed = 0;

@@ -45,6 +45,7 @@ fn range_attribute(
     if !is_whole || (number != 3 && capacity != 1) {
         return Err(Status::INVALID_VALUE.because("the buffer for the attribute has a wrong size"));
     }
+    let data = data.array(capacity)?;
     let common = |pages: &[Page], of: &dyn Fn(&Page) -> c_int, otherwise: c_int| {
         let first = pages.first().map_or(otherwise, of);
         let same = pages.iter().all(|page| of(page) == first);
