@@ -48,16 +48,25 @@ fn a_hit_of_the_store_is_a_local_one_from_then_on() {
     for store in stores() {
         let url = place(store, &store.address().unwrap());
         let writer = Machine::writer(&url).cache();
-        assert!(load(&writer, 1, || {}));
+        for n in 0..MODULES {
+            assert!(load(&writer, n, || {}));
+        }
         finish(writer);
         let reader = Machine::reader(&url);
         let cache = reader.cache();
-        for _ in 0..3 {
-            assert!(!load(&cache, 1, || {}), "{store:?}");
+        // The second load and the third meet the blob on its way, in the folder, or between.
+        for n in (0..MODULES).flat_map(|n| [n; 3]) {
+            assert!(!load(&cache, n, || {}), "{store:?}");
         }
         let counters = cache.counters();
-        assert_eq!((counters.hits, counters.remote.hits), (3, 1), "{store:?}");
+        assert_eq!(
+            (counters.hits, counters.remote.hits),
+            (3 * MODULES, MODULES),
+            "{store:?}"
+        );
         finish(cache);
-        assert!(blob_path(&reader.path(), &key(1)).is_file());
+        for n in 0..MODULES {
+            assert!(blob_path(&reader.path(), &key(n)).is_file());
+        }
     }
 }

@@ -392,7 +392,8 @@ impl Cache {
     fn fetch(&self, key: &Key, source_bytes: usize) -> Option<Blob> {
         let remote = self.remote()?;
         let arrivals = &self.shared.arrivals;
-        if let Some(blob) = arrivals.find(key) {
+        // What is no longer on its way came to the folder after the lookup there.
+        if let Some(blob) = arrivals.find(key).or_else(|| self.local().get(key)) {
             return Some(blob);
         }
         let limit = self.local().policy.max_size();
