@@ -31,6 +31,8 @@ mod matrix;
 mod mbarrier;
 mod refusal;
 mod row;
+mod sparse;
 mod tensor;
+mod tensor_memory;
 mod video;
 mod warp_group;

@@ -39,10 +39,13 @@ pub const F32: Element = float("f32", 32, 8, 23);
 const F64: Element = float("f64", 64, 11, 52);
 pub const E4M3: Element = float("e4m3", 8, 4, 3);
 pub const E5M2: Element = float("e5m2", 8, 5, 2);
+pub const E2M3: Element = float("e2m3", 6, 2, 3);
+pub const E3M2: Element = float("e3m2", 6, 3, 2);
+pub const E2M1: Element = float("e2m1", 4, 2, 1);
 pub const S8: Element = integer("s8", 8);
 pub const U8: Element = integer("u8", 8);
-const S4: Element = integer("s4", 4);
-const U4: Element = integer("u4", 4);
+pub const S4: Element = integer("s4", 4);
+pub const U4: Element = integer("u4", 4);
 pub const B1: Element = integer("b1", 1);
 pub const S32: Element = integer("s32", 32);
 
@@ -70,7 +73,7 @@ impl Element {
         match (self.name, self.float) {
             ("b1", _) => (small % 2) as f64,
             (name, None) if name.starts_with('u') => small as f64,
-            (_, None) => small as f64 - 3.0,
+            (_, None) | ("e2m3" | "e2m1", _) => small as f64 - 3.0,
             _ => (small as f64 - 3.0) / 2.0,
         }
     }
@@ -144,12 +147,17 @@ pub fn place_of_a([m, _, k]: [usize; 3], bits: usize, lane: usize, i: usize) -> 
 }
 
 /// Row and column of element `i` of B in a lane.
-fn place_of_b([_, _, k]: [usize; 3], bits: usize, lane: usize, i: usize) -> (usize, usize) {
+pub fn place_of_b([_, _, k]: [usize; 3], bits: usize, lane: usize, i: usize) -> (usize, usize) {
     let (group, place) = (lane >> 2, lane % 4);
     let row = match (k, bits) {
         (4, 32 | 64) => place,
         (8, 32 | 64) => place + 4 * i,
         (16, 64) => place + 4 * i,
+        // Of a sparse A, B is twice as long.
+        (16, 32) => place + 4 * i,
+        (32, 16) => place * 2 + (i & 1) + 8 * (i / 2),
+        (64, 8) => place * 4 + (i & 3) + 16 * (i / 4),
+        (128, 4) => place * 8 + (i & 7) + 32 * (i / 8),
         (8, 16) => place * 2 + i,
         (16, 16) => place * 2 + (i & 1) + if i >= 2 { 8 } else { 0 },
         (16, 8) => place * 4 + i,
@@ -197,13 +205,13 @@ pub fn fragment(
 }
 
 /// The registers of an operand, loaded from the input or stored to the output.
-struct Registers {
-    list: String,
-    moves: String,
+pub struct Registers {
+    pub list: String,
+    pub moves: String,
 }
 
 /// Registers of `words` words; `at` counts the words of the thread before them.
-fn registers(words: usize, wide: bool, at: &mut usize, first: usize, store: bool) -> Registers {
+pub fn registers(words: usize, wide: bool, at: &mut usize, first: usize, store: bool) -> Registers {
     let (letter, ty, size) = if wide {
         ('x', "b64", 8)
     } else {

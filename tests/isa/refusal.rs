@@ -42,14 +42,14 @@ fn a_refusal_names_the_instruction_and_its_line() {
 /// A statement of any length is quoted on one short line.
 #[test]
 fn a_long_statement_is_quoted_in_part() {
-    let registers = "%f0, ".repeat(127);
+    let registers = "%r0, ".repeat(127);
     let body = format!(
-        "wgmma.mma_async.sp.sync.aligned.m64n256k32.f32.f16.f16\n {{{registers}%f0}}, %a0, %a1, %r0, 0, 1, 1, 1, 0, 0;"
+        "tcgen05.ld.red.sync.aligned.32x32b.x128.min.u32\n {{{registers}%r0}}, %r1, [%r2];"
     );
     let error = compile(&text(&[&body]), &CompileOptions::default()).unwrap_err();
     let message = &error.problems[0].message;
     assert!(
-        message.contains("wgmma.mma_async") && message.contains('…'),
+        message.contains("tcgen05.ld.red") && message.contains('…'),
         "{message}"
     );
     assert!(message.len() < 250 && !message.contains('\n'), "{message}");

@@ -8,21 +8,22 @@ use crate::matrix::{
     B1, BF16, E4M3, E5M2, Element, F16, F32, Matrix, S8, S32, TF32, U8, fragment, matrix, multiply,
     place_of_a, place_of_c, times,
 };
+use crate::sparse::Sparse;
 
 const THREADS: usize = 128;
 
 /// How a matrix lies in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+pub struct Layout {
     /// Lines (rows of A, columns of B) are contiguous, not `k`.
-    transposed: bool,
+    pub transposed: bool,
     /// Bytes of a row of the swizzling; 16: none.
-    width: usize,
+    pub width: usize,
     /// By how much the matrix begins behind the pattern: steps along `k` within it.
-    step: usize,
+    pub step: usize,
 }
 
-const fn layout(transposed: bool, width: usize, step: usize) -> Layout {
+pub const fn layout(transposed: bool, width: usize, step: usize) -> Layout {
     Layout {
         transposed,
         width,
@@ -31,29 +32,34 @@ const fn layout(transposed: bool, width: usize, step: usize) -> Layout {
 }
 
 impl Layout {
-    /// Distances of a matrix with so many lines: leading and stride.
-    fn distances(self, lines: usize) -> (usize, usize) {
+    /// Distances of a matrix with so many lines of elements: leading and stride.
+    fn distances(self, lines: usize, bits: usize) -> (usize, usize) {
         match (self.transposed, self.width) {
             // Units of eight lines follow each other, then the next along `k`.
             (false, 16) => (lines * 16, 128),
             (false, width) => (16, 8 * width),
-            (true, 16) => (lines * 16, 128),
+            (true, 16) => (lines * bits, 128),
             // Rows of the pattern along the lines; eight places along `k`, then the next.
-            (true, width) => (2 * 8 * width, 8 * width),
+            (true, width) => (256 / bits * width, 8 * width),
         }
     }
 
     /// The byte of element `at` along `k` of a line, from the start of the pattern on.
-    fn place(self, lines: usize, line: usize, at: usize, bits: usize) -> usize {
-        let (leading, stride) = self.distances(lines);
+    pub fn place(self, lines: usize, line: usize, at: usize, bits: usize) -> usize {
+        let (leading, stride) = self.distances(lines, bits);
         let byte = at * bits / 8;
+        let in_unit = 128 / bits;
         let offset = match (self.transposed, self.width) {
             (false, 16) => line % 8 * 16 + line / 8 * stride + byte / 16 * leading + byte % 16,
             (false, width) => line % 8 * width + line / 8 * stride + byte + 32 * self.step,
-            (true, 16) => line % 8 * 2 + line / 8 * stride + at % 8 * 16 + at / 8 * leading,
+            (true, 16) => {
+                let unit = line / in_unit * stride + at % 8 * 16 + at / 8 * leading;
+                unit + line % in_unit * bits / 8
+            }
             (true, width) => {
-                let in_row = width / 2;
-                line % in_row * 2 + line / in_row * leading + at % 8 * width + at / 8 * stride
+                let in_row = 8 * width / bits;
+                let row = line / in_row * leading + at % 8 * width + at / 8 * stride;
+                row + line % in_row * bits / 8
             }
         };
         let pattern = (self.width / 16 - 1) << 4;
@@ -61,8 +67,8 @@ impl Layout {
     }
 
     /// The descriptor of a matrix without its address.
-    fn descriptor(self, lines: usize) -> u64 {
-        let (leading, stride) = self.distances(lines);
+    pub fn descriptor(self, lines: usize, bits: usize) -> u64 {
+        let (leading, stride) = self.distances(lines, bits);
         let mode = match self.width {
             16 => 0,
             32 => 3,
@@ -83,6 +89,8 @@ struct Product {
     adds: bool,
     /// Words before and behind the types.
     extra: [&'static str; 2],
+    /// A is sparse, and these lanes have its metadata.
+    selector: Option<usize>,
 }
 
 const K_MAJOR: Layout = layout(false, 128, 0);
@@ -97,13 +105,28 @@ impl Product {
             negated: [false; 2],
             adds: true,
             extra: [""; 2],
+            selector: None,
         }
+    }
+
+    /// Elements along `k`.
+    fn k(&self) -> usize {
+        let of_all = if self.selector.is_some() { 512 } else { 256 };
+        of_all / self.types[1].bits
     }
 
     /// The instruction's operands behind the descriptors.
     fn controls(&self) -> String {
-        let mut text = ", %p1".to_owned();
-        let [_, a, _] = self.types;
+        let [d, a, _] = self.types;
+        let mut text = match self.selector {
+            Some(selector) => {
+                // Behind the other registers.
+                let of_a = if self.a.is_some() { 0 } else { 4 };
+                let metadata = self.n * d.bits / 64 + of_a;
+                format!(", %r{metadata}, {selector}, %p1")
+            }
+            None => ", %p1".to_owned(),
+        };
         if a.float.is_none() {
             return text;
         }
@@ -121,8 +144,13 @@ impl Product {
     fn check(&self) {
         const SECOND: usize = 16384;
         let [d, a, b] = self.types;
-        let (n, k) = (self.n, 256 / a.bits);
-        let left = matrix(64, k, a, 5);
+        let (n, k) = (self.n, self.k());
+        let sparse = self.selector.map(|_| Sparse::new(64, k, a, 5));
+        // What there is of A, and all of it.
+        let (left, whole) = match &sparse {
+            Some(sparse) => (sparse.stored.clone(), sparse.whole.clone()),
+            None => (matrix(64, k, a, 5), matrix(64, k, a, 5)),
+        };
         let right = matrix(k, n, b, 31);
         let before = matrix(64, n, d, 17);
         let mut memory = vec![0_u8; 48 << 10];
@@ -134,7 +162,9 @@ impl Product {
         };
         for at in 0..k {
             for (row, line) in left.iter().enumerate() {
-                if let Some(layout) = self.a {
+                if let Some(layout) = self.a
+                    && at < line.len()
+                {
                     let place = layout.place(64, row, at, a.bits);
                     put(place, a, at * a.bits, line[at]);
                 }
@@ -165,7 +195,13 @@ impl Product {
             let mut own = of_d(&before, thread);
             if self.a.is_none() {
                 let rows = rows(&left, thread / 32);
-                own.extend(fragment(&rows, place_of_a, [16, 8, k], a, thread % 32));
+                let shape = [16, 8, rows[0].len()];
+                own.extend(fragment(&rows, place_of_a, shape, a, thread % 32));
+            }
+            if let (Some(sparse), Some(selector)) = (&sparse, self.selector) {
+                let first = thread / 32 * 16;
+                let metadata = sparse.metadata(first, a.bits, selector, thread % 32);
+                own.extend([metadata, 0]);
             }
             of_thread = own.len();
             input.extend(own);
@@ -178,7 +214,7 @@ impl Product {
         let sign = if sign == 1 { -1.0 } else { 1.0 };
         let zero = vec![vec![0.0; n]; 64];
         let before = if self.adds { &before } else { &zero };
-        let expected = multiply(&left, &right, before, |x, y| sign * times(x, y));
+        let expected = multiply(&whole, &right, before, |x, y| sign * times(x, y));
         for thread in 0..THREADS {
             let expected = of_d(&expected, thread);
             let found = &found[thread * results..][..results];
@@ -188,7 +224,7 @@ impl Product {
 
     fn kernel(&self, copied: usize, of_thread: usize, results: usize, second: usize) -> String {
         let [d, a, b] = self.types;
-        let (n, k) = (self.n, 256 / a.bits);
+        let (n, k) = (self.n, self.k());
         let list = |first: usize, count: usize| {
             let names: Vec<String> = (first..first + count).map(|n| format!("%r{n}")).collect();
             names.join(", ")
@@ -218,7 +254,10 @@ impl Product {
         }
         let step = |layout: Layout| 32 * layout.step;
         let first = self.a.map_or(0, step);
-        let bits = [self.a.map_or(0, |a| a.descriptor(64)), self.b.descriptor(n)];
+        let bits = [
+            self.a.map_or(0, |layout| layout.descriptor(64, a.bits)),
+            self.b.descriptor(n, b.bits),
+        ];
         for (name, offset, bits) in [("a", first, bits[0]), ("b", second + step(self.b), bits[1])] {
             writeln!(
                 text,
@@ -235,8 +274,9 @@ impl Product {
         writeln!(
             text,
             "setp.{adds}.u32 %p1, %t, 0;\nwgmma.fence.sync.aligned;\n\
-             wgmma.mma_async.sync.aligned.m64n{n}k{k}{}.{}.{}.{}{} {{{}}}, {left}, %b{};\n\
+             wgmma.mma_async{}.sync.aligned.m64n{n}k{k}{}.{}.{}.{}{} {{{}}}, {left}, %b{};\n\
              wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;",
+            if self.selector.is_some() { ".sp" } else { "" },
             self.extra[0],
             d.name,
             a.name,
@@ -325,4 +365,32 @@ fn what_is_added_negated_and_clamped() {
     clamped.check();
     clamped.adds = false;
     clamped.check();
+}
+
+#[test]
+fn products_with_a_sparse_matrix() {
+    let plain = layout(false, 16, 0);
+    for (a, b) in [
+        (Some(K_MAJOR), K_MAJOR),
+        (Some(plain), plain),
+        (None, K_MAJOR),
+    ] {
+        for (types, selectors) in [
+            ([F16, F16, F16], 2),
+            ([F32, BF16, BF16], 2),
+            ([F32, TF32, TF32], 2),
+            ([F32, E4M3, E5M2], 1),
+            ([S32, S8, U8], 1),
+        ] {
+            for selector in 0..selectors {
+                let mut product = Product::new(32, types, a, b);
+                product.selector = Some(selector);
+                product.check();
+            }
+        }
+    }
+    let mut product = Product::new(16, [F32, F16, F16], Some(layout(true, 64, 0)), K_MAJOR);
+    product.selector = Some(1);
+    product.negated = [true, false];
+    product.check();
 }

@@ -22,6 +22,7 @@ use crate::heap::Heap;
 use crate::memory::DeviceMemory;
 use crate::print::Output;
 use crate::sanitizer::{BlockSanitizer, LaunchSanitizer};
+use crate::tensor_memory::TensorMemory;
 
 /// A compiled kernel. It runs threads `first..last` of the block, and returns 0, [`IN_GROUPS`], or
 /// another value if `BlockContext::fault` holds a fault.
@@ -116,6 +117,8 @@ pub struct BlockContext {
     /// group diverges.
     pub scalar: usize,
 
+    /// The block's tensor memory. Compiled code does not access it.
+    pub(crate) tensor_memory: *mut TensorMemory,
     /// What checks the accesses of the block's threads; null where nothing does. Compiled code
     /// does not access it.
     pub(crate) sanitizer: *const Mutex<BlockSanitizer>,
@@ -216,6 +219,9 @@ pub enum FaultKind {
     Race = 13,
     /// A read of memory that nobody has written, likewise (`CUDA_ERROR_LAUNCH_FAILED`).
     Uninitialised = 14,
+    /// An access to tensor memory that the block or the warp may not make, or a product that
+    /// `tcgen05.mma` does not have (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
+    TensorMemory = 15,
 }
 
 impl FaultKind {
@@ -237,6 +243,7 @@ impl FaultKind {
             Stack,
             Race,
             Uninitialised,
+            TensorMemory,
         ]
         .into_iter()
         .find(|&kind| kind as u32 == number)
@@ -338,7 +345,7 @@ pub enum SyncKind {
     Yield = 28,
     /// An instruction on matrices ([`crate::matrix`]) of all lanes of the warp. Its registers
     /// are in slots. Operands of a transfer: the address, and the elements from a row or
-    /// column to the next.
+    /// column to the next; of tensor memory, the columns from one half to the other.
     Matrix = 29,
     /// `barrier.cluster.arrive`. It does not wait.
     ClusterArrive = 30,

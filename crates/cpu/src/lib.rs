@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod abi;
+mod access;
 mod blob;
 mod code;
 mod code_store;
@@ -32,6 +33,7 @@ mod shuffle;
 mod source;
 mod state;
 mod tensor_map;
+mod tensor_memory;
 #[cfg(test)]
 mod tests;
 mod texture;

@@ -20,7 +20,8 @@ pub(crate) struct TensorMap {
     pub strides: [u64; RANK - 1],
     /// Elements of the tensor.
     pub dims: [u64; RANK],
-    /// Elements of a box. Those between are counted that an element stride leaves out.
+    /// Elements of a box. Those between are counted that an element stride leaves out. Of columns
+    /// the channels of a pixel, the pixels, and for each dimension of an image a corner.
     pub boxes: [u32; RANK],
     /// Every how many elements one is copied; that of dimension 0 does not count.
     pub element_strides: [u32; RANK],
@@ -32,10 +33,24 @@ pub(crate) struct TensorMap {
     pub swizzle: u8,
     /// 1: what lies outside of the tensor is NaN, not 0.
     pub fill: u8,
-    pub unused: [u8; 3],
+    /// 1: columns of pixels are copied (im2col), not boxes.
+    pub mode: u8,
+    pub unused: [u8; 2],
 }
 
 const _: () = assert!(size_of::<TensorMap>() == BYTES);
+
+/// What columns copy of an image (im2col), whose dimensions are channels, width, height and depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Columns {
+    /// The first and the last pixel of a filter's base, from the first and the last of the image.
+    pub corners: [(i32, i32); 3],
+    pub channels: u32,
+    pub pixels: u32,
+}
+
+/// The first bit of the upper corner behind the lower one, in the widest of a map.
+const UPPER: u32 = 16;
 
 /// The type of the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +145,70 @@ impl TensorMap {
         rank: u32,
         l2_promotion: u32,
     ) -> Result<TensorMap, MapError> {
+        let used = rank as usize;
+        for (n, size) in map.boxes.iter().enumerate().take(used) {
+            if !(1..=256).contains(size) {
+                return Err(MapError::Invalid(format!(
+                    "the box has {size} elements along {n}, not 1 to 256"
+                )));
+            }
+        }
+        map.checked(number, rank, l2_promotion)
+    }
+
+    /// The map of columns of a tensor, likewise.
+    pub fn columns(
+        number: u32,
+        mut map: TensorMap,
+        rank: u32,
+        columns: Columns,
+        l2_promotion: u32,
+    ) -> Result<TensorMap, MapError> {
+        let invalid = |what: String| Err(MapError::Invalid(what));
+        if !(3..=RANK as u32).contains(&rank) {
+            return invalid(format!(
+                "a tensor of images has 3 to 5 dimensions, not {rank}"
+            ));
+        }
+        let Columns {
+            corners,
+            channels,
+            pixels,
+        } = columns;
+        let spatial = rank as usize - 2;
+        let most = [0x7FFF, 0x7F, 0xF][spatial - 1];
+        for (n, (lower, upper)) in corners.into_iter().enumerate().take(spatial) {
+            for corner in [lower, upper] {
+                if !(-most - 1..=most).contains(&corner) {
+                    return invalid(format!(
+                        "the corner {corner} along dimension {} is not from {} to {most}",
+                        n + 1,
+                        -most - 1
+                    ));
+                }
+            }
+            let dim = i64::try_from(map.dims[n + 1]).unwrap_or(i64::MAX);
+            if dim.saturating_add(upper.into()) <= lower.into() {
+                return invalid(format!(
+                    "there is no pixel between the corners along dimension {}",
+                    n + 1
+                ));
+            }
+            map.boxes[2 + n] = lower as u32 & 0xFFFF | (upper as u32) << UPPER;
+        }
+        if !(1..=256).contains(&channels) || !(1..=1024).contains(&pixels) {
+            return invalid(format!(
+                "{channels} channels and {pixels} pixels, not 1 to 256 and 1 to 1024"
+            ));
+        }
+        map.boxes[..2].copy_from_slice(&[channels, pixels]);
+        map.mode = 1;
+        map.checked(number, rank, l2_promotion)
+    }
+
+    /// With the type of its elements and its dimensions, if these and the others exist.
+    fn checked(self, number: u32, rank: u32, l2_promotion: u32) -> Result<TensorMap, MapError> {
+        let map = self;
         let invalid = |what: String| Err(MapError::Invalid(what));
         let Some(index) = ELEMENTS.iter().position(|row| row.2 == number) else {
             return match number {
@@ -155,13 +234,6 @@ impl TensorMap {
                 let limit = "a multiple of 16 below 2^40";
                 return invalid(format!(
                     "the stride of dimension {n} is {stride}, not {limit}"
-                ));
-            }
-        }
-        for (n, size) in map.boxes[..used].iter().enumerate() {
-            if !(1..=256).contains(size) {
-                return invalid(format!(
-                    "the box has {size} elements along {n}, not 1 to 256"
                 ));
             }
         }
@@ -232,6 +304,19 @@ impl TensorMap {
         ELEMENTS.get(usize::from(self.element)).map(|row| row.0)
     }
 
+    /// Whether it is one of columns.
+    pub fn has_columns(&self) -> bool {
+        self.mode == 1
+    }
+
+    /// The first and the last place of a filter's base along a dimension of an image.
+    pub fn corners(&self, dimension: usize) -> (i64, i64) {
+        let corner = self.boxes.get(dimension + 1).copied().unwrap_or_default();
+        let [lower, upper] = [corner as u16, (corner >> UPPER) as u16].map(u16::cast_signed);
+        let last = i64::try_from(self.dims[dimension]).unwrap_or(i64::MAX) - 1;
+        (lower.into(), last.saturating_add(upper.into()))
+    }
+
     /// Elements of a box that are copied along a dimension.
     pub fn count(&self, dimension: usize) -> u32 {
         match dimension {
@@ -266,6 +351,34 @@ mod tests {
         assert_eq!((made.words()[at / 8], bytes), (256, 8));
         assert_eq!(field("global_stride", 4), None);
         assert_eq!(field("global_dim", 4), Some((72, 8)));
+    }
+
+    #[test]
+    fn a_map_has_columns() {
+        let images = TensorMap {
+            strides: [64, 1024, 0, 0],
+            dims: [16, 12, 10, 0, 0],
+            ..map()
+        };
+        let columns = Columns {
+            corners: [(-3, 5), (0, 0), (0, 0)],
+            channels: 16,
+            pixels: 1000,
+        };
+        let made = TensorMap::columns(7, images, 3, columns, 0).unwrap();
+        assert!(made.has_columns());
+        assert_eq!(made.boxes[..2], [16, 1000]);
+        assert_eq!(made.corners(1), (-3, 16));
+        let with = |change: fn(&mut Columns)| {
+            let mut columns = columns;
+            change(&mut columns);
+            TensorMap::columns(7, images, 3, columns, 0)
+        };
+        assert!(with(|columns| columns.pixels = 1025).is_err());
+        assert!(with(|columns| columns.channels = 0).is_err());
+        assert!(with(|columns| columns.corners[0] = (-0x8001, 0)).is_err());
+        assert!(with(|columns| columns.corners[0] = (0, -12)).is_err());
+        assert!(TensorMap::columns(7, images, 2, columns, 0).is_err());
     }
 
     #[test]

@@ -343,6 +343,7 @@ fn name_of(fault: &Fault) -> &'static str {
         FaultKind::Stack => "stack overflow",
         FaultKind::Race => "data race",
         FaultKind::Uninitialised => "unwritten memory",
+        FaultKind::TensorMemory => "tensor memory",
         _ => "fault",
     }
 }

@@ -7,7 +7,9 @@ use super::emitter::{EmitResult, Emitter};
 use super::memory::Space;
 use crate::abi::{Access, offset};
 use crate::program::{Arg, Base, Instruction, Storage};
-use crate::runtime::{AddressSpace, Helper, Number, Reduction, SHIFTS, TensorShifts};
+use crate::runtime::{
+    AddressSpace, Helper, Number, OFFSETS, Reduction, SHIFTS, TensorShifts, offset_bits,
+};
 use crate::tensor_map;
 use ptx::names::{Modifier as M, Type as P};
 
@@ -123,7 +125,7 @@ impl Emitter<'_, '_> {
     }
 
     /// `low` of 64 bits, and a value from bit `at` on.
-    fn above(&mut self, low: Value, value: Value, at: u64) -> Value {
+    pub fn above(&mut self, low: Value, value: Value, at: u64) -> Value {
         let value = self.coerce(value, types::I64);
         let by = self.int(types::I32, at);
         let value = self.b.ins().ishl(value, by);
@@ -148,7 +150,12 @@ impl Emitter<'_, '_> {
         let rows = m.first_of(&[M::TileGather4, M::TileScatter4]).is_some();
         let unknown = |word: &M| {
             let word = word.text();
-            let prefixes = ["im2col", "override", "mbarrier::report"];
+            let prefixes = [
+                "im2col::w",
+                "im2col_no_offs::w",
+                "override",
+                "mbarrier::report",
+            ];
             word == "cta_group::2"
                 || word.starts_with("multicast") && !multicast
                 || prefixes.iter().any(|prefix| word.starts_with(prefix))
@@ -189,8 +196,28 @@ impl Emitter<'_, '_> {
         }
         let zero = self.int(types::I64, 0);
         let mut words = words.map(|word| word.unwrap_or(zero));
+        let mut next = 3;
+        let columns = m.first_of(&[M::Im2col, M::Im2colNoOffs]).is_some();
+        if m.has(M::Im2col) {
+            let Arg::List(offsets) = self.arg(i, next)? else {
+                return self.unsupported(i, "unsupported operand");
+            };
+            next += 1;
+            let offsets = self.list(offsets);
+            if offsets.len() + 1 != dimensions {
+                return self.unsupported(i, "another number of offsets");
+            }
+            let bits = offset_bits(offsets.len());
+            for (n, &offset) in (0..).zip(offsets) {
+                let value = self.read(offset, types::I16)?;
+                let value = self.coerce(value, types::I32);
+                let mask = self.int(types::I32, (1 << bits) - 1);
+                let value = self.b.ins().band(value, mask);
+                words[2] = self.above(words[2], value, u64::from(OFFSETS + bits * n));
+            }
+        }
         if multicast {
-            let mask = self.operand(i, 3, types::I16)?;
+            let mask = self.operand(i, next, types::I16)?;
             words[2] = self.above(words[2], mask, 32);
         }
         let barrier = match stores {
@@ -202,6 +229,7 @@ impl Emitter<'_, '_> {
             | u64::from(stores) << shifts.stores
             | u64::from(multicast) << shifts.multicast
             | u64::from(rows) << shifts.rows
+            | u64::from(columns) << shifts.columns
             | (dimensions as u64) << shifts.rank
             | reduction(i) << shifts.reduction
             | u64::from(self.line) << 32;

@@ -78,7 +78,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    fn call_mbarrier(
+    pub fn call_mbarrier(
         &mut self,
         operation: BarrierOperation,
         space: AddressSpace,
@@ -168,7 +168,7 @@ impl Emitter<'_, '_> {
     }
 
     /// The state space of addresses in shared memory, which an instruction need not name.
-    fn barrier_space(&self, i: &Instruction, base: Base) -> AddressSpace {
+    pub fn barrier_space(&self, i: &Instruction, base: Base) -> AddressSpace {
         let is_wide = match base {
             Base::Reg(reg) => self.program.registers[reg.index()].bytes() == 8,
             _ => false,

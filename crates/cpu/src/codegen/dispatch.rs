@@ -129,6 +129,7 @@ impl Emitter<'_, '_> {
             O::Cp if i.modifiers.has(Modifier::Bulk) => self.copy_bulk(i),
             O::Cp => self.copy_async(i),
             O::Tensormap => self.tensor_map(i),
+            O::Tcgen05 => self.tensor(i),
             O::Clusterlaunchcontrol => self.launch_control(i),
             O::Mbarrier => self.mbarrier(i),
             O::Mapa | O::Getctarank => self.map_address(i),

@@ -7,7 +7,7 @@ use super::group_check;
 use super::lane_set::LaneSet;
 use crate::abi::offset;
 use crate::math::rounding::Rounding;
-use crate::matrix::{Code, Element, NO_SLOT, Operation, operands};
+use crate::matrix::{Code, Element, NO_SLOT, Operation, Tile, operands};
 use crate::program::{Arg, Base, Instruction, LoweringError, Program, Reg, Storage};
 use ptx::names::{Modifier as M, Opcode as O};
 
@@ -34,7 +34,7 @@ pub(super) fn sources(program: &Program<'_>, i: &Instruction) -> Vec<Reg> {
 /// Whether threads store operands in their requests.
 pub(super) fn has_request(program: &Program<'_>, i: &Instruction) -> bool {
     let mut args = program.list(i.args).iter().enumerate();
-    args.any(|(n, arg)| !i.is_fragment(n, *arg))
+    i.opcode != O::Mma && args.any(|(n, arg)| !i.is_fragment(n, *arg))
 }
 
 /// The operation whose registers have these slots.
@@ -84,13 +84,16 @@ pub(super) fn operation(
 fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
     let m = &i.modifiers;
     let words = || m.as_slice().iter().map(|word| word.text());
+    if i.opcode == O::Tcgen05 {
+        return describe_tensor(i);
+    }
     let code = match i.opcode {
         O::Mma => Code::Mma,
         O::Ldmatrix => Code::LoadMatrix,
         O::Stmatrix => Code::StoreMatrix,
         O::Movmatrix => Code::MoveMatrix,
         O::Wmma if m.has(M::Mma) => Code::WmmaMma,
-        O::Wgmma if !m.has(M::Sp) => Code::WarpGroupMma,
+        O::Wgmma => Code::WarpGroupMma,
         O::Wmma => match words().take(2).collect::<Vec<_>>()[..] {
             ["load", "a"] => Code::LoadA,
             ["load", "b"] => Code::LoadB,
@@ -137,6 +140,16 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
     });
     let shared = m.first_of(&[M::Shared, M::SharedCta]).is_some()
         || matches!(address, Some(Storage::Shared(_) | Storage::DynamicShared));
+    let sparse = m.first_of(&[M::Sp, M::SpOrderedMetadata]).is_some();
+    let selector = match program.list(i.args).get(4 + usize::from(code == Code::Mma)) {
+        Some(Arg::Int(lanes)) if sparse => *lanes as u32 & 3,
+        _ => 0,
+    };
+    // Kinds with scales, which are refused without them too.
+    let scaled = [M::KindMxf8f6f4, M::KindMxf4, M::KindMxf4nvf4];
+    if m.first_of(&scaled).is_some() {
+        return None;
+    }
     let of_group = match code {
         Code::WarpGroupMma => warp_group_flags(program, i)?,
         _ => 0,
@@ -152,7 +165,29 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
             | flag(Operation::XOR, m.has(M::Xor))
             | flag(Operation::A_COLUMNS, first)
             | flag(Operation::B_COLUMNS, second)
+            | flag(Operation::SPARSE, sparse)
+            | selector << Operation::SELECTOR
             | (rounding as u32) << Operation::ROUNDING,
+        slots: Vec::new(),
+    })
+}
+
+/// The same for a load or store of tensor memory.
+fn describe_tensor(i: &Instruction) -> Option<Operation> {
+    let m = &i.modifiers;
+    let words = || m.as_slice().iter().map(|word| word.text());
+    let code = match m.first_of(&[M::Ld, M::St])? {
+        M::Ld if m.has(M::Red) => return None,
+        M::Ld => Code::TensorLoad,
+        _ => Code::TensorStore,
+    };
+    let packs = m.first_of(&[M::Pack16b, M::Unpack16b]).is_some();
+    let repeated = words().find_map(|word| word.strip_prefix('x')?.parse().ok())?;
+    Some(Operation {
+        code,
+        shape: [words().find_map(Tile::from_text)? as u32, repeated, 1],
+        elements: [Element::S32; 4],
+        flags: if packs { Operation::PACKS } else { 0 },
         slots: Vec::new(),
     })
 }
@@ -166,7 +201,13 @@ fn warp_group_flags(program: &Program<'_>, i: &Instruction) -> Option<u32> {
         Arg::Int(number) => Some(number.cast_signed()),
         _ => None,
     };
-    let numbers: Vec<i64> = args.get(4..)?.iter().map(number).collect::<Option<_>>()?;
+    // Behind the descriptors and whether D is added; metadata and their lanes come before that.
+    let first = if i.modifiers.has(M::Sp) { 6 } else { 4 };
+    let numbers: Vec<i64> = args
+        .get(first..)?
+        .iter()
+        .map(number)
+        .collect::<Option<_>>()?;
     let (negated_a, negated_b, transposed) = match numbers[..] {
         [] => (false, false, &[][..]),
         [a, b, ref transposed @ ..] => (a == -1, b == -1, transposed),
@@ -207,7 +248,25 @@ impl Emitter<'_, '_> {
                 _ => self.operand(i, 1, types::I64)?,
             });
             values.push(self.operand(i, 2, types::I64)?);
-            values.push(self.predicate(i, 3)?);
+            let adds = if i.modifiers.has(M::Sp) { 5 } else { 3 };
+            values.push(self.predicate(i, adds)?);
+            return Ok(values);
+        }
+        // Its operands are registers, but for the selector of a sparse one.
+        if i.opcode == O::Mma {
+            return Ok(values);
+        }
+        if i.opcode == O::Tcgen05 {
+            let (mut address, mut further) = (None, 0);
+            for n in 0..self.arg_count(i) {
+                match self.arg(i, n)? {
+                    Arg::Address(..) => address = Some(self.address_value(i, n)?.1),
+                    Arg::Int(columns) => further = columns,
+                    _ => {}
+                }
+            }
+            values.extend(address);
+            values.push(self.int(types::I64, further));
             return Ok(values);
         }
         for n in 0..self.arg_count(i) {

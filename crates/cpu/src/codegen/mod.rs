@@ -41,6 +41,7 @@ mod strided_load;
 mod sync;
 mod system;
 mod targets;
+mod tensor;
 mod texture;
 mod thread_state;
 mod unroll;

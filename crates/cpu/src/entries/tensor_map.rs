@@ -3,9 +3,9 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::entry::entries;
-use crate::state::status::{Failure, Result, Status};
+use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::tensor_map::{MapError, TensorMap as Map};
+use crate::tensor_map::{Columns, MapError, TensorMap as Map};
 use api::TensorMap;
 
 /// The first `count` elements of an array; the others are 0.
@@ -20,9 +20,16 @@ fn array<T: Copy + Default, const N: usize>(
     Ok(values)
 }
 
-/// Why there is no map of columns: no copy would read it.
-fn columns() -> Failure {
-    Status::NOT_SUPPORTED.because("the CPU device copies boxes of tensors, not im2col columns")
+/// Writes a map, unless there is none.
+fn put(map: UserPointer<TensorMap>, made: Result<Map, MapError>) -> Result {
+    match made {
+        Ok(made) => map.put(TensorMap(made.words())),
+        Err(MapError::Invalid(why)) => Err(Status::INVALID_VALUE.because(why)),
+        Err(MapError::Unsupported(what)) => {
+            let text = format!("{what} are not supported on the CPU device");
+            Err(Status::NOT_SUPPORTED.because(text))
+        }
+    }
 }
 
 entries! {
@@ -54,33 +61,48 @@ entries! {
             fill: narrow(fill),
             ..Map::default()
         };
-        match Map::tiled(data_type, described, rank, l2_promotion) {
-            Ok(made) => map.put(TensorMap(made.words())),
-            Err(MapError::Invalid(why)) => Err(Status::INVALID_VALUE.because(why)),
-            Err(MapError::Unsupported(what)) => {
-                let text = format!("{what} are not supported on the CPU device");
-                Err(Status::NOT_SUPPORTED.because(text))
-            }
-        }
+        put(map, Map::tiled(data_type, described, rank, l2_promotion))
     }
     fn cuTensorMapEncodeIm2col(
-        _map: *mut TensorMap,
-        _data_type: c_uint,
-        _rank: c_uint,
-        _address: *mut c_void,
-        _dims: *const u64,
-        _strides: *const u64,
-        _lower: *const c_int,
-        _upper: *const c_int,
-        _channels: c_uint,
-        _pixels: c_uint,
-        _element_strides: *const c_uint,
-        _interleave: c_uint,
-        _swizzle: c_uint,
-        _l2_promotion: c_uint,
-        _fill: c_uint,
+        map: *mut TensorMap,
+        data_type: c_uint,
+        rank: c_uint,
+        address: *mut c_void,
+        dims: *const u64,
+        strides: *const u64,
+        lower: *const c_int,
+        upper: *const c_int,
+        channels: c_uint,
+        pixels: c_uint,
+        element_strides: *const c_uint,
+        interleave: c_uint,
+        swizzle: c_uint,
+        l2_promotion: c_uint,
+        fill: c_uint,
     ) {
-        Err(columns())
+        // Of another rank, nothing is read; it is refused below.
+        let count = if (3..=5).contains(&rank) { rank as usize } else { 0 };
+        let narrow = |number: c_uint| u8::try_from(number).unwrap_or(u8::MAX);
+        let described = Map {
+            address: address.addr() as u64,
+            strides: array(strides, count.saturating_sub(1))?,
+            dims: array(dims, count)?,
+            element_strides: array(element_strides, count)?,
+            interleave: narrow(interleave),
+            swizzle: narrow(swizzle),
+            fill: narrow(fill),
+            ..Map::default()
+        };
+        let [lower, upper]: [[c_int; 3]; 2] = [
+            array(lower, count.saturating_sub(2))?,
+            array(upper, count.saturating_sub(2))?,
+        ];
+        let columns = Columns {
+            corners: std::array::from_fn(|n| (lower[n], upper[n])),
+            channels,
+            pixels,
+        };
+        put(map, Map::columns(data_type, described, rank, columns, l2_promotion))
     }
 
     fn cuTensorMapEncodeIm2colWide(
@@ -101,7 +123,8 @@ entries! {
         _l2_promotion: c_uint,
         _fill: c_uint,
     ) {
-        Err(columns())
+        let what = "the CPU device copies no im2col columns along the width alone";
+        Err(Status::NOT_SUPPORTED.because(what))
     }
 
     fn cuTensorMapReplaceAddress(map: *mut TensorMap, address: *mut c_void) {

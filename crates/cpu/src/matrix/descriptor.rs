@@ -1,4 +1,4 @@
-//! Descriptors of matrices in shared memory, which `wgmma` reads.
+//! Descriptors of matrices in shared memory, which `wgmma` and `tcgen05` read.
 //!
 //! A matrix lies in units of 16 bytes. Without a transposition its lines (rows of A, columns
 //! of B) run along `k`, and a unit holds neighbours of a line; eight lines are a group.
@@ -19,6 +19,8 @@ pub(super) struct Descriptor {
     base: u64,
     /// Units in a row of the pattern: 1, 2, 4 or 8.
     width: u64,
+    /// Pairs of units are exchanged, of rows of 8 units.
+    pairs: bool,
 }
 
 impl Descriptor {
@@ -35,7 +37,21 @@ impl Descriptor {
                 2 => 4,
                 _ => 2,
             },
+            pairs: false,
         }
+    }
+
+    /// That of an instruction `tcgen05`; `None` for a mode that does not exist or that only
+    /// sm_103a has.
+    pub(super) fn of_fifth_generation(bits: u64) -> Option<Descriptor> {
+        let mut descriptor = Descriptor::from_bits(bits);
+        match bits >> 61 {
+            0 | 2 | 4 | 6 => {}
+            1 => (descriptor.width, descriptor.pairs) = (8, true),
+            _ => return None,
+        }
+        let absolute = bits >> 52 & 1 != 0;
+        (!absolute).then_some(descriptor)
     }
 
     /// The offset of unit `unit` along `k` of a line.
@@ -46,10 +62,10 @@ impl Descriptor {
         self.swizzled(self.start + offset)
     }
 
-    /// The offset of the unit with lines `8 * lines` and on, at place `at` along `k`, of
-    /// elements of 16 bits.
+    /// The offset of unit `lines` of those that hold lines, at place `at` along `k`.
     pub(super) fn across(&self, lines: u64, at: u64) -> u64 {
-        let (group, at) = (at / 8, at % 8);
+        let places = if self.pairs { 4 } else { 8 };
+        let (group, at) = (at / places, at % places);
         let offset = match self.width {
             1 => lines * self.stride + at * 16 + group * self.leading,
             width => {
@@ -64,6 +80,9 @@ impl Descriptor {
 
     fn swizzled(&self, offset: u64) -> u64 {
         let row = (offset >> 7).wrapping_sub(self.base);
+        if self.pairs {
+            return offset ^ (row & 3) << 5;
+        }
         // Of a narrower pattern, a row of 128 bytes holds several of its rows.
         offset ^ (row & (self.width - 1)) << 4
     }
@@ -124,6 +143,21 @@ mod tests {
         for line in 0..7 {
             assert_eq!(shifted.along(line, 1), aligned.along(line, 1) + 128);
         }
+    }
+
+    #[test]
+    fn pairs_of_units_are_exchanged() {
+        let bits = 1024 >> 4 << 16 | 512 >> 4 << 32 | 1 << 61;
+        let pairs = Descriptor::of_fifth_generation(bits).unwrap();
+        // The second place along `k` is the next row, whose pairs are exchanged.
+        assert_eq!(pairs.across(0, 1), 128 + 32);
+        assert_eq!(pairs.across(3, 1), 128 + 16);
+        assert_eq!(pairs.across(2, 2), 256 + 3 * 32);
+        // Four places are a group, eight units of lines a row.
+        assert_eq!(pairs.across(0, 4), 512);
+        assert_eq!(pairs.across(8, 0), 1024);
+        assert_eq!(Descriptor::of_fifth_generation(3 << 61), None);
+        assert_eq!(Descriptor::of_fifth_generation(1 << 52), None);
     }
 
     #[test]

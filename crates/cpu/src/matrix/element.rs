@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use crate::math::convert::{e4m3_to_f16, e5m2_to_f16, f16_to_f32, f32_to_f16};
+use crate::math::convert::{
+    e2m1_to_f16, e2m3_to_f16, e3m2_to_f16, e4m3_to_f16, e5m2_to_f16, f16_to_f32, f32_to_f16,
+};
 use crate::math::rounding::Rounding;
 
 /// The type of an element.
@@ -24,9 +26,12 @@ pub enum Element {
     B1 = 11,
     S32 = 12,
     B16 = 13,
+    E2m3 = 14,
+    E3m2 = 15,
+    E2m1 = 16,
 }
 
-const ALL: [(Element, &str, u32); 14] = [
+const ALL: [(Element, &str, u32); 17] = [
     (Element::F16, "f16", 16),
     (Element::Bf16, "bf16", 16),
     (Element::Tf32, "tf32", 32),
@@ -41,6 +46,9 @@ const ALL: [(Element, &str, u32); 14] = [
     (Element::B1, "b1", 1),
     (Element::S32, "s32", 32),
     (Element::B16, "b16", 16),
+    (Element::E2m3, "e2m3", 6),
+    (Element::E3m2, "e3m2", 6),
+    (Element::E2m1, "e2m1", 4),
 ];
 
 impl Element {
@@ -58,10 +66,18 @@ impl Element {
     pub fn bits(self) -> u32 {
         ALL[self as usize].2
     }
+
+    /// The bits of what holds it among elements of 8 bits: theirs for a float below that.
+    pub(super) fn container(self) -> u32 {
+        match self {
+            Element::E2m3 | Element::E3m2 | Element::E2m1 => 8,
+            _ => self.bits(),
+        }
+    }
 }
 
 /// How the floats of a fragment are read.
-pub(super) trait Float {
+pub(super) trait Float: Copy {
     /// Elements of a register.
     const IN_REGISTER: usize;
     /// The product of any two is an `f32`, so that it makes no difference whether the
@@ -69,14 +85,18 @@ pub(super) trait Float {
     const EXACT_PRODUCTS: bool;
 
     /// The elements of a register, those of lane 0 first.
-    fn read(register: &[u32; 32], out: &mut [f32; 128]);
+    fn read(self, register: &[u32; 32], out: &mut [f32; 128]);
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct F16;
+#[derive(Clone, Copy)]
 pub(super) struct Bf16;
+#[derive(Clone, Copy)]
 pub(super) struct Tf32;
-pub(super) struct E4m3;
-pub(super) struct E5m2;
+/// Floats of 8 bits and less, a byte each: the values of all bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Narrow(&'static [f32; 256]);
 
 #[inline(always)]
 fn halves(register: &[u32; 32]) -> [u16; 64] {
@@ -107,7 +127,7 @@ impl Float for F16 {
     const EXACT_PRODUCTS: bool = true;
 
     #[inline(always)]
-    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
         for (out, half) in out.iter_mut().zip(halves(register)) {
             *out = of_f16(half);
         }
@@ -120,7 +140,7 @@ impl Float for Bf16 {
     const EXACT_PRODUCTS: bool = false;
 
     #[inline(always)]
-    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
         for (out, half) in out.iter_mut().zip(halves(register)) {
             *out = f32::from_bits(u32::from(half) << 16);
         }
@@ -132,7 +152,7 @@ impl Float for Tf32 {
     const EXACT_PRODUCTS: bool = false;
 
     #[inline(always)]
-    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
+    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
         for (out, word) in out.iter_mut().zip(register) {
             // The lower bits of the register do not count.
             *out = f32::from_bits(word & !0x1FFF);
@@ -155,23 +175,38 @@ fn look_up(values: &[f32; 256], register: &[u32; 32], out: &mut [f32; 128]) {
     }
 }
 
-impl Float for E4m3 {
-    const IN_REGISTER: usize = 4;
-    const EXACT_PRODUCTS: bool = true;
-
-    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
-        static VALUES: LazyLock<[f32; 256]> = LazyLock::new(|| eighths(e4m3_to_f16));
-        look_up(&VALUES, register, out);
+impl Narrow {
+    /// `in_middle`: as in registers, where those of 4 bits are bits 2 to 5 of their byte;
+    /// otherwise they are the lowest.
+    pub fn new(element: Element, in_middle: bool) -> Narrow {
+        extern "C" fn middle(bits: u32) -> u32 {
+            e2m1_to_f16(bits >> 2)
+        }
+        static VALUES: [LazyLock<[f32; 256]>; 6] = [
+            LazyLock::new(|| eighths(e4m3_to_f16)),
+            LazyLock::new(|| eighths(e5m2_to_f16)),
+            LazyLock::new(|| eighths(e2m3_to_f16)),
+            LazyLock::new(|| eighths(e3m2_to_f16)),
+            LazyLock::new(|| eighths(e2m1_to_f16)),
+            LazyLock::new(|| eighths(middle)),
+        ];
+        Narrow(match element {
+            Element::E5m2 => &VALUES[1],
+            Element::E2m3 => &VALUES[2],
+            Element::E3m2 => &VALUES[3],
+            Element::E2m1 if in_middle => &VALUES[5],
+            Element::E2m1 => &VALUES[4],
+            _ => &VALUES[0],
+        })
     }
 }
 
-impl Float for E5m2 {
+impl Float for Narrow {
     const IN_REGISTER: usize = 4;
     const EXACT_PRODUCTS: bool = true;
 
-    fn read(register: &[u32; 32], out: &mut [f32; 128]) {
-        static VALUES: LazyLock<[f32; 256]> = LazyLock::new(|| eighths(e5m2_to_f16));
-        look_up(&VALUES, register, out);
+    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
+        look_up(self.0, register, out);
     }
 }
 
@@ -188,14 +223,24 @@ pub(super) fn read_floats(element: Element, units: &[[u8; UNIT]], out: &mut [f32
     }
     let mut all = [0.0; 128];
     match element {
-        Element::F16 => F16::read(&register, &mut all),
-        Element::Bf16 => Bf16::read(&register, &mut all),
-        Element::E4m3 => E4m3::read(&register, &mut all),
-        Element::E5m2 => E5m2::read(&register, &mut all),
-        _ => Tf32::read(&register, &mut all),
+        Element::F16 => F16.read(&register, &mut all),
+        Element::Bf16 => Bf16.read(&register, &mut all),
+        Element::Tf32 => Tf32.read(&register, &mut all),
+        _ => Narrow::new(element, false).read(&register, &mut all),
     }
     let count = out.len().min(all.len());
     out[..count].copy_from_slice(&all[..count]);
+}
+
+/// A unit of shared memory with a byte for each element: those of 6 and of 4 bits are packed
+/// there, 16 of them, and the rest of the unit is unused.
+pub(super) fn unpacked(element: Element, unit: [u8; UNIT]) -> [u8; UNIT] {
+    let bits = element.bits() as usize;
+    if bits == element.container() as usize {
+        return unit;
+    }
+    let packed = u128::from_le_bytes(unit);
+    std::array::from_fn(|n| (packed >> (bits * n)) as u8 & ((1 << bits) - 1))
 }
 
 /// The bits of a result. There is one NaN.

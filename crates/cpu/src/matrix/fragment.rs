@@ -15,6 +15,7 @@
 
 use super::element::Element;
 use super::operation::{Code, Operands, Operation};
+use super::tensor_transfer::Tile;
 
 /// The registers of each operand that is a fragment. `None` for a form that does not exist.
 pub fn operands(operation: &Operation) -> Option<Operands> {
@@ -26,19 +27,23 @@ pub fn operands(operation: &Operation) -> Option<Operands> {
     // Registers of a fragment with this number of elements.
     let registers = |elements: u32, element: Element| match element {
         Element::F64 => ((elements / 32) as usize, true),
-        _ => ((elements * element.bits() / 1024) as usize, false),
+        _ => ((elements * element.container() / 1024) as usize, false),
     };
     let none = (0, false);
+    let sparse = operation.has(Operation::SPARSE);
+    let metadata = (usize::from(sparse), false);
     let (counts, writes) = match operation.code {
         Code::Mma => {
             // Four quad pairs have a product each.
             let products = if is_quad_pair(operation) { 4 } else { 1 };
+            let stored = if sparse { k / 2 } else { k };
             (
                 [
                     registers(products * m * n, d),
-                    registers(products * m * k, a),
+                    registers(products * m * stored, a),
                     registers(products * n * k, b),
                     registers(products * m * n, c),
+                    metadata,
                 ],
                 true,
             )
@@ -49,6 +54,7 @@ pub fn operands(operation: &Operation) -> Option<Operands> {
                 factor(m * k, a),
                 factor(n * k, b),
                 registers(m * n, c),
+                none,
             ],
             true,
         ),
@@ -56,15 +62,20 @@ pub fn operands(operation: &Operation) -> Option<Operands> {
             // Each warp has a quarter of the rows.
             let in_registers = operation.has(Operation::A_IN_REGISTERS);
             let a = if in_registers { (4, false) } else { none };
-            ([registers(m / 4 * n, d), a, none, none], true)
+            ([registers(m / 4 * n, d), a, metadata, none, none], true)
         }
-        Code::LoadA => ([factor(m * k, a), none, none, none], true),
-        Code::LoadB => ([factor(n * k, a), none, none, none], true),
-        Code::LoadC => ([registers(m * n, a), none, none, none], true),
-        Code::StoreD => ([registers(m * n, a), none, none, none], false),
-        Code::LoadMatrix => ([(k as usize, false), none, none, none], true),
-        Code::StoreMatrix => ([(k as usize, false), none, none, none], false),
-        Code::MoveMatrix => ([(1, false), (1, false), none, none], true),
+        Code::LoadA => ([factor(m * k, a), none, none, none, none], true),
+        Code::LoadB => ([factor(n * k, a), none, none, none, none], true),
+        Code::LoadC => ([registers(m * n, a), none, none, none, none], true),
+        Code::StoreD => ([registers(m * n, a), none, none, none, none], false),
+        Code::LoadMatrix => ([(k as usize, false), none, none, none, none], true),
+        Code::StoreMatrix => ([(k as usize, false), none, none, none, none], false),
+        Code::MoveMatrix => ([(1, false), (1, false), none, none, none], true),
+        Code::TensorLoad | Code::TensorStore => {
+            let count = (n * Tile::from_number(m)?.registers()) as usize;
+            let loads = operation.code == Code::TensorLoad;
+            ([(count, false), none, none, none, none], loads)
+        }
     };
     let operands = Operands { counts, writes };
     (exists(operation) && counts[0].0 > 0).then_some(operands)
@@ -91,18 +102,26 @@ fn exists(operation: &Operation) -> bool {
     let [d, a, b, c] = operation.elements;
     let [m, n, k] = operation.shape;
     let saturates = operation.has(Operation::SATURATES);
+    let sparse = operation.has(Operation::SPARSE);
     let shape = (m, n, k);
     let float_sum = |element| matches!(element, F16 | F32);
+    let narrow = |element| matches!(element, E4m3 | E5m2 | E2m3 | E3m2 | E2m1);
     match operation.code {
+        Code::Mma if sparse => match (a, b) {
+            (F16, F16) => matches!(shape, (16, 8, 16 | 32)) && float_sum(d) && c == d,
+            (Bf16, Bf16) => matches!(shape, (16, 8, 16 | 32)) && (d, c) == (F32, F32),
+            (Tf32, Tf32) => matches!(shape, (16, 8, 8 | 16)) && (d, c) == (F32, F32),
+            (S8 | U8, S8 | U8) => matches!(shape, (16, 8, 32 | 64)) && (d, c) == (S32, S32),
+            (S4 | U4, S4 | U4) => matches!(shape, (16, 8, 64 | 128)) && (d, c) == (S32, S32),
+            _ => narrow(a) && narrow(b) && shape == (16, 8, 64) && float_sum(d) && c == d,
+        },
         Code::Mma => match (a, b) {
             (F16, F16) if shape == (8, 8, 4) => float_sum(d) && (c == d || (d, c) == (F32, F16)),
             (F16, F16) => matches!(shape, (16, 8, 8 | 16)) && float_sum(d) && c == d,
             (Bf16, Bf16) => matches!(shape, (16, 8, 8 | 16)) && (d, c) == (F32, F32),
             (Tf32, Tf32) => matches!(shape, (16, 8, 4 | 8)) && (d, c) == (F32, F32),
             (F64, F64) => matches!(shape, (8, 8, 4) | (16, 8, 4 | 8 | 16)) && (d, c) == (F64, F64),
-            (E4m3 | E5m2, E4m3 | E5m2) => {
-                matches!(shape, (16, 8, 16 | 32)) && float_sum(d) && c == d
-            }
+            (E4m3 | E5m2, E4m3 | E5m2) if shape == (16, 8, 16) => float_sum(d) && c == d,
             (S8 | U8, S8 | U8) => {
                 matches!(shape, (8, 8, 16) | (16, 8, 16 | 32)) && (d, c) == (S32, S32)
             }
@@ -114,7 +133,7 @@ fn exists(operation: &Operation) -> bool {
                     && (d, c) == (S32, S32)
                     && !saturates
             }
-            _ => false,
+            _ => narrow(a) && narrow(b) && shape == (16, 8, 32) && float_sum(d) && c == d,
         },
         Code::WmmaMma => {
             wmma_shape(shape, a)
@@ -143,7 +162,7 @@ fn exists(operation: &Operation) -> bool {
                 (Tf32, Tf32) => d == F32 && !transposed,
                 (E4m3 | E5m2, E4m3 | E5m2) => float_sum(d) && !transposed,
                 (S8 | U8, S8 | U8) => d == S32 && !transposed && !negated,
-                (B1, B1) => d == S32 && !transposed && !negated && !saturates,
+                (B1, B1) => d == S32 && !transposed && !negated && !saturates && !sparse,
                 _ => false,
             };
             let in_registers = operation.has(Operation::A_IN_REGISTERS);
@@ -151,7 +170,7 @@ fn exists(operation: &Operation) -> bool {
                 && c == d
                 && m == 64
                 && n.is_multiple_of(8)
-                && k * a.bits() == 256
+                && k * a.bits() == if sparse { 512 } else { 256 }
                 && !(in_registers && transposed_a)
         }
         Code::LoadA | Code::LoadB => wmma_shape(shape, a),
@@ -164,6 +183,10 @@ fn exists(operation: &Operation) -> bool {
         },
         Code::LoadMatrix | Code::StoreMatrix => (m, n, a) == (8, 8, B16) && matches!(k, 1 | 2 | 4),
         Code::MoveMatrix => (m, n, k, a) == (8, 8, 1, B16),
+        Code::TensorLoad | Code::TensorStore => {
+            let tile = Tile::from_number(m);
+            n.is_power_of_two() && tile.is_some_and(|tile| n * tile.registers() <= 128)
+        }
     }
 }
 

@@ -26,6 +26,10 @@ pub enum Code {
     StoreD = 8,
     /// `wgmma.mma_async` of four warps: D = A · B + D.
     WarpGroupMma = 9,
+    /// `tcgen05.ld`
+    TensorLoad = 10,
+    /// `tcgen05.st`
+    TensorStore = 11,
 }
 
 impl Code {
@@ -43,6 +47,8 @@ impl Code {
             LoadC,
             StoreD,
             WarpGroupMma,
+            TensorLoad,
+            TensorStore,
         ]
         .into_iter()
         .find(|&code| code as u32 == number)
@@ -55,7 +61,8 @@ pub struct Operation {
     /// What it does.
     pub code: Code,
     /// The rows of A, the columns of B and what they share: `m16n8k16`. For `ldmatrix` and
-    /// its like, the rows and columns of a matrix and the number of matrices.
+    /// its like, the rows and columns of a matrix and the number of matrices. Of tensor memory
+    /// the number of the [`Tile`](super::Tile) and how often it is repeated.
     pub shape: [u32; 3],
     /// The elements of D, A, B and C. Transfers have one kind of element.
     pub elements: [Element; 4],
@@ -90,6 +97,12 @@ impl Operation {
     /// A, or B, is multiplied by -1.
     pub const NEGATED_A: u32 = 1 << 11;
     pub const NEGATED_B: u32 = 1 << 12;
+    /// `.pack::16b`, `.unpack::16b`: a register has two halves, each of a column.
+    pub const PACKS: u32 = 1 << 13;
+    /// `.sp`: of A half of the elements are there, and metadata say which.
+    pub const SPARSE: u32 = 1 << 14;
+    /// The shift of the selector of the lanes that have the metadata.
+    pub const SELECTOR: u32 = 16;
     /// The shift of the number of the rounding of `f64`
     /// ([`Rounding`](crate::math::rounding::Rounding)).
     pub const ROUNDING: u32 = 8;
@@ -111,7 +124,7 @@ impl Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operands {
     /// The number of registers of each operand, and whether their values have 8 bytes.
-    pub counts: [(usize, bool); 4],
+    pub counts: [(usize, bool); 5],
     /// Whether the first operand is written.
     pub writes: bool,
 }

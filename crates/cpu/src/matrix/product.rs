@@ -6,18 +6,22 @@
 //! and round otherwise, so that sums that are not exact may differ in their last bits.
 //! Integers: the sum of the products is exact; adding C wraps around, or is clamped.
 
-use super::element::{self, Element, Float, half, of_f16, single};
+use super::element::{self, Element, Float, Narrow, half, of_f16, single};
 use super::fragment::{is_quad_pair, operands, parts};
 use super::operation::{Code, Operation};
 use super::quad_pair;
 use super::registers::{Registers, Words};
+use super::sparse::Selection;
 use crate::math::round::fma_f64;
 
 /// Columns of the product of a `mma`.
 const COLUMNS: usize = 8;
-/// The most rows, and the most elements along `k`.
+/// The most rows.
 const ROWS: usize = 16;
-const DEPTH: usize = 64;
+/// The most elements along `k`: of floats and of integers, where A is dense; otherwise twice
+/// as many.
+const FLOATS: usize = 32;
+const INTEGERS: usize = 64;
 /// Rows that are summed at a time, a divisor of all numbers of rows.
 const LINES: usize = 4;
 
@@ -39,7 +43,7 @@ pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
     let Some(operands) = operands(operation) else {
         return;
     };
-    let [d, a, b, _] = operands.counts.map(|(count, _)| count);
+    let [d, a, b, ..] = operands.counts.map(|(count, _)| count);
     let (first_a, first_b, first_c) = (d, d + a, d + a + b);
     if is_quad_pair(operation) && operation.code == Code::Mma {
         return quad_pair::multiply(operation, registers);
@@ -75,7 +79,10 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
     // C of all tiles is read before the first D is written: they may share registers.
     match operation.elements[1] {
         F64 => of_doubles(operation, registers, k, tiles),
-        S8 | U8 | S4 | U4 | B1 => of_integers(operation, registers, k, tiles),
+        S8 | U8 | S4 | U4 | B1 => match selection(operation, registers, k) {
+            None => of_integers::<INTEGERS>(operation, registers, k, None, tiles),
+            some => of_integers::<{ 2 * INTEGERS }>(operation, registers, k, some, tiles),
+        },
         _ => {
             let mut sums = [[[0.0; COLUMNS]; ROWS]; 2];
             for (sums, tile) in sums.iter_mut().zip(tiles) {
@@ -87,27 +94,22 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
                 for (n, words) in b.iter_mut().enumerate() {
                     *words = registers.words(tile.b + n);
                 }
+                let factors = Factors {
+                    rows: tile.rows,
+                    k,
+                    a: &a,
+                    b: &b,
+                    selection: selection(operation, registers, k),
+                };
                 let [_, of_a, of_b, _] = operation.elements;
-                match (of_a, of_b) {
-                    (F16, _) => {
-                        add_products::<element::F16, element::F16>(tile.rows, k, &a, &b, sums)
+                match of_a {
+                    F16 => factors.add(element::F16, element::F16, sums),
+                    Bf16 => factors.add(element::Bf16, element::Bf16, sums),
+                    Tf32 => factors.add(element::Tf32, element::Tf32, sums),
+                    _ => {
+                        let [of_a, of_b] = [of_a, of_b].map(|of| Narrow::new(of, true));
+                        factors.add(of_a, of_b, sums);
                     }
-                    (Bf16, _) => {
-                        add_products::<element::Bf16, element::Bf16>(tile.rows, k, &a, &b, sums)
-                    }
-                    (Tf32, _) => {
-                        add_products::<element::Tf32, element::Tf32>(tile.rows, k, &a, &b, sums)
-                    }
-                    (E4m3, E4m3) => {
-                        add_products::<element::E4m3, element::E4m3>(tile.rows, k, &a, &b, sums)
-                    }
-                    (E4m3, _) => {
-                        add_products::<element::E4m3, element::E5m2>(tile.rows, k, &a, &b, sums)
-                    }
-                    (_, E4m3) => {
-                        add_products::<element::E5m2, element::E4m3>(tile.rows, k, &a, &b, sums)
-                    }
-                    _ => add_products::<element::E5m2, element::E5m2>(tile.rows, k, &a, &b, sums),
                 }
             }
             for (sums, tile) in sums.iter().zip(tiles) {
@@ -164,84 +166,116 @@ fn write_sums(element: Element, registers: &mut Registers<'_>, tile: &Tile, sums
     }
 }
 
-/// Adds the products to the sums, with the instructions that the processor has.
-fn add_products<A: Float, B: Float>(
-    rows: usize,
-    k: usize,
-    a: &[Words; 4],
-    b: &[Words; 4],
-    sums: &mut Sums<f32>,
-) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn fused<A: Float, B: Float>(
-            rows: usize,
-            k: usize,
-            a: &[Words; 4],
-            b: &[Words; 4],
-            sums: &mut Sums<f32>,
-        ) {
-            add::<A, B>(rows, k, a, b, sums, |a, b, c| a.mul_add(b, c));
-        }
-        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has both.
-            return unsafe { fused::<A, B>(rows, k, a, b, sums) };
-        }
-        if A::EXACT_PRODUCTS && B::EXACT_PRODUCTS {
-            return add::<A, B>(rows, k, a, b, sums, |a, b, c| a * b + c);
-        }
-    }
-    add::<A, B>(rows, k, a, b, sums, |a, b, c| a.mul_add(b, c));
+/// Where the elements of a sparse A belong; its metadata are the last operand.
+fn selection(operation: &Operation, registers: &Registers<'_>, k: usize) -> Option<Selection> {
+    operation.has(Operation::SPARSE).then(|| {
+        let metadata = registers.words(registers.len() - 1);
+        let selector = operation.flags >> Operation::SELECTOR & 3;
+        Selection::new(operation.elements[1], k, selector as usize, &metadata)
+    })
 }
 
-#[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "of the sums: see there")]
-fn add<A: Float, B: Float>(
+/// A and B in their registers.
+struct Factors<'a> {
     rows: usize,
     k: usize,
-    a: &[Words; 4],
-    b: &[Words; 4],
-    sums: &mut Sums<f32>,
-    fma: impl Fn(f32, f32, f32) -> f32,
-) {
-    let mut left = [[0.0; DEPTH / 2]; ROWS];
-    let mut right = [[0.0; COLUMNS]; DEPTH / 2];
-    let mut block = [0.0; 128];
-    let width = 4 * A::IN_REGISTER;
-    for (number, register) in a.iter().take(rows / 8 * k / width).enumerate() {
-        A::read(register, &mut block);
-        let (first, at) = (number % (rows / 8) * 8, number / (rows / 8) * width);
-        for (row, line) in left[first..]
-            .iter_mut()
-            .zip(block.chunks_exact(width).take(8))
-        {
-            row[at..at + width].copy_from_slice(line);
+    a: &'a [Words; 4],
+    b: &'a [Words; 4],
+    selection: Option<Selection>,
+}
+
+impl Factors<'_> {
+    /// Adds the products to the sums, with the instructions that the processor has.
+    fn add<A: Float, B: Float>(&self, of_a: A, of_b: B, sums: &mut Sums<f32>) {
+        match &self.selection {
+            None => self.add_products::<A, B, FLOATS>(of_a, of_b, sums),
+            Some(_) => self.add_products::<A, B, { 2 * FLOATS }>(of_a, of_b, sums),
         }
     }
-    for (number, register) in b.iter().take(k / width).enumerate() {
-        B::read(register, &mut block);
-        for (column, line) in block.chunks_exact(width).take(8).enumerate() {
-            for (row, value) in right[number * width..].iter_mut().zip(line) {
-                row[column] = *value;
+
+    fn add_products<A: Float, B: Float, const DEPTH: usize>(
+        &self,
+        of_a: A,
+        of_b: B,
+        sums: &mut Sums<f32>,
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,fma")]
+            fn fused<A: Float, B: Float, const DEPTH: usize>(
+                factors: &Factors<'_>,
+                of_a: A,
+                of_b: B,
+                sums: &mut Sums<f32>,
+            ) {
+                factors.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a.mul_add(b, c));
+            }
+            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+                // SAFETY: the processor has both.
+                return unsafe { fused::<A, B, DEPTH>(self, of_a, of_b, sums) };
+            }
+            if A::EXACT_PRODUCTS && B::EXACT_PRODUCTS {
+                return self.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a * b + c);
             }
         }
+        self.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a.mul_add(b, c));
     }
-    // Four rows at a time: each sum waits for the one before it, so that the rows overlap.
-    // By index, as an iterator of each row costs more than its sums.
-    for first in (0..rows).step_by(LINES) {
-        let mut lines = [[0.0; COLUMNS]; LINES];
-        lines.copy_from_slice(&sums[first..first + LINES]);
-        for at in 0..k {
-            let right = &right[at];
-            for line in 0..LINES {
-                let a = left[first + line][at];
-                for n in 0..COLUMNS {
-                    lines[line][n] = fma(a, right[n], lines[line][n]);
+
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "of the sums: see there")]
+    fn add_with<A: Float, B: Float, const DEPTH: usize>(
+        &self,
+        of_a: A,
+        of_b: B,
+        sums: &mut Sums<f32>,
+        fma: impl Fn(f32, f32, f32) -> f32,
+    ) {
+        let Factors { rows, k, .. } = *self;
+        let mut left = [[0.0; DEPTH]; ROWS];
+        let mut right = [[0.0; COLUMNS]; DEPTH];
+        let mut block = [0.0; 128];
+        let width = 4 * A::IN_REGISTER;
+        let stored = if self.selection.is_some() { k / 2 } else { k };
+        for (number, register) in self.a.iter().take(rows / 8 * stored / width).enumerate() {
+            of_a.read(register, &mut block);
+            let (first, at) = (number % (rows / 8) * 8, number / (rows / 8) * width);
+            for (row, line) in left[first..]
+                .iter_mut()
+                .zip(block.chunks_exact(width).take(8))
+            {
+                row[at..at + width].copy_from_slice(line);
+            }
+        }
+        if let Some(selection) = &self.selection {
+            for (row, line) in left.iter_mut().enumerate() {
+                let stored = std::mem::replace(line, [0.0; DEPTH]);
+                selection.expand(row, &stored, line);
+            }
+        }
+        for (number, register) in self.b.iter().take(k / width).enumerate() {
+            of_b.read(register, &mut block);
+            for (column, line) in block.chunks_exact(width).take(8).enumerate() {
+                for (row, value) in right[number * width..].iter_mut().zip(line) {
+                    row[column] = *value;
                 }
             }
         }
-        sums[first..first + LINES].copy_from_slice(&lines);
+        // Four rows at a time: each sum waits for the one before it, so that the rows overlap.
+        // By index, as an iterator of each row costs more than its sums.
+        for first in (0..rows).step_by(LINES) {
+            let mut lines = [[0.0; COLUMNS]; LINES];
+            lines.copy_from_slice(&sums[first..first + LINES]);
+            for at in 0..k {
+                let right = &right[at];
+                for line in 0..LINES {
+                    let a = left[first + line][at];
+                    for n in 0..COLUMNS {
+                        lines[line][n] = fma(a, right[n], lines[line][n]);
+                    }
+                }
+            }
+            sums[first..first + LINES].copy_from_slice(&lines);
+        }
     }
 }
 
@@ -275,7 +309,13 @@ fn integers(element: Element, register: &Words, out: &mut [i32; 256]) {
     }
 }
 
-fn of_integers(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles: &[Tile]) {
+fn of_integers<const DEPTH: usize>(
+    operation: &Operation,
+    registers: &mut Registers<'_>,
+    k: usize,
+    selection: Option<Selection>,
+    tiles: &[Tile],
+) {
     let [_, of_a, of_b, _] = operation.elements;
     // Bits are multiplied a word at a time.
     let (in_register, k) = match of_a {
@@ -288,7 +328,8 @@ fn of_integers(operation: &Operation, registers: &mut Registers<'_>, k: usize, t
     for (results, tile) in results.iter_mut().zip(tiles) {
         let blocks = tile.rows / 8;
         let mut left = [[0; DEPTH]; ROWS];
-        for number in 0..blocks * k / width {
+        let stored = if selection.is_some() { k / 2 } else { k };
+        for number in 0..blocks * stored / width {
             integers(of_a, &registers.words(tile.a + number), &mut block);
             let (first, at) = (number % blocks * 8, number / blocks * width);
             for (row, line) in left[first..]
@@ -296,6 +337,12 @@ fn of_integers(operation: &Operation, registers: &mut Registers<'_>, k: usize, t
                 .zip(block.chunks_exact(width).take(8))
             {
                 row[at..at + width].copy_from_slice(line);
+            }
+        }
+        if let Some(selection) = &selection {
+            for (row, line) in left.iter_mut().enumerate() {
+                let stored = std::mem::replace(line, [0; DEPTH]);
+                selection.expand(row, &stored, line);
             }
         }
         let mut right = [[0; COLUMNS]; DEPTH];

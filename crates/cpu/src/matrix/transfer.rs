@@ -6,7 +6,7 @@ use super::fragment::{self, Place};
 use super::operation::{Code, Operation};
 use super::registers::{Registers, Words};
 use crate::abi::{self, BlockContext, Request, WARP_SIZE};
-use crate::runtime::host_address;
+use crate::access::host_address;
 
 /// The memory that an operation accesses. Its operands are in the requests of its threads:
 /// the address, and for `wmma` the elements from a row or column to the next.

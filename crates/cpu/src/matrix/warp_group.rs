@@ -5,67 +5,18 @@
 //! it is in registers. Sums are those of [`product`](super::product).
 
 use super::descriptor::Descriptor;
-use super::element::{self, Element, UNIT, half, of_f16, read_floats, single};
+use super::element::{Element, half, of_f16, single};
+use super::lines::{BLOCK, Lines, Shared, add, add_floats, in_blocks};
 use super::operation::Operation;
 use super::registers::Registers;
-use crate::abi::{self, BlockContext, WARP_SIZE};
-use crate::runtime::host_address;
+use super::sparse::Selection;
+use crate::abi::{BlockContext, WARP_SIZE};
 
 /// Rows of A, and those of each warp.
 const ROWS: usize = 64;
 const ROWS_OF_WARP: usize = 16;
 /// Units of a line of A and of B.
 const UNITS: usize = 2;
-/// Rows and columns that are summed at a time.
-const BLOCK: usize = 8;
-
-/// The sums of a block.
-type Block<T> = [[T; BLOCK]; BLOCK];
-
-/// A matrix by lines, in units.
-type Lines = Vec<[[u8; UNIT]; UNITS]>;
-
-/// The shared memory of the block, as the first thread of the group accesses it.
-struct Shared {
-    context: *mut BlockContext,
-    first: u32,
-    line: u32,
-}
-
-impl Shared {
-    /// `None` after recording a fault.
-    fn unit(&self, offset: u64) -> Option<[u8; UNIT]> {
-        let access = UNIT as u32 | abi::Access::SHARED;
-        // SAFETY: the contract of `multiply`.
-        let place = unsafe { host_address(self.context, self.first, offset, access, self.line) }?;
-        // SAFETY: `host_address` has checked these bytes.
-        Some(unsafe { place.cast::<[u8; UNIT]>().read() })
-    }
-
-    /// The lines of a matrix, each with `k` elements.
-    fn lines(&self, matrix: Descriptor, count: usize, k: usize, transposed: bool) -> Option<Lines> {
-        let mut lines = vec![[[0; UNIT]; UNITS]; count];
-        if !transposed {
-            for (number, line) in (0..).zip(&mut lines) {
-                for (unit, bytes) in (0..).zip(line) {
-                    *bytes = self.unit(matrix.along(number, unit))?;
-                }
-            }
-            return Some(lines);
-        }
-        // Elements of 16 bits: a unit has those of eight lines.
-        for (number, lines) in (0..).zip(lines.chunks_mut(8)) {
-            for at in 0..k {
-                let unit = self.unit(matrix.across(number, at as u64))?;
-                for (line, element) in lines.iter_mut().zip(unit.as_chunks::<2>().0) {
-                    line[at / 8][at % 8 * 2..][..2].copy_from_slice(element);
-                }
-            }
-        }
-        Some(lines)
-    }
-}
-
 /// Executes it for the warps from the one whose first thread is `first` on; `None` after
 /// recording a fault.
 ///
@@ -80,25 +31,38 @@ pub(super) unsafe fn multiply(
     let [_, n, k] = operation.shape.map(|size| size as usize);
     let shared = Shared {
         context,
-        first,
+        thread: first,
         line,
     };
-    // SAFETY: the caller's contract. All threads have the same operands.
-    let request = unsafe { *(*context).requests.add(first as usize) };
-    let [a, b, adds, ..] = request.operands;
+    let [d, of_a, of_b, _] = operation.elements;
     // SAFETY: the caller's contract; one of them at a time is in use.
     let of_warp = |warp: usize| unsafe {
         Registers::new(context, first + warp as u32 * WARP_SIZE, &operation.slots)
     };
+    // The rows of each warp have their metadata in its lanes, behind the other registers.
+    let sparse = operation.has(Operation::SPARSE);
+    let stored = if sparse { k / 2 } else { k };
+    let selector = operation.flags >> Operation::SELECTOR & 3;
+    let selections: Vec<Selection> = (0..ROWS / ROWS_OF_WARP)
+        .take_while(|_| sparse)
+        .map(|warp| {
+            let metadata = of_warp(warp).words(operation.slots.len() - 1);
+            Selection::new(of_a, k, selector as usize, &metadata)
+        })
+        .collect();
+    // SAFETY: the caller's contract. All threads have the same operands.
+    let request = unsafe { *(*context).requests.add(first as usize) };
+    let [a, b, adds, ..] = request.operands;
     let left = match operation.has(Operation::A_IN_REGISTERS) {
         true => {
-            let registers = operation.slots.len() - 4;
-            let mut lines = vec![[[0; UNIT]; UNITS]; ROWS];
-            for (warp, lines) in lines.chunks_mut(ROWS_OF_WARP).enumerate() {
+            let registers = n * d.bits() as usize / 64;
+            let mut lines = Lines::new(ROWS, UNITS);
+            let rows = lines.all.chunks_mut(ROWS_OF_WARP * UNITS);
+            for (warp, rows) in rows.enumerate() {
                 let warp = of_warp(warp);
                 for number in 0..4 {
                     let words = warp.words(registers + number);
-                    let rows = lines[number % 2 * 8..].iter_mut();
+                    let rows = rows[number % 2 * 8 * UNITS..].chunks_mut(UNITS);
                     for (row, words) in rows.zip(words.as_chunks::<4>().0) {
                         for (bytes, word) in row[number / 2].as_chunks_mut().0.iter_mut().zip(words)
                         {
@@ -111,27 +75,28 @@ pub(super) unsafe fn multiply(
         }
         false => {
             let transposed = operation.has(Operation::TRANSPOSED);
-            shared.lines(Descriptor::from_bits(a), ROWS, k, transposed)?
+            // SAFETY: the caller's contract.
+            unsafe { shared.lines(Descriptor::from_bits(a), of_a, [ROWS, stored], transposed) }?
         }
     };
     let transposed = operation.has(Operation::TRANSPOSED_B);
-    let right = shared.lines(Descriptor::from_bits(b), n, k, transposed)?;
+    // SAFETY: the caller's contract.
+    let right = unsafe { shared.lines(Descriptor::from_bits(b), of_b, [n, k], transposed) }?;
 
     use Element::*;
-    let [d, of_a, of_b, _] = operation.elements;
     match of_a {
         S8 | U8 | B1 => {
             let k = if of_a == B1 { k / 32 } else { k };
-            let left = integers(of_a, &left, k);
-            let right = by_columns(&integers(of_b, &right, k), k);
+            let left = laid_out(left.integers(of_a), &selections, k);
+            let right = in_blocks(&right.integers(of_b), k);
             for warp in 0..ROWS / ROWS_OF_WARP {
                 let left = &left[warp * ROWS_OF_WARP * k..][..ROWS_OF_WARP * k];
                 of_integers(operation, &mut of_warp(warp), left, &right, k, adds != 0);
             }
         }
         _ => {
-            let mut left = floats(of_a, &left, k);
-            let mut right = floats(of_b, &right, k);
+            let mut left = laid_out(left.floats(of_a), &selections, k);
+            let mut right = right.floats(of_b);
             for (matrix, negated) in [
                 (&mut left, Operation::NEGATED_A),
                 (&mut right, Operation::NEGATED_B),
@@ -140,7 +105,7 @@ pub(super) unsafe fn multiply(
                     matrix.iter_mut().for_each(|value| *value = -*value);
                 }
             }
-            let right = by_columns(&right, k);
+            let right = in_blocks(&right, k);
             for warp in 0..ROWS / ROWS_OF_WARP {
                 let left = &left[warp * ROWS_OF_WARP * k..][..ROWS_OF_WARP * k];
                 of_floats(d, &mut of_warp(warp), left, &right, k, adds != 0);
@@ -150,84 +115,17 @@ pub(super) unsafe fn multiply(
     Some(())
 }
 
-/// The floats of a matrix, line by line.
-fn floats(element: Element, lines: &Lines, k: usize) -> Vec<f32> {
-    let mut floats = vec![0.0; lines.len() * k];
-    let units = lines.as_flattened().chunks(element::UNITS);
-    for (units, floats) in units.zip(floats.chunks_mut(element::UNITS * k / UNITS)) {
-        read_floats(element, units, floats);
+/// A with what is not stored of it, if it is sparse.
+fn laid_out<T: Copy + Default>(stored: Vec<T>, selections: &[Selection], k: usize) -> Vec<T> {
+    if selections.is_empty() {
+        return stored;
     }
-    floats
-}
-
-/// The integers of a matrix, line by line; of bits, words of them.
-fn integers(element: Element, lines: &Lines, k: usize) -> Vec<i32> {
-    let mut integers = Vec::with_capacity(lines.len() * k);
-    for unit in lines.as_flattened() {
-        match element {
-            Element::S8 => integers.extend(unit.map(|byte| i32::from(byte.cast_signed()))),
-            Element::U8 => integers.extend(unit.map(i32::from)),
-            _ => integers.extend(
-                unit.as_chunks()
-                    .0
-                    .iter()
-                    .map(|word| i32::from_le_bytes(*word)),
-            ),
-        }
+    let mut all = vec![T::default(); 2 * stored.len()];
+    let rows = all.chunks_mut(k).zip(stored.chunks(k / 2));
+    for (number, (row, stored)) in rows.enumerate() {
+        selections[number / ROWS_OF_WARP].expand(number % ROWS_OF_WARP, stored, row);
     }
-    integers
-}
-
-/// Columns in blocks: at each place along `k`, the elements of eight of them.
-fn by_columns<T: Copy + Default>(lines: &[T], k: usize) -> Vec<[T; BLOCK]> {
-    let mut columns = vec![[T::default(); BLOCK]; lines.len() / BLOCK];
-    for (block, columns) in lines.chunks(BLOCK * k).zip(columns.chunks_mut(k)) {
-        for (number, line) in block.chunks(k).enumerate() {
-            for (at, value) in columns.iter_mut().zip(line) {
-                at[number] = *value;
-            }
-        }
-    }
-    columns
-}
-
-/// Adds the products of eight rows and the columns of a block to its sums.
-#[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "as in `product`")]
-fn add<T: Copy>(
-    left: &[T],
-    right: &[[T; BLOCK]],
-    sums: &mut Block<T>,
-    multiply_add: impl Fn(T, T, T) -> T,
-) {
-    let k = right.len();
-    let mut block = *sums;
-    for at in 0..k {
-        let right = &right[at];
-        for row in 0..BLOCK {
-            let a = left[row * k + at];
-            for column in 0..BLOCK {
-                block[row][column] = multiply_add(a, right[column], block[row][column]);
-            }
-        }
-    }
-    *sums = block;
-}
-
-/// The same with the instructions that the processor has.
-fn add_floats(left: &[f32], right: &[[f32; BLOCK]], sums: &mut Block<f32>) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn fused(left: &[f32], right: &[[f32; BLOCK]], sums: &mut Block<f32>) {
-            add(left, right, sums, f32::mul_add);
-        }
-        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has both.
-            return unsafe { fused(left, right, sums) };
-        }
-    }
-    add(left, right, sums, f32::mul_add);
+    all
 }
 
 /// The products of a warp: `left` has its 16 rows.

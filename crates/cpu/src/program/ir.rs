@@ -176,16 +176,27 @@ impl Instruction {
 
     /// Whether it is an operation on matrices, whose registers are in slots.
     pub fn is_matrix(&self) -> bool {
-        // `wgmma` also names waits, for products that are complete where they stand.
-        let is_wait = self.opcode == Opcode::Wgmma && !self.modifiers.has(Modifier::MmaAsync);
-        self.meaning.class == Class::Matrix && !is_wait
+        let m = &self.modifiers;
+        self.meaning.class == Class::Matrix
+            && match self.opcode {
+                // It also names waits, for products that are complete where they stand.
+                Opcode::Wgmma => m.has(Modifier::MmaAsync),
+                // Of others the matrices are in memory.
+                Opcode::Tcgen05 => m.first_of(&[Modifier::Ld, Modifier::St]).is_some(),
+                _ => true,
+            }
     }
 
     /// Whether operand `n` of an operation on matrices, `arg`, is a fragment: registers of all
     /// lanes. The others are addresses and distances in memory, and descriptors.
     pub fn is_fragment(&self, n: usize, arg: Arg) -> bool {
         match (self.meaning.result, self.opcode) {
-            (_, Opcode::Wgmma) => matches!(arg, Arg::List(_)),
+            // Metadata of a sparse A stand behind the descriptors.
+            (_, Opcode::Wgmma) => {
+                matches!(arg, Arg::List(_)) || n == 3 && self.modifiers.has(Modifier::Sp)
+            }
+            (_, Opcode::Mma) => !matches!(arg, Arg::Int(_)),
+            (_, Opcode::Tcgen05) => !matches!(arg, Arg::Address(..) | Arg::Int(_)),
             (Outcome::Lane, Opcode::Ldmatrix) => n == 0,
             (Outcome::Lane, Opcode::Wmma) => n == 0 || self.modifiers.has(Modifier::Mma),
             (Outcome::Lane, _) => true,

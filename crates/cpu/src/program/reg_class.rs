@@ -64,6 +64,7 @@ fn vote(opcode: Opcode, modifiers: &Modifiers, i: usize) -> i32 {
         Opcode::Mma
         | Opcode::Wmma
         | Opcode::Wgmma
+        | Opcode::Tcgen05
         | Opcode::Ldmatrix
         | Opcode::Stmatrix
         | Opcode::Movmatrix => return 0,

@@ -15,8 +15,8 @@ use crate::abi::{
 use super::barrier::{self, BARRIERS, Barrier};
 use super::lines::Lines;
 use super::warp::{self, LaneMask, lanes_of};
+use crate::access;
 use crate::matrix::Operation;
-use crate::runtime;
 use crate::sanitizer::Arrived;
 
 /// The number of rounds in which all threads that ran have yielded, after which the block is
@@ -247,7 +247,7 @@ impl Schedule {
                 }
                 if self.release_barrier_in_lockstep(point) {
                     // SAFETY: the caller's contract.
-                    if let Some(mut sanitizer) = unsafe { runtime::sanitizer(context) } {
+                    if let Some(mut sanitizer) = unsafe { access::sanitizer(context) } {
                         sanitizer.meet_all();
                     }
                     return Ok(Progress::Advanced);
@@ -525,7 +525,7 @@ impl Schedule {
             return;
         }
         // SAFETY: the caller's contract.
-        if let Some(mut sanitizer) = unsafe { runtime::sanitizer(context) } {
+        if let Some(mut sanitizer) = unsafe { access::sanitizer(context) } {
             let arrived = barrier.arrived();
             let waiting = arrived.iter().filter(|arrived| arrived.waits).count();
             match waiting as u32 >= self.live {
@@ -677,7 +677,7 @@ impl Schedule {
 /// That of [`Schedule::run`].
 unsafe fn lanes_meet(context: *const BlockContext, warp: usize, lanes: LaneMask) {
     // SAFETY: the caller's contract.
-    if let Some(mut sanitizer) = unsafe { runtime::sanitizer(context) } {
+    if let Some(mut sanitizer) = unsafe { access::sanitizer(context) } {
         let first = warp as u32 * WARP_SIZE;
         let arrived = |lane| Arrived {
             thread: first + lane,

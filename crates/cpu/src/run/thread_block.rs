@@ -11,6 +11,7 @@ use super::schedule::{Outcome, Schedule};
 use crate::abi::{BlockContext, FaultRecord, SLOT_BYTES, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 use crate::sanitizer::{BlockSanitizer, Range};
+use crate::tensor_memory::TensorMemory;
 
 thread_local! {
     /// The arrays of the last block that this host thread has dropped.
@@ -35,6 +36,8 @@ pub(super) struct ThreadBlock<'a> {
     done: bool,
     context: BlockContext,
     arrays: Option<Arrays>,
+    /// The context points to it while the block runs.
+    tensor_memory: TensorMemory,
     /// Where checks are asked for. The context points to it.
     sanitizer: Option<Box<Mutex<BlockSanitizer>>>,
     /// Shared memory and local frames, both in the arena.
@@ -102,10 +105,12 @@ impl<'a> ThreadBlock<'a> {
                 cluster_blocks: 0,
                 cluster_rank: 0,
                 scalar: kernel.code.scalar as usize,
+                tensor_memory: std::ptr::null_mut(),
                 sanitizer: std::ptr::null(),
                 launch: (&raw const launch.info).cast(),
             },
             arrays: None,
+            tensor_memory: TensorMemory::default(),
             sanitizer: None,
             allocations: [None; 2],
         };
@@ -188,6 +193,7 @@ impl<'a> ThreadBlock<'a> {
         self.done = false;
         self.context.worker = worker;
         self.context.fault = FaultRecord::default();
+        self.tensor_memory.reset();
         if let Some(mut sanitizer) = self.sanitizer() {
             sanitizer.start(self.index);
         }
@@ -244,6 +250,7 @@ impl<'a> ThreadBlock<'a> {
 
     fn run_threads(&mut self, worker: u32) -> Outcome {
         self.context.worker = worker;
+        self.context.tensor_memory = &raw mut self.tensor_memory;
         let code = &self.launch.kernel.code;
         let context = &raw mut self.context;
         match &mut self.arrays {

@@ -1,7 +1,7 @@
 //! `cp.async` of which some bytes are not copied.
 
-use super::device::host_address;
 use crate::abi::{Access, BlockContext};
+use crate::access::host_address;
 
 /// Copies for so many threads from `thread` on, whose addresses are at the distances `to_stride`
 /// and `from_stride`: of `size` bytes in shared memory the first `counts`, and then zeros. Returns

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::cluster::OFFSET_BITS;
-use super::device::{context, record};
 use super::mbarrier::{AddressSpace, BarrierOperation, mbarrier, place};
 use super::reduction::{Number, Reduction, reduce};
 use crate::abi::{Access, BlockContext, FaultKind};
+use crate::access::{context, record};
 use crate::tensor_map::{BYTES, Element, RANK, TensorMap};
 
 /// Where the words of an encoded copy begin. The line is from bit 32 on.
@@ -44,6 +44,8 @@ pub(crate) struct TensorShifts {
     pub multicast: u32,
     /// Whether the coordinates are a column and four rows.
     pub rows: u32,
+    /// Whether pixels are copied in columns; offsets of a filter are behind the mask.
+    pub columns: u32,
     /// The number of dimensions less 1.
     pub rank: u32,
     pub reduction: u32,
@@ -55,6 +57,7 @@ impl TensorShifts {
         stores: 8,
         multicast: 9,
         rows: 10,
+        columns: 11,
         rank: 12,
         reduction: 16,
     };
@@ -63,6 +66,16 @@ impl TensorShifts {
 /// The most elements of a box along a dimension, and the largest element stride.
 const MOST_ELEMENTS: u32 = 256;
 const MOST_STRIDE: u32 = 8;
+
+/// The most pixels of a column.
+const MOST_PIXELS: u32 = 1024;
+/// Where the offsets of a filter are behind the fifth coordinate, which have 16 bits together.
+pub(crate) const OFFSETS: u32 = 48;
+
+/// The bits of each offset, of so many dimensions of an image.
+pub(crate) fn offset_bits(spatial: usize) -> u32 {
+    16 / spatial.max(1) as u32
+}
 
 /// Bytes that addresses and sizes are multiples of.
 const PIECE: u64 = 16;
@@ -277,7 +290,7 @@ pub(super) unsafe extern "C" fn copy_tensor(
             element: tensor.element()?,
             coordinates,
         };
-        copy.run(shared, map, high >> 32, barrier)
+        copy.run(shared, map, high, barrier)
     });
     if copied.is_none() {
         // SAFETY: see `device`.
@@ -314,7 +327,9 @@ impl BoxCopy {
         self.encoded >> shift & 1 != 0
     }
 
-    fn run(&self, shared: u64, map: u64, mask: u64, barrier: u64) -> Option<()> {
+    /// `high`: behind the fifth coordinate, a mask of blocks and the offsets of a filter.
+    fn run(&self, shared: u64, map: u64, high: u64, barrier: u64) -> Option<()> {
+        let mask = high >> 32;
         let shifts = TensorShifts::ALL;
         let BoxCopy {
             copier,
@@ -328,17 +343,28 @@ impl BoxCopy {
         let by_rows = self.is_set(shifts.rows);
         let size = u64::from(element.bytes());
         let row = u64::from(tensor.count(0)) * size;
+        let columns = self.is_set(shifts.columns);
         let in_limits = |n: usize| {
-            (1..=MOST_ELEMENTS).contains(&tensor.boxes[n])
+            let most = match n {
+                1 if columns => MOST_PIXELS,
+                // The corners of images.
+                2.. if columns => u32::MAX,
+                _ => MOST_ELEMENTS,
+            };
+            (u32::from(!columns || n < 2)..=most).contains(&tensor.boxes[n])
                 && tensor.element_strides[n] <= MOST_STRIDE
         };
         if usize::from(tensor.rank) != rank
             || rank >= RANK
+            || columns != tensor.has_columns()
+            || columns && rank < 2
             || !(0..=rank).all(in_limits)
             || !row.is_multiple_of(PIECE)
             // These two as on an H100.
             || self.coordinates[0] * size as i64 % PIECE as i64 != 0
-            || self.is_set(shifts.stores) && self.coordinates[..=rank].iter().any(|&at| at < 0)
+            || self.is_set(shifts.stores)
+                && !columns
+                && self.coordinates[..=rank].iter().any(|&at| at < 0)
             || tensor.interleave != 0
             || tensor.swizzle > 3
         {
@@ -355,13 +381,18 @@ impl BoxCopy {
         let reduction = Reduction::from_number((encoded >> shifts.reduction) as u8 & 0xF);
         let rows = match by_rows {
             true => 4,
+            false if columns => tensor.boxes[1].into(),
             false => {
                 (1..=rank).try_fold(1_u64, |rows, n| rows.checked_mul(tensor.count(n).into()))?
             }
         };
+        let mut base = self.coordinates;
         let mut bytes = vec![0; row as usize];
         for number in 0..rows {
-            let coordinates = self.row(rank, by_rows, number);
+            let coordinates = match columns {
+                true => self.pixel(rank, &mut base, high >> OFFSETS),
+                false => self.row(rank, by_rows, number),
+            };
             let at = number * row;
             if self.is_set(shifts.stores) {
                 for unit in (0..row).step_by(PIECE as usize) {
@@ -400,6 +431,26 @@ impl BoxCopy {
             let stride = u64::from(self.tensor.element_strides[n].max(1));
             *at += (rest % count * stride).cast_signed();
             rest /= count;
+        }
+        coordinates
+    }
+
+    /// The coordinates of a pixel, that of a filter's base and its offsets. The base goes on to the
+    /// next: along the width, then the height and the depth, then to the next image.
+    fn pixel(&self, rank: usize, base: &mut [i64; RANK], offsets: u64) -> [i64; RANK] {
+        let mut coordinates = *base;
+        let bits = offset_bits(rank - 1);
+        for n in 1..rank {
+            let offset = offsets >> (bits * (n as u32 - 1)) & ((1 << bits) - 1);
+            coordinates[n] += offset.cast_signed();
+        }
+        for n in 1..=rank {
+            base[n] += i64::from(self.tensor.element_strides[n].max(1));
+            let (first, last) = self.tensor.corners(n);
+            if n == rank || base[n] <= last {
+                break;
+            }
+            base[n] = first;
         }
         coordinates
     }

@@ -1,49 +1,19 @@
-//! Helpers that access the device: access checks, faults, output, the heap and clocks.
+//! Helpers that access the device: faults, output, the heap and clocks.
 //!
 //! Compiled code calls them with the context that the scheduler passed to it. So the context
 //! and the data of its launch are valid, and no other reference to the context is in use.
 
-use std::sync::{LazyLock, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo, position};
+use crate::abi::{Access, BlockContext, FaultKind, position};
+use crate::access::{
+    self, check_slow, launch, passes_inline_check, record, sanitizer, synchronize,
+};
 use crate::heap::Caller;
-use crate::memory::{DeviceMemory, GRANULE, GRANULE_SHIFT};
+use crate::memory::DeviceMemory;
 use crate::print::{self, Arguments};
-use crate::sanitizer::{BlockSanitizer, Finding, Observed};
-
-/// The context as a reference.
-///
-/// # Safety
-/// See the module. The result must not outlive the call.
-pub(super) unsafe fn context<'a>(context: *mut BlockContext) -> &'a mut BlockContext {
-    // SAFETY: the caller's contract.
-    unsafe { &mut *context }
-}
-
-fn launch(context: &BlockContext) -> &LaunchInfo<'_> {
-    // SAFETY: a launch sets this pointer, and its data outlives its blocks.
-    unsafe { &*context.launch.cast() }
-}
-
-/// Records a fault, and returns 1.
-pub(super) fn record(
-    context: &mut BlockContext,
-    kind: FaultKind,
-    thread: u32,
-    address: u64,
-    access: u32,
-    line: u32,
-) -> u32 {
-    context.fault = FaultRecord {
-        kind: kind as u32,
-        line,
-        thread,
-        access,
-        address,
-    };
-    1
-}
+use crate::sanitizer::{Finding, Observed};
 
 pub(super) extern "C" fn clock() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -59,110 +29,9 @@ pub(super) extern "C" fn global_timer() -> u64 {
 
 pub(super) unsafe extern "C" fn grid_workspace(context: *mut BlockContext) -> u64 {
     // SAFETY: see the module.
-    launch(unsafe { self::context(context) })
+    launch(unsafe { access::context(context) })
         .workspace
         .address()
-}
-
-pub(super) unsafe extern "C" fn check_slow(
-    context: *mut BlockContext,
-    thread: u32,
-    address: u64,
-    access: u32,
-    line: u32,
-) -> u32 {
-    // SAFETY: see the module.
-    let context = unsafe { self::context(context) };
-    let size = u64::from(Access(access).size()).max(1);
-    if !address.is_multiple_of(size) {
-        return record(
-            context,
-            FaultKind::Misaligned,
-            thread,
-            address,
-            access,
-            line,
-        );
-    }
-    let generic = access & (Access::SHARED | Access::LOCAL | Access::PARAM) == 0;
-    if generic
-        && (in_parameters(context, address, size, access) || is_accessible(context, address, size))
-    {
-        return 0;
-    }
-    record(
-        context,
-        FaultKind::OutOfBounds,
-        thread,
-        address,
-        access,
-        line,
-    )
-}
-
-/// Whether the kernel's device may access the memory.
-fn is_accessible(context: &BlockContext, address: u64, size: u64) -> bool {
-    let launch = launch(context);
-    launch
-        .memory
-        .check_from(launch.device, address, size)
-        .is_ok()
-}
-
-/// The host address of an access in shared memory or at a generic address; `None` after
-/// recording a fault. `encoded` is an [`Access`].
-///
-/// # Safety
-/// The context is that of a block that is running, and no other reference to it is in use.
-pub(crate) unsafe fn host_address(
-    context: *mut BlockContext,
-    thread: u32,
-    address: u64,
-    encoded: u32,
-    line: u32,
-) -> Option<*mut u8> {
-    // SAFETY: the caller's contract.
-    let block = unsafe { self::context(context) };
-    let size = u64::from(Access(encoded).size());
-    let host = match encoded & Access::SHARED {
-        0 => address,
-        _ => block.shared.wrapping_add(address),
-    };
-    if !passes_inline_check(block, address, size, encoded) {
-        // SAFETY: the caller's contract.
-        let invalid = unsafe { check_slow(context, thread, address, encoded, line) };
-        if invalid != 0 {
-            return None;
-        }
-    }
-    // SAFETY: the caller's contract.
-    if encoded & Access::WRITE != 0
-        && let Some(mut sanitizer) = unsafe { sanitizer(context) }
-    {
-        sanitizer.wrote(host, Access(encoded).size());
-    }
-    Some(host as *mut u8)
-}
-
-/// The sanitizer of the block, where there is one.
-///
-/// # Safety
-/// The context is that of a block that is running.
-pub(crate) unsafe fn sanitizer<'a>(
-    context: *const BlockContext,
-) -> Option<MutexGuard<'a, BlockSanitizer>> {
-    // SAFETY: the caller's contract; a block has its sanitizer as long as it runs.
-    let sanitizer = unsafe { (*context).sanitizer.as_ref() }?;
-    Some(sanitizer.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Tells the sanitizer of a fence, or of what acquires or releases.
-pub(super) fn synchronize(context: &BlockContext, thread: u32) {
-    // SAFETY: the context is that of the caller's block.
-    let block = unsafe { sanitizer(context) };
-    if let (Some(mut block), Some(grid)) = (block, &launch(context).sanitizer) {
-        block.fence(grid, thread);
-    }
 }
 
 pub(super) unsafe extern "C" fn observe(
@@ -172,7 +41,7 @@ pub(super) unsafe extern "C" fn observe(
     encoded: u64,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { access::context(context) };
     let [access, line] = [encoded as u32 & 0xFFFF, (encoded >> 32) as u32];
     let is = |bits| access & bits != 0;
     let observed = Observed {
@@ -206,40 +75,6 @@ pub(super) unsafe extern "C" fn observe(
     record(context, kind, thread, address, access, line)
 }
 
-/// Whether the access is a read of parameters at a generic address (`cvta.param`).
-fn in_parameters(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
-    let bytes = launch(context).param_bytes;
-    let offset = address.wrapping_sub(context.params as u64);
-    access & (Access::WRITE | Access::ATOMIC) == 0 && offset < bytes && size <= bytes - offset
-}
-
-/// Whether a kernel may read a number of bytes at a generic address.
-pub(super) fn may_read(context: &BlockContext, address: u64, size: u32) -> bool {
-    let size = u64::from(size);
-    passes_inline_check(context, address, size, 0)
-        || launch(context).memory.check(address, size).is_ok()
-}
-
-/// Whether an access of shared or device memory is valid: the check that compiled code
-/// makes, which does not cover registered host memory.
-fn passes_inline_check(context: &BlockContext, address: u64, size: u64, access: u32) -> bool {
-    if !address.is_multiple_of(size.max(1)) || access & (Access::LOCAL | Access::PARAM) != 0 {
-        return false;
-    }
-    if access & Access::SHARED != 0 {
-        return address
-            .checked_add(size)
-            .is_some_and(|end| end <= context.shared_size);
-    }
-    let inside = address.wrapping_sub(context.arena_base);
-    if inside >= context.arena_size {
-        return false;
-    }
-    // SAFETY: the shadow has a number for each granule of the arena.
-    let valid = unsafe { *context.shadow.add((inside >> GRANULE_SHIFT) as usize) };
-    inside % GRANULE + size <= u64::from(valid)
-}
-
 pub(super) unsafe extern "C" fn check_contiguous(
     context: *mut BlockContext,
     thread: u32,
@@ -252,7 +87,7 @@ pub(super) unsafe extern "C" fn check_contiguous(
     for lane in 0..count {
         let address = address.wrapping_add(u64::from(lane) * size);
         // SAFETY: see the module.
-        if passes_inline_check(unsafe { self::context(context) }, address, size, access) {
+        if passes_inline_check(unsafe { access::context(context) }, address, size, access) {
             continue;
         }
         // SAFETY: the caller's contract.
@@ -273,7 +108,7 @@ pub(super) unsafe extern "C" fn fault(
     line: u32,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { access::context(context) };
     let kind = FaultKind::from_number(kind).unwrap_or(FaultKind::Trap);
     record(context, kind, thread, address, access, line)
 }
@@ -284,7 +119,7 @@ pub(super) unsafe extern "C" fn vprintf(
     arguments: u64,
 ) -> i32 {
     // SAFETY: see the module.
-    let launch = launch(unsafe { self::context(context) });
+    let launch = launch(unsafe { access::context(context) });
     if format == 0 {
         return -1;
     }
@@ -310,7 +145,7 @@ pub(super) unsafe extern "C" fn assertfail(
     function: u64,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { access::context(context) };
     let launch = launch(context);
     let text = |address| {
         let bytes = string(launch.memory, address).unwrap_or_else(|| b"?".to_vec());
@@ -336,7 +171,7 @@ pub(super) unsafe extern "C" fn malloc(
     bytes: u64,
 ) -> u64 {
     // SAFETY: see the module.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { access::context(context) };
     let caller = caller(context, thread, line);
     launch(context).heap.allocate(bytes, caller)
 }
@@ -358,7 +193,7 @@ pub(super) unsafe extern "C" fn free(
     address: u64,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { access::context(context) };
     let caller = caller(context, thread, line);
     match launch(context).heap.free(address, caller) {
         Ok(()) => 0,

@@ -11,15 +11,16 @@ mod cluster;
 mod device;
 mod mbarrier;
 mod reduction;
+mod tensor;
 pub(crate) mod texture;
 
-pub(crate) use bulk_copy::{SHIFTS, TensorShifts};
+pub(crate) use bulk_copy::{OFFSETS, SHIFTS, TensorShifts, offset_bits};
 pub(crate) use cluster::OFFSET_BITS;
-pub(crate) use device::{host_address, sanitizer};
 pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
 pub(crate) use reduction::{Number, Reduction};
 
 use crate::abi::BlockContext;
+use crate::access;
 use crate::math::{approximate, convert, half, integer, round, video};
 
 /// A type in the signature of a helper.
@@ -262,7 +263,7 @@ helpers! {
     /// The slow path of an access that the shadow memory does not allow. Returns 0 if the
     /// access is valid (registered host memory), otherwise 1 after recording the fault.
     /// `access` is an [`abi::Access`](crate::abi::Access).
-    device::check_slow(context: *mut BlockContext, thread: u32, address: u64, access: u32, line: u32) -> u32;
+    access::check_slow(context: *mut BlockContext, thread: u32, address: u64, access: u32, line: u32) -> u32;
     /// The same for the accesses of consecutive threads to consecutive addresses. Records the
     /// first invalid one. `encoded`: the access in bits 0 to 15, the number of threads in 16
     /// to 31, the line in 32 to 63.
@@ -291,6 +292,14 @@ helpers! {
     bulk_copy::copy_bulk(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
     /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, likewise.
     bulk_copy::copy_tensor(context: *mut BlockContext, thread: u32, encoded: u64, shared: u64, map: u64, low: u64, middle: u64, high: u64, barrier: u64) -> u32;
+    /// `tcgen05.alloc` by the first lane of a warp. Returns 0, or 1 after recording a fault.
+    tensor::tensor_allocate(context: *mut BlockContext, thread: u32, encoded: u64, address: u64, columns: u32) -> u32;
+    /// `tcgen05.dealloc`, likewise.
+    tensor::tensor_free(context: *mut BlockContext, thread: u32, line: u32, address: u32, columns: u32) -> u32;
+    /// `tcgen05.mma`. Returns 0, or 1 after recording a fault.
+    tensor::tensor_multiply(context: *mut BlockContext, thread: u32, encoded: u64, d: u32, a: u64, b: u64, instruction: u32, adds: u32, low: u64, high: u64) -> u32;
+    /// `tcgen05.cp`, likewise.
+    tensor::tensor_copy(context: *mut BlockContext, thread: u32, encoded: u64, to: u32, from: u64) -> u32;
     /// The generic address of one in `.shared::cluster`.
     cluster::cluster_to_generic(context: *mut BlockContext, address: u64) -> u64;
     /// The address in `.shared::cluster` of a generic one.

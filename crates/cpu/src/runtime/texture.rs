@@ -1,7 +1,7 @@
 //! The helper for texture and surface instructions.
 
-use super::device::{context, may_read, record};
 use crate::abi::{Access, BlockContext, FaultKind};
+use crate::access::{context, may_read, record};
 use crate::math::convert::f32_to_f16;
 use crate::math::rounding::Rounding;
 use crate::texture::{

@@ -20,8 +20,10 @@ const NEWEST: (c_int, c_int) = (9, 0);
 /// `sm_80,sm_90`. The last is that of all further devices.
 const TARGET: &str = "PTXKIT_CPU_TARGET";
 
-/// The architectures up to [`NEWEST`].
-const TARGETS: [c_int; 14] = [50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90];
+/// The architectures that programs can be told.
+const TARGETS: [c_int; 19] = [
+    50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121,
+];
 
 /// The compute capability of a device that programs are told, which tells them what PTX to
 /// make.
@@ -163,7 +165,7 @@ pub(crate) fn check_settings() -> Result {
         Some(target) if !target.is_empty() && target.to_str().and_then(capabilities).is_none() => {
             let target = target.display();
             Err(Status::INVALID_VALUE.because(format!(
-                "{TARGET}={target} is no architecture from sm_50 to sm_90: change or unset it"
+                "{TARGET}={target} is no architecture from sm_50 to sm_121: change or unset it"
             )))
         }
         _ => Ok(()),
@@ -337,7 +339,8 @@ mod tests {
     fn programs_are_told_an_architecture_that_is_one() {
         assert_eq!(capability("sm_80"), Some((8, 0)));
         assert_eq!(capability("sm_53"), Some((5, 3)));
-        for wrong in ["sm_81", "sm_100", "80", "compute_80", "sm_", "sm_90a"] {
+        assert_eq!(capability("sm_100"), Some((10, 0)));
+        for wrong in ["sm_81", "sm_101", "80", "compute_80", "sm_", "sm_90a"] {
             assert_eq!(capability(wrong), None, "{wrong}");
         }
         assert_eq!(capabilities("sm_80, sm_90"), Some(vec![(8, 0), (9, 0)]));
