@@ -1,6 +1,9 @@
 //! The CPU device beside C: the samples' kernels against the same algorithms
 //! in `peers.c`, built by `cc -O3 -march=native -fopenmp`, both on two threads.
 //!
+//! Then the same kernels beside PoCL's CPU device, where it is installed, which runs those of
+//! `kernels/pocl.cl`, on two threads too.
+//!
 //! Then what has no peer: a launch of one block, and the first compilation of kernels. Then whole
 //! processes that load a kernel and launch it: where the cache has its optimized code, beside
 //! where it has nothing, and where it has the first code alone.
@@ -8,6 +11,10 @@
 //! `PTXKIT_PEERS` names a built library of `peers.c`, for a machine without `cc`. An argument
 //! selects the kernels with it in their title, and leaves out the processes.
 
+#[path = "cpu_device/opencl.rs"]
+mod opencl;
+#[path = "cpu_device/pocl.rs"]
+mod pocl;
 #[path = "cpu_device/single.rs"]
 mod single;
 #[path = "cpu_device/triton.rs"]
@@ -15,6 +22,7 @@ mod triton;
 
 mod paired;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -36,7 +44,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     // The peers run two threads; more of ours would compare machines.
     // SAFETY: no other thread runs yet.
-    unsafe { std::env::set_var("PTXKIT_CPU_THREADS", "2") };
+    unsafe {
+        std::env::set_var("PTXKIT_CPU_THREADS", "2");
+        std::env::set_var("POCL_MAX_PTHREAD_COUNT", "2");
+    }
     let scratch = tempfile::tempdir()?;
     // SAFETY: the library is built from peers.c and has no initialisers.
     let peers = unsafe { Library::new(build_peers(scratch.path())?)? };
@@ -49,6 +60,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         context: &context,
         peers: &peers,
         wanted: &wanted,
+        c: RefCell::default(),
+        pocl: RefCell::default(),
     };
     // Small integers and quarters: both sides sum exactly, in any order.
     let n = 512;
@@ -82,6 +95,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     bench.transpose()?;
     triton::softmax(&bench)?;
     triton::layer_norm(&bench)?;
+    pocl::all(&bench)?;
+    print_mean(
+        "geometric mean of those of memory, C",
+        &bench.c.borrow(),
+        1.5,
+    );
+    print_mean("geometric mean of all, PoCL", &bench.pocl.borrow(), 1.0);
     single::launches(&bench)?;
     single::compilation(&bench)?;
     if !wanted.is_empty() {
@@ -199,6 +219,17 @@ struct Bench<'a> {
     peers: &'a Library,
     /// Part of the titles of what is measured.
     wanted: &'a str,
+    /// The ratios beside C of the kernels after the first two, and those beside PoCL.
+    c: RefCell<Vec<f64>>,
+    pocl: RefCell<Vec<f64>>,
+}
+
+fn print_mean(title: &str, ratios: &[f64], goal: f64) {
+    if ratios.len() > 1 {
+        let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+        let mean = (sum / ratios.len() as f64).exp();
+        println!("{title}: {mean:.3}, goal {goal}");
+    }
 }
 
 impl Bench<'_> {
@@ -261,7 +292,7 @@ impl Bench<'_> {
         let y = DeviceBuffer::from_slice(self.context, &expected)?;
         let config = LaunchConfig::for_elements(N as u32 / 16, 256);
         let (mut launches, mut calls) = (0, 0);
-        paired::paired(
+        let ratio = paired::paired(
             title,
             31,
             2.0,
@@ -278,6 +309,7 @@ impl Bench<'_> {
                 peer(0.5, x.as_ptr(), expected.as_mut_ptr(), N)
             },
         );
+        self.c.borrow_mut().push(ratio);
         assert_eq!(launches, calls);
         assert_eq!(y.to_vec()?, expected, "both sides compute the same");
         Ok(())
@@ -299,7 +331,7 @@ impl Bench<'_> {
         let partial = DeviceBuffer::<f32>::zeroed(self.context, blocks)?;
         let total = DeviceBuffer::<f32>::zeroed(self.context, 1)?;
         let mut expected = 0.0_f32;
-        paired::paired(
+        let ratio = paired::paired(
             title,
             31,
             2.0,
@@ -313,6 +345,7 @@ impl Bench<'_> {
             // SAFETY: N values.
             || unsafe { peer(values.as_ptr(), &raw mut expected, N) },
         );
+        self.c.borrow_mut().push(ratio);
         assert_eq!(total.to_vec()?, [expected], "both sides compute the same");
         Ok(())
     }
@@ -330,7 +363,7 @@ impl Bench<'_> {
         let on_device = DeviceBuffer::from_slice(self.context, &values)?;
         let out = DeviceBuffer::<u32>::zeroed(self.context, N)?;
         let mut expected = vec![0; N];
-        paired::paired(
+        let ratio = paired::paired(
             title,
             31,
             2.0,
@@ -343,6 +376,7 @@ impl Bench<'_> {
             // SAFETY: N values in both arrays.
             || unsafe { peer(values.as_ptr(), expected.as_mut_ptr(), N) },
         );
+        self.c.borrow_mut().push(ratio);
         assert!(out.to_vec()? == expected, "both sides compute the same");
         Ok(())
     }
@@ -363,7 +397,7 @@ impl Bench<'_> {
         let on_device = DeviceBuffer::from_slice(self.context, &data)?;
         let counts = DeviceBuffer::<u32>::zeroed(self.context, 256)?;
         let mut expected = vec![0; 256];
-        paired::paired(
+        let ratio = paired::paired(
             title,
             31,
             2.0,
@@ -377,6 +411,7 @@ impl Bench<'_> {
             // SAFETY: N bytes, 256 counts.
             || unsafe { peer(data.as_ptr(), expected.as_mut_ptr(), N) },
         );
+        self.c.borrow_mut().push(ratio);
         assert_eq!(counts.to_vec()?, expected, "both sides compute the same");
         Ok(())
     }
@@ -415,7 +450,7 @@ impl Bench<'_> {
             "transpose" => side / 32,
             _ => side / 8,
         };
-        paired::paired(
+        let ratio = paired::paired(
             title,
             31,
             2.0,
@@ -429,6 +464,7 @@ impl Bench<'_> {
             // SAFETY: the arrays have this many columns and rows.
             || unsafe { peer(from.as_ptr(), expected.as_mut_ptr(), SIDE, SIDE) },
         );
+        self.c.borrow_mut().push(ratio);
         assert!(to.to_vec()? == expected, "both sides compute the same");
         Ok(())
     }

@@ -5,13 +5,13 @@ use ptxkit::driver::{DeviceBuffer, LaunchConfig};
 
 use super::{Bench, Outcome, paired};
 
-const ROWS: usize = 1 << 12;
-const COLUMNS: usize = 1000;
+pub const ROWS: usize = 1 << 12;
+pub const COLUMNS: usize = 1000;
 /// The bytes of shared memory that Triton asks for, rounded up.
-const SHARED: u32 = 8 << 10;
+pub const SHARED: u32 = 8 << 10;
 
 /// The values lie close to each other: their exponentials are no denormal numbers.
-fn values(count: usize) -> Vec<f32> {
+pub fn values(count: usize) -> Vec<f32> {
     (0..count)
         .map(|i| (i * 37 % 113) as f32 / 16.0 - 3.0)
         .collect()
@@ -32,7 +32,7 @@ pub fn softmax(bench: &Bench<'_>) -> Outcome {
     let unused = DeviceBuffer::<f32>::zeroed(bench.context, 1)?;
     let mut expected = vec![0.0_f32; from.len()];
     let (columns, rows) = (COLUMNS as u32, ROWS as u32);
-    paired::paired(
+    let ratio = paired::paired(
         title,
         31,
         2.0,
@@ -49,6 +49,7 @@ pub fn softmax(bench: &Bench<'_>) -> Outcome {
         // SAFETY: the arrays have this many rows and columns.
         || unsafe { peer(from.as_ptr(), expected.as_mut_ptr(), COLUMNS, ROWS) },
     );
+    bench.c.borrow_mut().push(ratio);
     let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-6 * b.abs().max(1e-3);
     assert!(to.to_vec()?.iter().zip(&expected).all(close), "the same");
     Ok(())
@@ -64,7 +65,6 @@ pub fn layer_norm(bench: &Bench<'_>) -> Outcome {
     let peer = unsafe { bench.peers.get::<Peer>("layer_norm")? };
     let ptx = include_bytes!("../kernels/layer_norm.ptx");
     let (kernel, stream) = bench.kernel("layer_norm", ptx)?;
-    let halves = |count| -> Vec<u16> { values(count).into_iter().map(half).collect() };
     let (from, weight, bias) = (halves(ROWS * COLUMNS), halves(COLUMNS), halves(COLUMNS));
     let context = bench.context;
     let on_device = DeviceBuffer::from_slice(context, &from)?;
@@ -77,7 +77,7 @@ pub fn layer_norm(bench: &Bench<'_>) -> Outcome {
     let (mean, scale, unused) = (mean?, scale?, unused?);
     let mut expected = vec![0_u16; from.len()];
     let columns = COLUMNS as u32;
-    paired::paired(
+    let ratio = paired::paired(
         title,
         31,
         2.0,
@@ -103,10 +103,19 @@ pub fn layer_norm(bench: &Bench<'_>) -> Outcome {
             );
         },
     );
-    // Halves of one sign that are neighbours have neighbouring bits.
-    let close = |(a, b): (&u16, &u16)| a.abs_diff(*b) <= 8 || (a | b) & 0x7FFF < 0x2000;
+    bench.c.borrow_mut().push(ratio);
+    let close = |(a, b): (&u16, &u16)| close_halves(*a, *b);
     assert!(to.to_vec()?.iter().zip(&expected).all(close), "the same");
     Ok(())
+}
+
+/// Halves of one sign that are neighbours have neighbouring bits.
+pub fn close_halves(a: u16, b: u16) -> bool {
+    a.abs_diff(b) <= 8 || (a | b) & 0x7FFF < 0x2000
+}
+
+pub fn halves(count: usize) -> Vec<u16> {
+    values(count).into_iter().map(half).collect()
 }
 
 /// The bits of a multiple of 1/16 below 32 as a half.

@@ -7,9 +7,16 @@ use std::time::{Duration, Instant};
 ///
 /// `goal` is the ratio ours/peer that the project promises; it is printed, not
 /// asserted: a bench reports, and a busy machine must not fail a build.
+/// Returns the median ratio.
 #[allow(dead_code, reason = "each bench takes one of the two")]
-pub fn paired(title: &str, runs: usize, goal: f64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
-    paired_by(title, runs, goal, || time(&mut ours), || time(&mut peer));
+pub fn paired(
+    title: &str,
+    runs: usize,
+    goal: f64,
+    mut ours: impl FnMut(),
+    mut peer: impl FnMut(),
+) -> f64 {
+    paired_by(title, runs, goal, || time(&mut ours), || time(&mut peer))
 }
 
 /// The same for sides that say themselves how many seconds they took.
@@ -19,7 +26,7 @@ pub fn paired_by(
     goal: f64,
     mut ours: impl FnMut() -> f64,
     mut peer: impl FnMut() -> f64,
-) {
+) -> f64 {
     // Long enough for caches, clocks and background compilers to settle.
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
@@ -48,6 +55,7 @@ pub fn paired_by(
         show(a),
         show(b),
     );
+    ratio
 }
 
 fn time(run: &mut impl FnMut()) -> f64 {

@@ -14,6 +14,7 @@ use super::emitter::{
 };
 use super::entry::resume_threads;
 use super::host::HostIsa;
+use super::interchange::{self, Interchange};
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
@@ -60,7 +61,13 @@ pub(crate) fn compile_kernel(
     };
     let program = &*program;
     let uniformity = vectorized.as_ref();
-    let plan = ResumePlan::new(program, uniformity, checks).map_err(|r| vec![r])?;
+    let interchanged = match uniformity {
+        Some(uniformity) if !host.is_sanitized => {
+            interchange::find(program, uniformity, host.has_fma)
+        }
+        _ => Vec::new(),
+    };
+    let plan = ResumePlan::new(program, uniformity, checks, interchanged).map_err(|r| vec![r])?;
     let compile = |contexts: &mut CompilerContexts,
                    isa: &OwnedTargetIsa,
                    uniformity: Option<&UniformityInfo>| {
@@ -106,7 +113,7 @@ pub(crate) fn check_kernel(
     contexts: &mut CompilerContexts,
 ) -> Result<KernelCode, Vec<LoweringError>> {
     let checks = vec![Vec::new(); program.blocks.len()];
-    let plan = ResumePlan::new(program, None, checks).map_err(|r| vec![r])?;
+    let plan = ResumePlan::new(program, None, checks, Vec::new()).map_err(|r| vec![r])?;
     emit(program, host, contexts, &host.quick, None, &plan)?;
     Ok(KernelCode::default())
 }
@@ -126,7 +133,12 @@ fn emit(
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, uniformity, plan);
     let unrolled = uniformity.map_or_else(Vec::new, |uniformity| {
-        unroll::find(program, uniformity, host.has_fma)
+        let mut unrolled = unroll::find(program, uniformity, host.has_fma);
+        unrolled.retain(|unrolled| {
+            let mut interchanged = plan.interchanged.iter();
+            interchanged.all(|interchanged| interchanged.head != unrolled.blocks[0])
+        });
+        unrolled
     });
     let errors = emit_kernel(&mut emitter, plan, &unrolled);
     emitter.b.seal_all_blocks();
@@ -260,6 +272,7 @@ fn emit_kernel(
         e.b.def_var(diverged, no);
         e.diverged = Some(diverged);
     }
+    let interchange = Interchange::new(e, plan);
     let head = e.b.create_block();
     let body = e.b.create_block();
     let done = e.b.create_block();
@@ -273,12 +286,15 @@ fn emit_kernel(
     let blocks: Vec<Block> = program.blocks.iter().map(|_| e.b.create_block()).collect();
     e.b.switch_to_block(body);
     let mut errors = Vec::new();
-    resume_threads(e, plan, first_state, &blocks, &mut errors);
-
+    let targets_from = |from: Option<BlockId>| match &interchange {
+        Some(interchange) => interchange.targets(plan, from),
+        None => Vec::new(),
+    };
     let targets = Targets {
         blocks: &blocks,
-        copies: &[],
+        copies: &targets_from(None),
     };
+    resume_threads(e, plan, first_state, &targets, &mut errors);
     let mut last_predecessor = vec![None; program.blocks.len()];
     for (from, block) in (0..).zip(&program.blocks) {
         for to in block.terminator.successors() {
@@ -291,17 +307,25 @@ fn emit_kernel(
     }
     for (i, unrolled) in (0..).zip(loop_at) {
         let block = BlockId(i);
+        let here = blocks[block.index()];
         match last_predecessor[block.index()] {
             // Early, so that variables need no parameters of the block to be looked up.
-            Some(last) if last >= i => e.b.switch_to_block(targets.of(block)),
-            None if i > 0 => e.b.switch_to_block(targets.of(block)),
-            _ if e.width > 1 || !errors.is_empty() => e.b.switch_to_block(targets.of(block)),
-            _ => e.enter(targets.of(block)),
+            Some(last) if last >= i => e.b.switch_to_block(here),
+            None if i > 0 => e.b.switch_to_block(here),
+            _ if e.width > 1 || !errors.is_empty() => e.b.switch_to_block(here),
+            _ => e.enter(here),
         }
+        let targets = Targets {
+            blocks: &blocks,
+            copies: &targets_from(Some(block)),
+        };
         if let Some(unrolled) = unrolled {
-            emit_unrolled(e, plan, unrolled, &blocks, &mut errors);
+            emit_unrolled(e, plan, unrolled, &targets, &mut errors);
         }
         emit_block(e, plan, block, &targets, &mut errors);
+    }
+    if let Some(interchange) = &interchange {
+        interchange.suspend(e, plan);
     }
 
     e.lane_set = LaneSet::Scalar;
@@ -310,6 +334,9 @@ fn emit_kernel(
     let thread = e.b.use_var(e.thread.index);
     let next = e.add_offset(thread, e.width.into());
     e.b.def_var(e.thread.index, next);
+    if let Some(interchange) = &interchange {
+        interchange.next_group(e, plan);
+    }
     if let (Some(state), false) = (first_state, plan.resumes_with_tid) {
         let starts = e.b.create_block();
         e.b.ins().brif(state, head, &[], starts, &[]);
@@ -319,6 +346,9 @@ fn emit_kernel(
     e.b.ins().jump(head, &[]);
 
     e.b.switch_to_block(done);
+    if let Some(interchange) = &interchange {
+        interchange.run_again(e, plan, (first, last), &blocks);
+    }
     let mut result = e.int(types::I32, 0);
     if let Some(diverged) = e.diverged {
         let diverged = e.b.use_var(diverged);
@@ -376,7 +406,7 @@ fn emit_unrolled(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     unrolled: &UnrolledLoop,
-    blocks: &[Block],
+    outside: &Targets<'_>,
     errors: &mut Vec<LoweringError>,
 ) {
     let head = unrolled.blocks[0];
@@ -392,14 +422,15 @@ fn emit_unrolled(
     let checked = e.b.create_block();
     let in_bounds = unroll::guard(e, unrolled, copies[0][0].1, checked);
     // From the end of each iteration to the next one, and from the last to the guard.
-    copies.push(vec![(head, blocks[head.index()])]);
+    copies.push(vec![(head, outside.blocks[head.index()])]);
     for iteration in 0..unroll::ITERATIONS as usize {
         let next_head = copies[iteration + 1][0].1;
         for &(number, block) in &copies[iteration] {
             let mut inside = copies[iteration].clone();
             inside[0].1 = next_head;
+            inside.extend_from_slice(outside.copies);
             let targets = Targets {
-                blocks,
+                blocks: outside.blocks,
                 copies: &inside,
             };
             e.b.switch_to_block(block);

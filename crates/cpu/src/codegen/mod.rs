@@ -23,6 +23,7 @@ mod group_checked;
 mod half;
 mod host;
 mod integer;
+mod interchange;
 mod lane_group;
 mod lane_set;
 mod machine_code;

@@ -3,6 +3,7 @@
 //! The scalar and the vector function of a kernel share them: a thread that one of
 //! them suspends can be resumed by the other.
 
+use super::interchange::InterchangedLoop;
 use super::masked_branch::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
@@ -53,6 +54,8 @@ pub(super) struct ResumePlan {
     pub masked: Vec<Option<MaskedBranch>>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
+    /// The loops that the lane groups run step by step.
+    pub interchanged: Vec<InterchangedLoop>,
     pub sync_points: Vec<SyncPoint>,
     pub matrices: Vec<Operation>,
     /// Registers that may be read before they are written.
@@ -73,10 +76,11 @@ impl ResumePlan {
         program: &Program<'_>,
         uniformity: Option<&UniformityInfo>,
         checks: Vec<Vec<NoWrap>>,
+        interchanged: Vec<InterchangedLoop>,
     ) -> Result<ResumePlan, LoweringError> {
         use SpecialRegister::{TidX, TidY, TidZ};
         let liveness = Liveness::new(program);
-        let after_sync = after_sync(program);
+        let after_sync = after_sync(program, &interchanged);
         let mut plan = ResumePlan {
             group: uniformity.map_or(1, |uniformity| uniformity.group.width()),
             resume_points: Vec::new(),
@@ -92,6 +96,7 @@ impl ResumePlan {
                 None => Vec::new(),
             },
             checks,
+            interchanged,
             sync_points: Vec::new(),
             matrices: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).to_vec(),
@@ -149,6 +154,11 @@ impl ResumePlan {
                     targets.push(BlockId(i as u32));
                 }
             }
+            targets.extend(
+                plan.interchanged
+                    .iter()
+                    .map(|interchanged| interchanged.head),
+            );
             targets.sort_unstable();
             targets.dedup();
             for next in targets {
@@ -401,9 +411,9 @@ fn sync_points<'p>(program: &'p Program<'_>) -> impl Iterator<Item = &'p Instruc
         })
 }
 
-/// By block: whether a thread reaches it after a sync point.
-fn after_sync(program: &Program<'_>) -> Vec<bool> {
-    let mut left: Vec<BlockId> = Vec::new();
+/// By block: whether a thread reaches it after a sync point, or after it was suspended at a loop.
+fn after_sync(program: &Program<'_>, interchanged: &[InterchangedLoop]) -> Vec<bool> {
+    let mut left: Vec<BlockId> = interchanged.iter().map(|i| i.head).collect();
     let mut reached = vec![false; program.blocks.len()];
     for block in &program.blocks {
         if let Terminator::Sync { next, .. } = &block.terminator {

@@ -45,3 +45,86 @@ fn streams_run_whole_warps() {
         );
     }
 }
+
+/// Groups that run such a loop step by step keep what each carries around it, and go on behind it
+/// one by one: with sums, after and before barriers, with conditions in them, where some leave the
+/// loop early, and one loop after the other.
+#[test]
+fn loops_that_stride_by_the_grid_run_step_by_step() {
+    let sizes =
+        "mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; mov.u32 %r5, 7; mov.u32 %r9, %i;";
+    let load = "mul.wide.u32 %x0, %i, 4; add.u64 %x1, %in, %x0; ld.global.u32 %r6, [%x1];";
+    let sum = format!("{load} mad.lo.u32 %r5, %r5, 3, %r6; add.u32 %i, %i, %r4;");
+    let store = "mul.wide.u32 %x0, %r9, 4; add.u64 %x2, %out, %x0; st.global.u32 [%x2], %r5;";
+    let share = "mov.u32 %r10, tile; mov.u32 %r11, %tid.y; mad.lo.u32 %r11, %r11, %r1, %r2; \
+                 mad.lo.u32 %r11, %r11, 4, %r10; st.shared.u32 [%r11], %r5; bar.sync 0; \
+                 xor.b32 %r12, %r11, 4; ld.shared.u32 %r12, [%r12]; add.u32 %r5, %r5, %r12;";
+    let test = "setp.lt.u32 %p0, %i, %n;";
+    for body in [
+        // A test before each iteration, and one behind it.
+        format!("{sizes} bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; {store}"),
+        format!("{sizes} {test} @!%p0 bra DONE; NEXT: {sum} {test} @%p0 bra NEXT; DONE: {store}"),
+        // The loop starts where threads resume, and a barrier follows.
+        format!(
+            "{sizes} {share} bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; bar.sync 0; {share} {store}"
+        ),
+        // Two loops, the second for some of the threads alone.
+        format!(
+            "{sizes} bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; and.b32 %i, %i, 127; \
+             setp.gt.u32 %p1, %i, 50; @%p1 bra DONE; bra TEST2; \
+             NEXT2: {sum} TEST2: {test} @%p0 bra NEXT2; DONE: {store}"
+        ),
+        // A condition in the loop, and threads that leave it.
+        format!(
+            "{sizes} bra TEST; NEXT: {load} and.b32 %r7, %r6, 3; setp.eq.u32 %p1, %r7, 0; @%p1 bra SKIP; \
+             mad.lo.u32 %r5, %r5, 3, %r6; SKIP: add.u32 %i, %i, %r4; TEST: {test} @%p0 bra NEXT; {store}"
+        ),
+        format!(
+            "{sizes} bra TEST; NEXT: {sum} and.b32 %r7, %r6, 15; setp.eq.u32 %p1, %r7, 0; @%p1 bra DONE; \
+             TEST: {test} @%p0 bra NEXT; DONE: {store}"
+        ),
+        // Around another loop.
+        format!(
+            "{sizes} mov.u32 %r8, 3; OUTER: bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; \
+             mov.u32 %i, %r9; sub.u32 %r8, %r8, 1; setp.ne.u32 %p1, %r8, 0; @%p1 bra OUTER; {store}"
+        ),
+    ] {
+        agree(&body);
+        let source = kernel(&body);
+        for (grid, block, n) in [
+            (2, [64, 1, 1], 1000),
+            (1, [128, 2, 1], 4000),
+            (3, [48, 1, 1], 555),
+        ] {
+            let alone = run(&source, Vectorization::Never, grid, block, n);
+            let together = run(&source, Vectorization::Always, grid, block, n);
+            assert_eq!(
+                together, alone,
+                "{body}\n{grid} blocks of {block:?}, n = {n}"
+            );
+        }
+    }
+}
+
+/// A fault in a loop that is run step by step names a thread that faults, and what it accesses: the
+/// first in the order of the steps.
+#[test]
+fn faults_in_steps_name_the_thread() {
+    let body = format!(
+        "mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; bra TEST; NEXT: {ADDRESSES}\n\
+         ld.global.u32 %r5, [%x1];\nst.global.u32 [%x2], %r5; add.u32 %i, %i, %r4; \
+         TEST: setp.lt.u32 %p0, %i, %n; @%p0 bra NEXT;"
+    );
+    let source = kernel(&body);
+    // There are 4096 words: 42 * 96 + 64.
+    for (block, thread) in [(128, 0), (96, 64)] {
+        let fault = run(&source, Vectorization::Always, 1, [block, 1, 1], 5000).unwrap_err();
+        let expected = format!("thread [{thread}, 0, 0]: kernel k, block (0,0,0)");
+        assert!(fault.starts_with(&expected), "{fault}");
+        assert!(fault.contains("out-of-bounds read of 4 bytes"), "{fault}");
+        assert!(
+            fault.contains("just past the end of the 16384-byte"),
+            "{fault}"
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! Loop interchange: the lane groups of a block run a loop that goes on by the size of the block
+//! or of the grid step by step, each one iteration after the other group's.
+//!
+//! A group that ran such a loop to its end would access one short run in each iteration, a stride
+//! from the one before. Prefetchers do not follow that, and strides of a power of two share few
+//! sets of the caches. So the registers of a group are saved where it enters the loop and where
+//! it starts the next iteration, as at a sync point, and the next group goes on. The block runs
+//! its groups again and again until none of them is in the loop.
+
+use analysis::control_flow::Loops;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_frontend::Variable;
+
+use super::emitter::Emitter;
+use super::resume::ResumePlan;
+use super::slots::{reload, save};
+use super::thread_state::{set_state, thread_state};
+use super::vectorize::{Lowering, lowering};
+use crate::program::{
+    Arg, BlockId, Liveness, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+};
+use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
+
+/// The largest loop.
+const MAX_STEPS: usize = 96;
+/// Instructions from a special register to a stride.
+const MAX_DEPTH: usize = 6;
+
+/// A loop that the groups run step by step.
+pub(super) struct InterchangedLoop {
+    pub head: BlockId,
+    blocks: Vec<BlockId>,
+    /// The registers that it writes.
+    written: Vec<Reg>,
+}
+
+/// The loops that are worth it: those without inner loops and sync points that mostly access
+/// consecutive values.
+pub(super) fn find(
+    program: &Program<'_>,
+    uniformity: &UniformityInfo,
+    has_fma: bool,
+) -> Vec<InterchangedLoop> {
+    let is_size = |arg: &Arg| matches!(arg, Arg::Special(S::NtidX | S::NctaidX));
+    if !program.args.iter().any(is_size) && program.required_threads.is_none() {
+        return Vec::new();
+    }
+    let Some(loops) = Loops::new(&program.graph()) else {
+        return Vec::new();
+    };
+    let mut liveness = None;
+    let mut found = Vec::new();
+    for id in loops.ids() {
+        let is_outer = loops.ids().any(|other| loops.get(other).parent == Some(id));
+        let head = loops.get(id).head;
+        if is_outer || head == BlockId(0) {
+            continue;
+        }
+        let blocks = (0..program.blocks.len() as u32).map(BlockId);
+        let blocks: Vec<BlockId> = blocks.filter(|&b| loops.contains(id, b)).collect();
+        let Some(accesses) = accesses(program, uniformity, &blocks, has_fma) else {
+            continue;
+        };
+        let mut written = Vec::new();
+        for step in steps(program, &blocks) {
+            program.step_effects(step, &mut |_| {}, &mut |reg| written.push(reg));
+        }
+        written.sort_unstable();
+        written.dedup();
+        if accesses == 0 || !strides_by_size(program, uniformity, &blocks, &written) {
+            continue;
+        }
+        // Vectors that each iteration saves and loads again.
+        let live = liveness.get_or_insert_with(|| Liveness::new(program));
+        let carried = live.live_in(head).iter().filter(|reg| {
+            uniformity.of(**reg) == Uniformity::Divergent && written.binary_search(reg).is_ok()
+        });
+        if carried.count() <= accesses {
+            found.push(InterchangedLoop {
+                head,
+                blocks,
+                written,
+            });
+        }
+    }
+    found
+}
+
+fn steps<'p>(program: &'p Program<'_>, blocks: &'p [BlockId]) -> impl Iterator<Item = &'p Step> {
+    blocks
+        .iter()
+        .flat_map(|block| &program.blocks[block.index()].steps)
+}
+
+/// The accesses of a loop to consecutive values in global memory, if the groups can run it step by
+/// step.
+fn accesses(
+    program: &Program<'_>,
+    uniformity: &UniformityInfo,
+    blocks: &[BlockId],
+    has_fma: bool,
+) -> Option<usize> {
+    let branches = |block: &BlockId| {
+        matches!(
+            program.blocks[block.index()].terminator,
+            Terminator::Jump(_) | Terminator::Branch { .. }
+        )
+    };
+    if !blocks.iter().all(branches) || steps(program, blocks).count() > MAX_STEPS {
+        return None;
+    }
+    let mut accesses = 0;
+    for step in steps(program, blocks) {
+        let Step::Instruction(i) = step else {
+            return None;
+        };
+        let in_shared = i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_some();
+        let lowering = lowering(program, &|reg| uniformity.of(reg), step, has_fma);
+        accesses += usize::from(lowering == Lowering::Contiguous && !in_shared);
+    }
+    Some(accesses)
+}
+
+/// Whether the loop adds the size of the block or of the grid to an affine value.
+fn strides_by_size(
+    program: &Program<'_>,
+    uniformity: &UniformityInfo,
+    blocks: &[BlockId],
+    written: &[Reg],
+) -> bool {
+    let threads = program.required_threads.map(|[x, y, z]| x * y * z);
+    let is_stride = |arg: &Arg| match *arg {
+        Arg::Int(amount) => threads.is_some_and(|threads| amount == u64::from(threads)),
+        Arg::Reg(reg) => {
+            written.binary_search(&reg).is_err() && follows_from_size(program, reg, MAX_DEPTH)
+        }
+        _ => false,
+    };
+    steps(program, blocks).any(|step| match step {
+        Step::Instruction(i) if i.opcode == O::Add => {
+            let args = program.list(i.args);
+            let is_affine = |arg: &Arg| match *arg {
+                Arg::Reg(reg) => matches!(uniformity.of(reg), Uniformity::Affine(_)),
+                _ => false,
+            };
+            let operands = args.get(1..3).unwrap_or(&[]);
+            args.first().is_some_and(is_affine)
+                && operands.iter().any(is_affine)
+                && operands.iter().any(is_stride)
+        }
+        _ => false,
+    })
+}
+
+/// Whether a register's only definition computes it from `%ntid` or `%nctaid`.
+fn follows_from_size(program: &Program<'_>, reg: Reg, depth: usize) -> bool {
+    let mut definitions = program
+        .blocks
+        .iter()
+        .flat_map(|block| &block.steps)
+        .filter_map(|step| match step {
+            Step::Instruction(i) if program.list(i.args).first() == Some(&Arg::Reg(reg)) => {
+                program.has_destination(i).then_some(i)
+            }
+            _ => None,
+        });
+    let (Some(definition), None) = (definitions.next(), definitions.next()) else {
+        return false;
+    };
+    let scales = matches!(
+        definition.opcode,
+        O::Mov | O::Cvt | O::Mul | O::Mad | O::Shl | O::Mul24
+    );
+    scales
+        && program.list(definition.args)[1..]
+            .iter()
+            .any(|arg| match *arg {
+                Arg::Special(S::NtidX | S::NctaidX) => true,
+                Arg::Reg(from) => depth > 0 && follows_from_size(program, from, depth - 1),
+                _ => false,
+            })
+}
+
+/// The code between the iterations of such loops.
+pub(super) struct Interchange {
+    edges: Vec<Edges>,
+    /// Whether the groups are in loops: then each resumes there.
+    in_loops: Variable,
+    /// Whether one of them goes on in a loop.
+    goes_on: Variable,
+    /// The loop over the groups that are in loops.
+    head: Block,
+}
+
+/// The blocks at the head of a loop.
+struct Edges {
+    /// A group comes from outside.
+    entry: Block,
+    /// It starts the next iteration.
+    latch: Block,
+    state: u32,
+}
+
+impl Interchange {
+    /// At the start of the function.
+    pub fn new(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Option<Interchange> {
+        if e.width == 1 || plan.interchanged.is_empty() {
+            return None;
+        }
+        let edges = plan.interchanged.iter().map(|interchanged| {
+            Some(Edges {
+                entry: e.b.create_block(),
+                latch: e.b.create_block(),
+                state: plan.divergence_state(interchanged.head)?,
+            })
+        });
+        let edges = edges.collect::<Option<Vec<_>>>()?;
+        let [in_loops, goes_on] = [(); 2].map(|()| {
+            let variable = e.b.declare_var(types::I32);
+            let no = e.scalar_int(types::I32, 0);
+            e.b.def_var(variable, no);
+            variable
+        });
+        Some(Interchange {
+            edges,
+            in_loops,
+            goes_on,
+            head: e.b.create_block(),
+        })
+    }
+
+    /// Where jumps from a block to the heads of the loops go; `None` is where threads resume.
+    pub fn targets(&self, plan: &ResumePlan, from: Option<BlockId>) -> Vec<(BlockId, Block)> {
+        let loops = plan.interchanged.iter().zip(&self.edges);
+        loops
+            .map(|(interchanged, edges)| {
+                let inside = from.is_some_and(|from| interchanged.blocks.contains(&from));
+                let edge = if inside { edges.latch } else { edges.entry };
+                (interchanged.head, edge)
+            })
+            .collect()
+    }
+
+    /// Emits what a group does where it enters a loop or starts the next iteration.
+    pub fn suspend(&self, e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+        for (interchanged, edges) in plan.interchanged.iter().zip(&self.edges) {
+            let live = &plan.resume_points[edges.state as usize - 1].reload;
+            let is_written = |reg: &&Reg| interchanged.written.binary_search(*reg).is_ok();
+            let written: Vec<Reg> = live.iter().filter(is_written).copied().collect();
+            e.b.switch_to_block(edges.entry);
+            save(e, plan, live);
+            set_state(e, edges.state);
+            self.go_on(e);
+            e.b.switch_to_block(edges.latch);
+            save(e, plan, &written);
+            self.go_on(e);
+        }
+    }
+
+    fn go_on(&self, e: &mut Emitter<'_, '_>) {
+        let yes = e.scalar_int(types::I32, 1);
+        e.b.def_var(self.goes_on, yes);
+        let next = e.next_thread;
+        e.b.ins().jump(next, &[]);
+    }
+
+    /// After a group: continues with the next one that is in a loop, if the groups are. Otherwise
+    /// the code that follows runs.
+    pub fn next_group(&self, e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+        let (inside, outside) = (e.b.create_block(), e.b.create_block());
+        let in_loops = e.b.use_var(self.in_loops);
+        e.b.ins().brif(in_loops, inside, &[], outside, &[]);
+        e.b.switch_to_block(inside);
+        if plan.resumes_with_tid {
+            e.advance_tid(plan.tid);
+        }
+        e.b.ins().jump(self.head, &[]);
+        e.b.switch_to_block(outside);
+    }
+
+    /// After all groups from `first` to `last`: runs those that are in loops again, and continues
+    /// where there are none.
+    pub fn run_again(
+        &self,
+        e: &mut Emitter<'_, '_>,
+        plan: &ResumePlan,
+        (first, last): (Value, Value),
+        blocks: &[Block],
+    ) {
+        let (again, done) = (e.b.create_block(), e.b.create_block());
+        let end = e.b.create_block();
+        e.b.ins().jump(end, &[]);
+        e.b.switch_to_block(end);
+        let goes_on = e.b.use_var(self.goes_on);
+        e.b.ins().brif(goes_on, again, &[], done, &[]);
+
+        e.b.switch_to_block(again);
+        let (no, yes) = (e.scalar_int(types::I32, 0), e.scalar_int(types::I32, 1));
+        e.b.def_var(self.goes_on, no);
+        e.b.def_var(self.in_loops, yes);
+        e.b.def_var(e.thread.index, first);
+        if plan.resumes_with_tid {
+            e.first_tid(plan.tid, first);
+        }
+        e.b.ins().jump(self.head, &[]);
+
+        e.b.switch_to_block(self.head);
+        let thread = e.b.use_var(e.thread.index);
+        let more = e.icmp(IntCC::UnsignedLessThan, thread, last);
+        let body = e.b.create_block();
+        e.b.ins().brif(more, body, &[], end, &[]);
+        e.b.switch_to_block(body);
+        let state = thread_state(e);
+        for (interchanged, edges) in plan.interchanged.iter().zip(&self.edges) {
+            let (here, elsewhere) = (e.b.create_block(), e.b.create_block());
+            let is_here = e.icmp_imm(IntCC::Equal, state, edges.state.into());
+            e.b.ins().brif(is_here, here, &[], elsewhere, &[]);
+            e.b.switch_to_block(here);
+            reload(e, plan, &plan.resume_points[edges.state as usize - 1]);
+            e.b.ins().jump(blocks[interchanged.head.index()], &[]);
+            e.b.switch_to_block(elsewhere);
+        }
+        let next = e.next_thread;
+        e.b.ins().jump(next, &[]);
+        e.b.switch_to_block(done);
+    }
+}
