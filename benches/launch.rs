@@ -1,5 +1,6 @@
-//! What a safe launch adds to a bare `cuLaunchKernel`: the same empty kernel
-//! with eight parameters in the same stream, checked and bare in turn.
+//! What a checked launch adds to a bare `cuLaunchKernel`: the same empty kernel
+//! with eight parameters in the same stream, checked and bare in turn. A launch by raw
+//! arguments, of a typed kernel, and by the method that `kernels!` makes.
 //!
 //! What is measured is the caller's time, a burst of launches without the wait
 //! for them. The driver's queue takes about a thousand; when it is full, a
@@ -17,22 +18,29 @@ mod paired;
 use std::ffi::c_void;
 use std::time::Instant;
 
+use ptxkit::cache::{Cache, Policy};
 use ptxkit::driver::{
-    Context, DeviceBuffer, Kernel, LaunchConfig, Module, ParamBuffer, Selection, Stream, select,
+    Context, Count, DeviceBuffer, DeviceSlice, Kernel, LaunchConfig, Module, ParamBuffer,
+    Selection, Stream, select,
 };
+use ptxkit::loader::Loader;
 
 /// Half of what the driver's queue takes.
 const BURST: usize = 500;
 const RUNS: usize = 801;
 
-const PTX: &str = "
-.version 6.0
-.target sm_50
-.address_size 64
-.visible .entry empty(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n,
-                      .param .f32 x, .param .f32 y, .param .u32 k, .param .u64 d)
-{ ret; }
-";
+ptxkit::kernels! {
+    mod declared in "kernels/empty.ptx";
+    unsafe extern {
+        // SAFETY: the kernel does nothing.
+        safe fn empty(
+            a: &DeviceSlice<f32>, b: &DeviceSlice<f32>, c: &DeviceSlice<f32>, n: Count<u32>,
+            x: f32, y: f32, k: u32, d: &DeviceSlice<f32>,
+        );
+    }
+}
+
+const PTX: &str = include_str!("kernels/empty.ptx");
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let selection: Selection = std::env::var("PTXKIT_DEVICE")
@@ -119,6 +127,49 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         RUNS,
         1.03,
         by_pointers(&kernel, &stream, config, &ordered),
+        bare_pointers,
+    );
+    type Address = *const f32;
+    type Parameters = (
+        Address,
+        Address,
+        Address,
+        Count<u32>,
+        f32,
+        f32,
+        u32,
+        Address,
+    );
+    // SAFETY: the kernel does nothing.
+    let typed = unsafe { kernel.clone().typed::<Parameters>() }?;
+    let by_typed = || {
+        burst(&stream, || {
+            let arguments = (
+                &buffer, &buffer, &buffer, 7_u32, 1.0_f32, 2.0_f32, 3_u32, &buffer,
+            );
+            typed
+                .launch(config, &stream, arguments)
+                .expect("the launch");
+        })
+    };
+    paired::paired_by("typed, bare pointers", RUNS, 1.03, by_typed, bare_pointers);
+    let kernels = declared::load(&Loader::new(
+        context.clone(),
+        Cache::new(Policy::disabled()),
+    ))?;
+    let by_declared = || {
+        burst(&stream, || {
+            let launched = kernels.empty(
+                config, &stream, &buffer, &buffer, &buffer, 7, 1.0, 2.0, 3, &buffer,
+            );
+            launched.expect("the launch");
+        })
+    };
+    paired::paired_by(
+        "declared, bare pointers",
+        RUNS,
+        1.03,
+        by_declared,
         bare_pointers,
     );
     paired::paired_by(

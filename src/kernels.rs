@@ -85,7 +85,8 @@ pub use macros::declare_kernels;
 /// `&mut DeviceSlice<T>` are `*const T` and `*mut T`. Its method takes buffers and parts of
 /// them: what is written is passed as `&mut`, so that nothing else of the call can be the same
 /// memory. Number, sizes and alignment are compared with the `.entry`, and a parameter with
-/// `.ptr` is an address in `.global`. A plain number can be any number: a number of values is
+/// `.ptr` is an address in `.global`; a launch refuses one that is not a multiple of `.ptr
+/// .align`. A plain number can be any number: a number of values is
 /// a [`Count`](driver::Count). [`&TensorMap`](driver::TensorMap) is a `.align 64 .b8 map[128]`
 /// that the kernel reads through, `&mut TensorMap` one that it writes through.
 ///

@@ -105,6 +105,18 @@ pub enum Error {
         declaration: Option<String>,
     },
 
+    /// The memory whose address is passed is aligned to less than the kernel's code relies on
+    /// (`.ptr .align`).
+    AddressAlignment {
+        kernel: String,
+        /// From 0.
+        index: usize,
+        address: u64,
+        /// In bytes.
+        align: u32,
+        declaration: Option<String>,
+    },
+
     /// An argument lives in another context than the kernel.
     ArgumentContext { kernel: String, index: usize },
 

@@ -121,6 +121,7 @@ pub use pod::Pod;
 pub use pod::boolean::Bool;
 #[cfg(feature = "cache")]
 pub(crate) use pod::bytes_of;
+pub use pod::device_pointer::DevicePointer;
 #[doc(hidden)]
 pub use pod::layout_check;
 pub use pod::param::{DeviceField, DeviceParam, Fields};

@@ -1,6 +1,8 @@
-use ptxkit::driver::{CacheConfig, Context, ContextFlags, DeviceBuffer, Limit, Scheduling, Stream};
+use ptxkit::driver::{
+    CacheConfig, Context, ContextFlags, DeviceBuffer, Error, Limit, Scheduling, Stream,
+};
 
-use crate::kernels::PLACE;
+use crate::kernels::ADD;
 use crate::support::{alone, context, device, isolated, kernel};
 
 /// What is current on this thread.
@@ -57,21 +59,30 @@ fn entering_is_undone() {
 #[test]
 fn whatever_is_current_calls_find_their_own_context() {
     alone();
-    let (context, stream, place) = kernel(PLACE, "place");
+    let (context, stream, add) = kernel(ADD, "add");
     let other = Context::create(&device(), 0).unwrap();
-    let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let sum = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
     let config = ptxkit::driver::LaunchConfig::default();
+    let mut launches = 0;
     // Foreign code takes the context away, or sets another.
-    for raw in [std::ptr::null_mut(), other.raw()] {
+    for raw in [std::ptr::null_mut(), other.raw(), context.raw()] {
         // SAFETY: null, or a live context.
-        unsafe { context.api().cuCtxSetCurrent(raw) }.unwrap();
-        unsafe { place.launch(config, &stream, (&out,)) }.unwrap();
-        // SAFETY: as above.
-        unsafe { context.api().cuCtxSetCurrent(raw) }.unwrap();
-        stream.synchronize().unwrap();
-        // SAFETY: as above.
-        unsafe { context.api().cuCtxSetCurrent(raw) }.unwrap();
-        assert_eq!(out.to_vec().unwrap(), [0]);
+        let set = || unsafe { context.api().cuCtxSetCurrent(raw) }.unwrap();
+        for stream in [&stream, &Stream::default_of(&context)] {
+            set();
+            unsafe { add.launch(config, stream, (&sum, 1_u32)) }.unwrap();
+            set();
+            unsafe { add.launch(config, stream, (&sum, 1_u32)) }.unwrap();
+            launches += 2;
+            set();
+            stream.synchronize().unwrap();
+            set();
+            assert_eq!(sum.to_vec().unwrap(), [launches]);
+        }
+        // Its own errors are told, and not mistaken for another context's.
+        set();
+        let error = unsafe { add.launch(config, &stream, (0_u64, 1_u32, 2_u32)) }.unwrap_err();
+        assert!(matches!(error, Error::ArgumentCount { .. }), "{error}");
     }
 }
 

@@ -52,6 +52,7 @@ mod tensor_map;
 mod texture;
 mod texture_array;
 mod threads;
+mod two_devices;
 mod two_drivers;
 mod typed;
 mod virtual_memory;

@@ -15,7 +15,7 @@ const ONE: LaunchConfig = LaunchConfig::new([1; 3], [1; 3]);
 
 /// Runs `test` with two devices in a process of its own, or says that there are
 /// none to test with.
-fn two(name: &str, test: impl FnOnce([Device; 2])) {
+pub fn two(name: &str, test: impl FnOnce([Device; 2])) {
     let driver = device().driver();
     if !in_child(name) && is_gpu() && driver.device_count().unwrap() < 2 {
         eprintln!("{name} is left out: it takes two devices");
@@ -27,7 +27,7 @@ fn two(name: &str, test: impl FnOnce([Device; 2])) {
 }
 
 /// The same where the devices reach each other.
-fn linked(name: &str, test: impl FnOnce([Context; 2])) {
+pub fn linked(name: &str, test: impl FnOnce([Context; 2])) {
     two(name, |devices| {
         let contexts = devices.map(|device| Context::primary(&device).unwrap());
         if !devices[0].can_access(&devices[1]).unwrap() {

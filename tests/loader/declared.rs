@@ -3,8 +3,8 @@
 use ptxkit::DeviceRepr;
 use ptxkit::cache::{Cache, Slicing};
 use ptxkit::driver::{
-    Count, DeviceBuffer, DeviceSlice, DeviceSliceMut, DriverKind, Error, LaunchConfig, Stream,
-    TensorMap, TensorView,
+    Count, DeviceBuffer, DevicePointer, DeviceSlice, DeviceSliceMut, DriverKind, Error,
+    LaunchConfig, ParamBuffer, Stream, TensorMap, TensorView,
 };
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, LoadError, Loader, Source};
@@ -195,6 +195,145 @@ fn slices_structures_and_raw_kernels_are_passed() {
 
     let inline = inline::load(&loader(&folder)).unwrap();
     inline.nothing(one, &stream, 1, -1).unwrap();
+}
+
+ptxkit::kernels! {
+    pub mod vector in "vector.ptx";
+    unsafe extern {
+        // SAFETY: the test passes no more than there are; `Count<u32>` would be checked.
+        pub safe fn vecadd(a: &DeviceSlice<f32>, b: &DeviceSlice<f32>, sum: &mut DeviceSlice<f32>, n: u32);
+        pub fn raw(p: DevicePointer); // unsafe to launch
+    }
+}
+
+#[test]
+fn numbers_and_addresses_are_declared_as_they_are() -> Result<(), LoadError> {
+    let folder = tempfile::tempdir().unwrap();
+    let (context, loader) = (context(), loader(&folder));
+    let stream = Stream::new(&context)?;
+    let [a, b] = [[1.0_f32, 2.0], [10.0, 20.0]].map(|v| DeviceBuffer::from_slice(&context, &v));
+    let (a, b, mut sum) = (a?, b?, DeviceBuffer::<f32>::zeroed(&context, 2)?);
+    let (cfg, n) = (LaunchConfig::for_elements(2, 32), 2);
+
+    let kernels = vector::load(&loader)?;
+    kernels.vecadd(cfg, &stream, &a, &b, &mut sum, n)?;
+    assert_eq!(sum.to_vec()?, [11.0, 22.0]);
+    let second = DevicePointer(sum.address() + 4);
+    // SAFETY: a float of the buffer, which outlives the work.
+    unsafe { kernels.raw(LaunchConfig::default(), &stream, second) }?;
+    stream.synchronize()?;
+    assert_eq!(sum.to_vec()?, [11.0, 1.0]);
+    Ok(())
+}
+
+ptxkit::kernels! {
+    // `.ptr .align 16`: its code may load four values at once.
+    mod aligned = r#"
+        .version 8.0 .target sm_70 .address_size 64
+        .visible .entry sum(.param .u64 .ptr .global .align 16 values)
+        {
+            .reg .b64 %rd; .reg .f32 %f<5>;
+            ld.param.u64 %rd, [values];
+            ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd];
+            add.f32 %f1, %f1, %f2;
+            add.f32 %f1, %f1, %f3;
+            add.f32 %f1, %f1, %f4;
+            st.global.f32 [%rd], %f1;
+            ret;
+        }"#;
+    unsafe extern {
+        // SAFETY: the test passes four values.
+        safe fn sum(values: &mut DeviceSlice<f32>);
+    }
+}
+
+#[test]
+fn an_address_that_the_code_cannot_load_from_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let kernels = aligned::load(&loader(&folder)).unwrap();
+    let one = LaunchConfig::default();
+    let mut values = DeviceBuffer::from_slice(&context, &[1.0_f32; 16]).unwrap();
+    let refused = |error: &Error| match error {
+        Error::AddressAlignment {
+            index: 0,
+            align: 16,
+            declaration: Some(declaration),
+            ..
+        } => assert_eq!(declaration, ".u64 values"),
+        error => panic!("{error}"),
+    };
+    // The first launch in a stream takes another way than the next.
+    for _ in 0..2 {
+        kernels.sum(one, &stream, &mut values).unwrap();
+        let mut fifth = values.slice_mut(4..).unwrap();
+        kernels.sum(one, &stream, &mut fifth).unwrap();
+        let mut third = values.slice_mut(2..).unwrap();
+        let error = kernels.sum(one, &stream, &mut third).unwrap_err();
+        let LoadError::Driver(error) = error else {
+            panic!("{error}")
+        };
+        refused(&error);
+
+        let kernel = kernels.sum.get().unwrap().kernel();
+        // SAFETY: it is refused.
+        refused(&unsafe { kernel.launch(one, &stream, (&third,)) }.unwrap_err());
+        let mut params = ParamBuffer::new();
+        params.push(third.arg());
+        // SAFETY: it is refused.
+        refused(&unsafe { kernel.launch_buffer(one, &stream, &params) }.unwrap_err());
+    }
+    let values = values.to_vec().unwrap();
+    assert_eq!((values[0], values[2], values[4]), (7.0, 1.0, 7.0));
+}
+
+ptxkit::kernels! {
+    mod many = r#"
+        .version 8.0 .target sm_70 .address_size 64
+        .visible .entry last(
+            .param .u64 out,
+            .param .u32 p1, .param .u32 p2, .param .u32 p3, .param .u32 p4, .param .u32 p5,
+            .param .u32 p6, .param .u32 p7, .param .u32 p8, .param .u32 p9, .param .u32 p10,
+            .param .u32 p11, .param .u32 p12, .param .u32 p13, .param .u32 p14, .param .u32 p15,
+            .param .u32 p16, .param .u32 p17, .param .u32 p18, .param .u32 p19, .param .u32 p20,
+            .param .u32 p21, .param .u32 p22, .param .u32 p23, .param .u32 p24, .param .u32 p25,
+            .param .u32 p26, .param .u32 p27, .param .u32 p28, .param .u32 p29, .param .u32 p30,
+            .param .u32 p31)
+        {
+            .reg .b64 %rd; .reg .b32 %r;
+            ld.param.u64 %rd, [out];
+            ld.param.u32 %r, [p31];
+            st.global.u32 [%rd], %r;
+            ret;
+        }"#;
+    unsafe extern {
+        // SAFETY: the test passes one number.
+        safe fn last(
+            out: &mut DeviceSlice<u32>,
+            p1: u32, p2: u32, p3: u32, p4: u32, p5: u32, p6: u32, p7: u32, p8: u32, p9: u32,
+            p10: u32, p11: u32, p12: u32, p13: u32, p14: u32, p15: u32, p16: u32, p17: u32,
+            p18: u32, p19: u32, p20: u32, p21: u32, p22: u32, p23: u32, p24: u32, p25: u32,
+            p26: u32, p27: u32, p28: u32, p29: u32, p30: u32, p31: u32,
+        );
+    }
+}
+
+#[test]
+fn a_kernel_has_32_parameters() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = context();
+    let stream = Stream::new(&context).unwrap();
+    let kernels = many::load(&loader(&folder)).unwrap();
+    let mut out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    let one = LaunchConfig::default();
+    kernels
+        .last(
+            one, &stream, &mut out, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+            19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31,
+        )
+        .unwrap();
+    assert_eq!(out.to_vec().unwrap(), [31]);
 }
 
 ptxkit::kernels! {

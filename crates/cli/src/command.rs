@@ -133,7 +133,7 @@ impl Cli {
             Command::Explain(args) => explain::run(args),
             Command::Occupancy(args) => occupancy::run(args),
             Command::Extract(args) => extract::run(args),
-            Command::Devices(args) => devices::run(args).map(|()| VERIFIED),
+            Command::Devices(args) => devices::run(args, self.verbose > 0).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),
             Command::Top(args) => top::run(args).map(|()| VERIFIED),
             Command::Completions(args) => {

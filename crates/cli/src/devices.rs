@@ -22,7 +22,7 @@ struct Listed {
 #[derive(Debug, clap::Args)]
 pub struct DevicesArgs {
     /// Everything that a bug report should say: drivers, limits, what works here and what does
-    /// not and why, and the variables that are set
+    /// not and why, and the variables that are set; `--verbose` prints it too
     #[arg(long)]
     report: bool,
     #[arg(long, value_enum, default_value_t)]
@@ -33,8 +33,8 @@ pub struct DevicesArgs {
 ///
 /// # Errors
 /// A driver that is there does not answer.
-pub fn run(args: &DevicesArgs) -> Result<(), Failure> {
-    match args.report {
+pub fn run(args: &DevicesArgs, is_verbose: bool) -> Result<(), Failure> {
+    match args.report || is_verbose {
         true => report(args.format),
         false => list(args.format),
     }

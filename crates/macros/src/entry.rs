@@ -20,6 +20,9 @@ const MAX_LISTED: usize = 12;
 /// So many bytes of names are compared: the time grows with their square.
 const MAX_COMPARED: usize = 100;
 
+/// So many parameters has a launch, as the library says it.
+const MAX_PARAMETERS: usize = 32;
+
 /// What every device allows a block: threads in all, and in x, y and z.
 const MAX_THREADS: u64 = 1024;
 const MAX_BLOCK: [u32; 3] = [1024, 1024, 64];
@@ -40,6 +43,13 @@ pub fn of<'s>(kernel: &Kernel, source: &'s Source) -> Result<&'s KernelSignature
             format!("{why} ({})", place(source, entry.line)),
             *span,
         ));
+    }
+    if kernel.parameters.len() > MAX_PARAMETERS {
+        let why = format!(
+            "a kernel that is declared takes at most {MAX_PARAMETERS} parameters: `launch!` takes \
+             any number"
+        );
+        failures.push(Failure::new(why, kernel.name.span()));
     }
     let declared: usize = kernel
         .parameters
@@ -167,13 +177,17 @@ fn wrong_kind(
              kernel without `safe`"
                 .to_owned(),
         ),
+        _ if is_safe && ty.rsplit("::").next() == Some("DevicePointer") => Some(
+            "is declared as any address, at which nothing need be: declare a slice, or the kernel \
+             without `safe`"
+                .to_owned(),
+        ),
         _ if is_address || param.dims.is_some() || param.vector > 1 => None,
         _ => {
             let is_float = match ty.as_str() {
                 "f32" | "f64" => true,
-                "u8" | "u16" | "u32" | "u64" | "i8" | "i16" | "i32" | "i64" | "usize" | "isize" => {
-                    false
-                }
+                "u8" | "u16" | "u32" | "u64" | "i8" | "i16" | "i32" | "i64" | "usize" | "isize"
+                | "DevicePointer" => false,
                 _ => return None,
             };
             // `.b32` is any 32 bits.

@@ -99,6 +99,18 @@ impl fmt::Display for Error {
                  parameter stands at byte {offset}{}: it is another type",
                 declared(declaration)
             ),
+            Error::AddressAlignment {
+                kernel,
+                index,
+                address,
+                align,
+                declaration,
+            } => write!(
+                f,
+                "argument {index} of kernel `{kernel}` is memory at {address:#x}, and the kernel \
+                 takes addresses that are multiples of {align}{}: pass a part that begins at one",
+                declared(declaration)
+            ),
             Error::ArgumentContext { kernel, index } => write!(
                 f,
                 "argument {index} of kernel `{kernel}` lives in another context than the kernel: \

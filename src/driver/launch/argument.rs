@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::order::{Effect, Part};
 use crate::driver::memory::uses::Use;
-use crate::driver::module::layout::ParamLayout;
+use crate::driver::module::layout::ParamSlot;
 use crate::driver::pod::Pod;
 use crate::driver::pod::boolean::Bool;
 use crate::driver::pod::param::{self, DeviceParam};
@@ -185,8 +185,10 @@ impl<'a> Arg<'a> {
 
     /// Whether it may be passed for a parameter.
     #[inline]
-    pub(crate) fn matches(&self, param: &ParamLayout) -> bool {
-        self.size == param.size && self.may_stand_at(param.offset)
+    pub(crate) fn matches(&self, slot: &ParamSlot) -> bool {
+        self.size == slot.size()
+            && self.may_stand_at(slot.offset())
+            && slot.takes_address(self.start)
     }
 
     /// Whether its type may be that of a parameter at this offset.
@@ -337,4 +339,4 @@ macro_rules! tuples {
     ($($name:ident)*;) => { tuples!($($name)*); };
 }
 
-tuples!(; A B C D E F G H I J K L M N O P);
+tuples!(; A B C D E F G H I J K L M N O P A2 B2 C2 D2 E2 F2 G2 H2 I2 J2 K2 L2 M2 N2 O2 P2);

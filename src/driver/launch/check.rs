@@ -22,7 +22,7 @@ impl Kernel {
         if layer.saturating_mul(u64::from(z)) > u64::from(self.max_threads()) {
             return Err(self.block_too_large(block));
         }
-        if let Some(required) = self.layout().and_then(|layout| layout.required_block)
+        if let Some(required) = self.required_block()
             && required != *block
         {
             return Err(self.wrong_block(required, block));
@@ -95,6 +95,9 @@ impl Kernel {
                 if !given.may_stand_at(expected.offset) {
                     return Err(self.wrong_alignment(index, given.align()));
                 }
+                if let Some(used) = given.used() {
+                    self.check_address(index, used.part.start())?;
+                }
             }
         }
         for (index, arg) in args.iter().enumerate() {
@@ -139,8 +142,28 @@ impl Kernel {
             if expected.offset != given.offset {
                 return Err(self.wrong_offset(index, given.offset));
             }
+            if given.memory.is_some() {
+                self.check_address(index, given.part.start())?;
+            }
         }
         Ok(())
+    }
+
+    /// Device code loads as much at once as the alignment that it declares allows.
+    fn check_address(&self, index: usize, address: u64) -> Result<(), Error> {
+        let param = self.layout().and_then(|layout| layout.params.get(index));
+        match param {
+            Some(param) if !address.is_multiple_of(param.pointer_align.max(1).into()) => {
+                Err(Error::AddressAlignment {
+                    kernel: self.name().to_owned(),
+                    index,
+                    address,
+                    align: param.pointer_align,
+                    declaration: param.declaration.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Textures and surfaces are their context's alone.

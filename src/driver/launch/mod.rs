@@ -21,6 +21,7 @@ use crate::driver::launch::params::{PackedArgument, ParamBuffer};
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::uses::{MemoryGuard, Use, lock_memory};
 use crate::driver::module::kernel::Kernel;
+use crate::driver::module::layout::ParamSlot;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::RetainedRef;
 use crate::driver::stream::users::Waits;
@@ -170,7 +171,7 @@ impl Kernel {
     /// Whether memory or a graph is to hear of a launch, whatever its arguments are.
     #[inline]
     fn needs_tracking(&self, capture_epoch: Option<u32>) -> bool {
-        capture_epoch.is_none() || !self.module().resolved().is_empty()
+        capture_epoch.is_none() || self.has_resolved()
     }
 
     /// A capture began while a launch was queued: whether the launch is in a graph,
@@ -188,13 +189,13 @@ impl Kernel {
     /// for them but to pass them.
     #[inline]
     fn is_untracked(&self, stream: &Stream, args: &[Arg<'_>]) -> bool {
-        let Some(layout) = self.layout().filter(|_| self.layout_is_certain()) else {
+        let Some(slots) = self.slots().filter(|_| self.layout_is_certain()) else {
             return false;
         };
-        let (params, identity) = (&*layout.params, stream.identity());
-        params.len() == args.len()
+        let identity = stream.identity();
+        slots.len() == args.len()
             && (0..args.len()).all(|at| {
-                args[at].matches(&params[at]) && args[at].needs_no_tracking(stream, identity)
+                args[at].matches(&slots[at]) && args[at].needs_no_tracking(stream, identity)
             })
     }
 
@@ -230,6 +231,10 @@ impl Kernel {
 
     /// Checks everything but the parameters, and launches.
     ///
+    /// Kernel and stream say which context they are of, so a launch while another context is
+    /// current is refused, or is the same launch. Hence the driver is not asked before it, which
+    /// takes a hundredth of a launch, but after a refusal.
+    ///
     /// # Safety
     /// The parameters are the kernel's, and live through the call; and as for
     /// [`launch`](Kernel::launch).
@@ -242,7 +247,12 @@ impl Kernel {
     ) -> Result<(), Error> {
         self.check_config(config)?;
         self.check_stream(stream)?;
-        let api = self.context().bind()?;
+        let is_default = matches!(mode, LaunchMode::Default);
+        let mut is_assumed = is_default && stream.has_context() && self.context().was_current();
+        let api = match is_assumed {
+            true => self.context().api(),
+            false => self.context().bind()?,
+        };
         let LaunchConfig {
             grid: [gx, gy, gz],
             block: [bx, by, bz],
@@ -253,9 +263,18 @@ impl Kernel {
         // parameters; the attributes live through the call.
         unsafe {
             match mode {
-                LaunchMode::Default => Ok(api.cuLaunchKernel(
-                    function, gx, gy, gz, bx, by, bz, shared, queue, pointers, extra,
-                )?),
+                LaunchMode::Default => loop {
+                    let launched = api.cuLaunchKernel(
+                        function, gx, gy, gz, bx, by, bz, shared, queue, pointers, extra,
+                    );
+                    match launched {
+                        Err(_) if is_assumed && !self.context().is_current() => {
+                            is_assumed = false;
+                            self.context().bind()?;
+                        }
+                        launched => return Ok(launched?),
+                    }
+                },
                 LaunchMode::Cooperative => Ok(api.cuLaunchCooperativeKernel(
                     function, gx, gy, gz, bx, by, bz, shared, queue, pointers,
                 )?),
@@ -325,11 +344,10 @@ impl Kernel {
     /// As [`is_untracked`](Kernel::is_untracked); the layout may be the PTX's.
     fn is_untracked_block(&self, stream: &Stream, params: &ParamBuffer<'_>) -> bool {
         let (packed, identity) = (params.packed(), stream.identity());
-        self.layout().is_some_and(|layout| {
-            let params = &*layout.params;
-            params.len() == packed.len()
+        self.slots().is_some_and(|slots| {
+            slots.len() == packed.len()
                 && (0..packed.len()).all(|at| {
-                    packed[at].is_at(&params[at]) && packed[at].needs_no_tracking(stream, identity)
+                    packed[at].is_at(&slots[at]) && packed[at].needs_no_tracking(stream, identity)
                 })
         })
     }
@@ -388,7 +406,8 @@ impl Kernel {
         params: &[u8],
         mode: LaunchMode<'_>,
     ) -> Result<(), Error> {
-        if let Some(expected) = self.layout().map(|layout| layout.bytes())
+        let bytes = |slot: &ParamSlot| slot.offset() + slot.size();
+        if let Some(expected) = self.slots().map(|slots| slots.last().map_or(0, bytes))
             && expected != params.len()
         {
             return Err(Error::ParameterBytes {

@@ -8,7 +8,7 @@ use crate::driver::launch::argument::Argument;
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::order::{Effect, Part};
 use crate::driver::memory::uses::Use;
-use crate::driver::module::layout::ParamLayout;
+use crate::driver::module::layout::ParamSlot;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::RetainedRef;
 
@@ -46,8 +46,10 @@ pub(crate) struct PackedArgument {
 impl PackedArgument {
     /// Whether it lies where the parameter does.
     #[inline]
-    pub fn is_at(&self, param: &ParamLayout) -> bool {
-        self.offset == param.offset && self.size == param.size
+    pub fn is_at(&self, slot: &ParamSlot) -> bool {
+        self.offset == slot.offset()
+            && self.size == slot.size()
+            && slot.takes_address(self.part.start())
     }
 
     /// Whether a launch in `stream`, which has this identity, has nothing to note for it.

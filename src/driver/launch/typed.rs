@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use crate::driver::error::Error;
 use crate::driver::launch::argument::{Arg, Argument};
@@ -86,7 +87,7 @@ pub(crate) const fn types_of<P: Parameter>() -> &'static [Arg<'static>] {
     P::TYPES
 }
 
-/// The parameters of a [`TypedKernel`]: a tuple of up to 16 [`Parameter`]s.
+/// The parameters of a [`TypedKernel`]: a tuple of up to 32 [`Parameter`]s.
 pub trait Parameters: sealed::Parameters {}
 
 /// What can be passed for a parameter that is declared as `P`.
@@ -106,6 +107,8 @@ impl ByValue for bool {}
 /// Implemented here alone: an address that is passed must be one of tracked
 /// memory, and a length be that memory's.
 mod sealed {
+    use std::mem::MaybeUninit;
+
     use crate::driver::error::Error;
     use crate::driver::launch::argument::Arg;
 
@@ -134,7 +137,8 @@ mod sealed {
 
     /// The arguments so far.
     pub struct List<'l, 'a> {
-        args: &'l mut [Arg<'a>],
+        args: &'l mut [MaybeUninit<Arg<'a>>],
+        /// How many of them are written.
         len: usize,
         /// The least length of memory that is passed without it.
         shortest: Option<u64>,
@@ -144,7 +148,7 @@ mod sealed {
 
     impl<'l, 'a> List<'l, 'a> {
         #[inline]
-        pub fn new(args: &'l mut [Arg<'a>]) -> List<'l, 'a> {
+        pub fn new(args: &'l mut [MaybeUninit<Arg<'a>>]) -> List<'l, 'a> {
             List {
                 args,
                 len: 0,
@@ -156,7 +160,7 @@ mod sealed {
         #[inline]
         pub fn push(&mut self, arg: Arg<'a>) {
             if let Some(place) = self.args.get_mut(self.len) {
-                *place = arg;
+                place.write(arg);
                 self.len += 1;
             }
         }
@@ -186,7 +190,9 @@ mod sealed {
                     capacity: number(shortest),
                 });
             }
-            Ok(&self.args[..self.len])
+            let args: *const [MaybeUninit<Arg<'a>>] = &self.args[..self.len];
+            // SAFETY: `push` has written so many.
+            Ok(unsafe { &*(args as *const [Arg<'a>]) })
         }
     }
 }
@@ -443,7 +449,7 @@ macro_rules! tuples {
                 let ($($argument,)*) = self;
                 let ($($length,)*): ($(tuples!(@length $length),)*) = ($($argument.length(),)*);
                 // A slice is two PTX parameters.
-                let mut args = [const { Arg::of_type::<()>() }; 2 * (0 $(+ tuples!(@one $length))*)];
+                let mut args = [const { MaybeUninit::uninit() }; 2 * (0 $(+ tuples!(@one $length))*)];
                 #[allow(unused_mut, reason = "without arguments")]
                 let mut list = List::new(&mut args);
                 $($argument.pass(&$length, &mut list);)*
@@ -471,4 +477,6 @@ macro_rules! tuples_up_to {
 
 tuples_up_to!(;
     A A1 a, B B1 b, C C1 c, D D1 d, E E1 e, F F1 f, G G1 g, H H1 h,
-    I I1 i, J J1 j, K K1 k, L L1 l, M M1 m, N N1 n, O O1 o, P P1 p);
+    I I1 i, J J1 j, K K1 k, L L1 l, M M1 m, N N1 n, O O1 o, P P1 p,
+    Q Q1 q, R R1 r, S S1 s, T T1 t, U U1 u, V V1 v, W W1 w, X X1 x,
+    Y Y1 y, Z Z1 z, A2 A3 a2, B2 B3 b2, C2 C3 c2, D2 D3 d2, E2 E3 e2, F2 F3 f2);

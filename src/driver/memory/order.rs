@@ -36,6 +36,11 @@ impl Part {
     }
 
     #[inline]
+    pub fn start(&self) -> CUdeviceptr {
+        self.0.start
+    }
+
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -8,7 +8,7 @@ use crate::driver::device::context::Context;
 use crate::driver::device::settings::{CacheConfig, SharedBanks};
 use crate::driver::error::Error;
 use crate::driver::module::Module;
-use crate::driver::module::layout::KernelLayout;
+use crate::driver::module::layout::{KernelLayout, ParamSlot};
 use crate::driver::stream::retained::{Retained, RetainedRef};
 use api::CUfunction;
 use api::CudaError;
@@ -21,18 +21,29 @@ pub struct Kernel {
     inner: Arc<Inner>,
 }
 
+/// What each launch reads comes first, in one cache line: between two launches the driver's own
+/// code leaves little in the processor's cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Inner {
-    module: Module,
+    context: Context,
     handle: CUfunction,
-    name: String,
-    layout: Option<KernelLayout>,
-    layout_is_certain: bool,
+    /// Of the layout, if it is known.
+    slots: Option<Box<[ParamSlot]>>,
     max_threads: u32,
-    static_shared: u32,
     /// Bytes of dynamic shared memory that a launch may ask for as things stand.
     dynamic_shared: AtomicU32,
+    required_block: Option<[u32; 3]>,
+    layout_is_certain: bool,
+    /// Whether variables of the module stand for memory that the caller gave.
+    has_resolved: bool,
+    module: Module,
+    name: String,
+    layout: Option<KernelLayout>,
+    static_shared: u32,
 }
+
+const _: () = assert!(std::mem::offset_of!(Inner, module) <= 64);
 
 impl Retained for Inner {}
 
@@ -125,15 +136,20 @@ impl Kernel {
             (Some(told), Some(known)) => Some(told.with_declarations_of(known)),
             (told, known) => told.or(known),
         };
+        let slots = layout.as_ref().and_then(ParamSlot::of);
         let mut inner = Inner {
-            module,
+            context: module.context().clone(),
             handle,
+            layout_is_certain: layout_is_certain && slots.is_some(),
+            slots,
+            max_threads: 0,
+            dynamic_shared: AtomicU32::new(0),
+            required_block: layout.as_ref().and_then(|layout| layout.required_block),
+            has_resolved: !module.resolved().is_empty(),
+            module,
             name: name.to_owned(),
             layout,
-            layout_is_certain,
-            max_threads: 0,
             static_shared: 0,
-            dynamic_shared: AtomicU32::new(0),
         };
         inner.max_threads = inner.attribute(KernelAttribute::MAX_THREADS_PER_BLOCK)?;
         inner.static_shared = inner.attribute(KernelAttribute::SHARED_SIZE_BYTES)?;
@@ -188,7 +204,7 @@ impl Kernel {
     /// The context it lives in.
     #[inline]
     pub fn context(&self) -> &Context {
-        self.inner.module.context()
+        &self.inner.context
     }
 
     /// The raw handle, for calls that the safe layer does not have.
@@ -202,6 +218,24 @@ impl Kernel {
     #[inline]
     pub fn layout(&self) -> Option<&KernelLayout> {
         self.inner.layout.as_ref()
+    }
+
+    /// The same as launches compare it.
+    #[inline]
+    pub(crate) fn slots(&self) -> Option<&[ParamSlot]> {
+        self.inner.slots.as_deref()
+    }
+
+    /// The only block that it is launched with.
+    #[inline]
+    pub(crate) fn required_block(&self) -> Option<[u32; 3]> {
+        self.inner.required_block
+    }
+
+    /// Whether variables of its module stand for memory that the caller gave.
+    #[inline]
+    pub(crate) fn has_resolved(&self) -> bool {
+        self.inner.has_resolved
     }
 
     /// Whether the driver itself told the layout. Only then may it be given a
@@ -221,28 +255,22 @@ impl Kernel {
     /// The same, for launches with blocks of this size alone, as if its PTX had `.reqntid`.
     #[cfg(feature = "cache")]
     pub(crate) fn with_required_block(&self, block: [u32; 3]) -> Kernel {
-        let Inner {
-            ref layout,
-            layout_is_certain,
-            max_threads,
-            static_shared,
-            ..
-        } = *self.inner;
-        let layout = layout.clone().map(|layout| KernelLayout {
+        let inner = &*self.inner;
+        let layout = inner.layout.clone().map(|layout| KernelLayout {
             required_block: Some(block),
             ..layout
         });
-        let dynamic_shared = self.dynamic_shared().load(Ordering::Relaxed);
+        let dynamic_shared = inner.dynamic_shared.load(Ordering::Relaxed);
         Kernel {
             inner: Arc::new(Inner {
-                module: self.module().clone(),
-                handle: self.raw(),
-                name: self.name().to_owned(),
-                layout,
-                layout_is_certain,
-                max_threads,
-                static_shared,
+                context: inner.context.clone(),
+                slots: inner.slots.clone(),
                 dynamic_shared: AtomicU32::new(dynamic_shared),
+                required_block: Some(block),
+                module: inner.module.clone(),
+                name: inner.name.clone(),
+                layout,
+                ..*inner
             }),
         }
     }
@@ -331,7 +359,7 @@ impl Kernel {
 
 impl Inner {
     fn attribute(&self, attribute: KernelAttribute) -> Result<u32, Error> {
-        let api = self.module.context().bind()?;
+        let api = self.context.bind()?;
         let mut value = 0;
         // SAFETY: the function is live; writes one integer.
         unsafe { api.cuFuncGetAttribute(&mut value, attribute.0, self.handle) }?;

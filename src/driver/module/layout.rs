@@ -29,8 +29,50 @@ pub struct ParamLayout {
     pub offset: usize,
     /// Bytes.
     pub size: usize,
+    /// The alignment of the memory whose address it is, in bytes, if its PTX is known and says so
+    /// (`.ptr .align`); else 1.
+    pub pointer_align: u32,
     /// Its PTX declaration if known: `.u64 output`.
     pub declaration: Option<String>,
+}
+
+/// What a launch compares of a parameter. Eight of them are one cache line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParamSlot {
+    offset: u16,
+    size: u16,
+    /// The bits of an address that are 0.
+    pointer_mask: u32,
+}
+
+impl ParamSlot {
+    /// Those of a layout; `None` where one lies beyond what a parameter space can have.
+    pub fn of(layout: &KernelLayout) -> Option<Box<[ParamSlot]>> {
+        let slot = |param: &ParamLayout| {
+            Some(ParamSlot {
+                offset: u16::try_from(param.offset).ok()?,
+                size: u16::try_from(param.size).ok()?,
+                pointer_mask: param.pointer_align.saturating_sub(1),
+            })
+        };
+        layout.params.iter().map(slot).collect()
+    }
+
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset.into()
+    }
+
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.size.into()
+    }
+
+    /// Whether an address may be passed for it.
+    #[inline]
+    pub fn takes_address(&self, address: u64) -> bool {
+        address & u64::from(self.pointer_mask) == 0
+    }
 }
 
 impl KernelLayout {
@@ -77,6 +119,7 @@ impl KernelLayout {
             layout.params.push(ParamLayout {
                 offset,
                 size,
+                pointer_align: 1,
                 declaration: None,
             });
         }
@@ -129,6 +172,7 @@ impl From<&CubinKernel> for KernelInfo {
         let params = kernel.params.iter().map(|param| ParamLayout {
             offset: param.offset as usize,
             size: param.size as usize,
+            pointer_align: 1,
             declaration: None,
         });
         let layout = KernelLayout {
@@ -156,6 +200,7 @@ impl From<&ParamSignature> for ParamLayout {
         ParamLayout {
             offset: param.offset as usize,
             size: param.size as usize,
+            pointer_align: param.pointer.and_then(|pointer| pointer.align).unwrap_or(1),
             declaration: Some(format!(
                 "{vector}.{} {}{array}",
                 param.ty.text(),

@@ -1,6 +1,7 @@
 //! Values that are nothing but their bytes.
 
 pub(crate) mod boolean;
+pub(crate) mod device_pointer;
 mod elements;
 pub mod layout_check;
 pub(crate) mod param;

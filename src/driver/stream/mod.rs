@@ -30,17 +30,19 @@ pub struct Stream {
     inner: Arc<Inner>,
 }
 
+/// What each launch reads comes first, as in a kernel's.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Inner {
     context: Context,
     /// Null for the default stream, which is never destroyed.
     handle: CUstream,
-    ownership: Ownership,
-    /// Whether it is known to keep order with the default stream.
-    is_blocking: bool,
     /// The number of captures begun, shifted left by one; the lowest bit is set while one
     /// may be active. Launches read it, where a lock would cost too much.
     capture_epoch: AtomicU32,
+    /// Whether it is known to keep order with the default stream.
+    is_blocking: bool,
+    ownership: Ownership,
     capture: Mutex<Option<Arc<Capture>>>,
     /// Recorded before the last capture: work of other streams waits for it while the capture
     /// lasts, in which the stream takes no event of its own work.
@@ -243,6 +245,13 @@ impl Stream {
     /// Whether it is `CU_STREAM_PER_THREAD`, a handle for another stream in each thread.
     pub(crate) fn is_per_thread(&self) -> bool {
         self.raw().addr() == PER_THREAD
+    }
+
+    /// Whether its handle is that of a stream of one context. The handles of default streams
+    /// stand for those of the current context.
+    #[inline]
+    pub(crate) fn has_context(&self) -> bool {
+        self.raw().addr() > PER_THREAD
     }
 
     /// The context it lives in.

@@ -31,12 +31,13 @@ fn a_report_has_what_works_and_what_does_not() {
     let cache = tempfile::tempdir().unwrap();
     let variables = [("PTXKIT_CPU_DEVICES", Path::new("2"))];
     let run = |args: &[&str]| {
-        let report = [&["devices", "--report"], args].concat();
+        let report = [&["devices"], args].concat();
         let output = ptxkit_with(cache.path(), &variables, &report);
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output)
     };
-    let text = run(&[]);
+    let text = run(&["--report"]);
+    assert!(run(&["--verbose"]).contains("PTXKIT_CPU_DEVICES=2\n"));
     let line = |start: &str| text.lines().find(|line| line.starts_with(start));
     assert!(
         line("has ").unwrap().contains("cooperative launches"),
@@ -48,7 +49,7 @@ fn a_report_has_what_works_and_what_does_not() {
     );
     assert!(text.contains("reaches the memory of 1\n"), "{text}");
     assert_eq!(line("PTXKIT_CPU_DEVICES"), Some("PTXKIT_CPU_DEVICES=2"));
-    let json: serde_json::Value = serde_json::from_str(&run(&["--format", "json"])).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&run(&["--report", "--format", "json"])).unwrap();
     let drivers = json["drivers"].as_array().unwrap();
     let cpu = drivers.last().unwrap();
     let missing = cpu["missing_entries"].as_array().unwrap();

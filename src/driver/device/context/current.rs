@@ -1,10 +1,18 @@
 //! The context that is current on a thread.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
+use std::ptr::null_mut;
 
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
-use api::Api;
+use api::{Api, CUcontext};
+
+thread_local! {
+    /// The context that was current on this thread when it last called the driver through this
+    /// crate. Other code may have made another one current since.
+    static LAST: Cell<CUcontext> = const { Cell::new(null_mut()) };
+}
 
 impl Context {
     /// Makes it current on this thread, if it is not (`cuCtxSetCurrent`).
@@ -14,15 +22,33 @@ impl Context {
     #[inline]
     pub fn bind(&self) -> Result<&'static Api, Error> {
         let api = self.api();
-        let mut current = std::ptr::null_mut();
-        // SAFETY: writes one handle.
-        let asked = api
-            .cuCtxGetCurrent
-            .map(|entry| unsafe { entry(&mut current) });
-        match asked == Some(0) && current == self.inner.handle && !self.inner.is_reset() {
-            true => Ok(api),
+        match self.is_current() && !self.inner.is_reset() {
+            true => {
+                LAST.set(self.inner.handle);
+                Ok(api)
+            }
             false => self.make_current(api),
         }
+    }
+
+    /// Whether it is current on this thread (`cuCtxGetCurrent`).
+    #[inline]
+    pub(crate) fn is_current(&self) -> bool {
+        let mut current = null_mut();
+        // SAFETY: writes one handle.
+        let asked = self
+            .api()
+            .cuCtxGetCurrent
+            .map(|entry| unsafe { entry(&mut current) });
+        asked == Some(0) && current == self.inner.handle
+    }
+
+    /// Whether this crate left it current on this thread. The driver is not asked, so a call that
+    /// relies on this must be one that the driver refuses if another context is current, or
+    /// that does the same then.
+    #[inline]
+    pub(crate) fn was_current(&self) -> bool {
+        LAST.get() == self.inner.handle && !self.inner.is_reset()
     }
 
     #[cold]
@@ -32,6 +58,7 @@ impl Context {
         }
         // SAFETY: the context lives as long as `self`.
         unsafe { api.cuCtxSetCurrent(self.inner.handle) }?;
+        LAST.set(self.inner.handle);
         Ok(api)
     }
 
@@ -43,6 +70,7 @@ impl Context {
         }
         // SAFETY: the context lives as long as the guard.
         unsafe { self.api().cuCtxPushCurrent_v2(self.inner.handle) }?;
+        LAST.set(self.inner.handle);
         Ok(Entered {
             context: self,
             thread: PhantomData,
@@ -67,7 +95,8 @@ pub struct Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        let mut popped = std::ptr::null_mut();
+        LAST.set(null_mut());
+        let mut popped = null_mut();
         // SAFETY: writes one handle; the guard was pushed on this thread.
         report_drop(unsafe { self.context.api().cuCtxPopCurrent_v2(&mut popped) });
     }

@@ -26,18 +26,20 @@ pub struct Context {
     inner: Arc<Inner>,
 }
 
+/// What each launch reads comes first, as in a kernel's.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Inner {
     device: Device,
     handle: CUcontext,
-    limits: DeviceLimits,
-    ownership: Ownership,
-    check_mode: AtomicBool,
-    event_tracking: AtomicBool,
     /// For a primary context, the device's reset count, and its value when this was
     /// created. Once they differ the handle is invalid.
     reset_count: &'static AtomicU32,
     generation: u32,
+    check_mode: AtomicBool,
+    event_tracking: AtomicBool,
+    limits: DeviceLimits,
+    ownership: Ownership,
 }
 
 enum Ownership {
