@@ -73,7 +73,7 @@ pub use graph::{BasicBlock, BlockId, Graph};
 pub(super) use grid_races::grid_races;
 pub(super) use handovers::{published_behind, waits_besides};
 pub use instructions::{InstructionId, Instructions, RegisterOperand, Step};
-pub(super) use launch::Races;
+pub(super) use launch::{Blocks, Races};
 pub use locks::CriticalSection;
 pub(super) use locks::{is_of_grid, word_of_grid};
 pub(super) use member_masks::{MaskMistakeKind, mask_mistakes};

@@ -69,13 +69,15 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         mnemonic.opcode == Opcode::St
             && (modifiers.has(Modifier::Global) || crate::flow::memory::space(modifiers).is_none())
     });
-    // Who never asks which thread it is may be the only one.
-    let many = function.names_special(|register| {
-        matches!(
-            register,
-            SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ
-        )
-    });
+    // Who never asks which thread it is may be the only one, where nothing says how many are.
+    let mut directives = function.function.directives.iter();
+    let many = directives.any(|directive| directive.name == "reqntid")
+        || function.names_special(|register| {
+            matches!(
+                register,
+                SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ
+            )
+        });
     if writes && many {
         let help = "use an atomic, or put `bar.sync 0` between the two";
         report(

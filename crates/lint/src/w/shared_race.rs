@@ -1,7 +1,7 @@
 //! Shared memory that one thread writes and another accesses without a barrier
 //! between.
 
-use crate::flow::Races;
+use crate::flow::{Blocks, Races};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode};
@@ -96,9 +96,10 @@ pub(super) fn report(
     let Some(flow) = function.flow() else {
         return;
     };
-    let block = match found.shape {
-        Some(shape) => format!(", in a block of {shape}"),
-        None => String::new(),
+    let block = match found.blocks {
+        Blocks::Of(shape) => format!(", in a block of {shape}"),
+        Blocks::OfWarps => ", in a block of more than one warp".to_owned(),
+        Blocks::All => String::new(),
     };
     for race in &found.races {
         let (Some(first), Some(second)) = (
