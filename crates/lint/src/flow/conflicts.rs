@@ -212,12 +212,13 @@ impl Search<'_, '_, '_> {
             let same = a.symbols == b.symbols && a.lanes.at(threads[0]) == b.lanes.at(threads[1]);
             return same.then_some(false);
         }
-        let made = operands.map(|operand| {
-            match flow.values.definition(flow.values.of_operand(operand)) {
-                Some(Definition::Written(id)) => Some(id),
-                _ => None,
-            }
-        });
+        let made =
+            operands.map(
+                |operand| match flow.values.definition(flow.values.of_operand(operand)) {
+                    Some(Definition::Written(id)) => Some(id),
+                    _ => None,
+                },
+            );
         let [Some(a), Some(b)] = made else {
             return None;
         };

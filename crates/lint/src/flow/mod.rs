@@ -64,7 +64,7 @@ pub use carrier::Carrier;
 pub(super) use conditions::coming;
 pub(super) use context::callee;
 pub use divergence::{Divergence, DivergentBranch, Variance};
-pub(super) use early_accesses::{Hazard, early_accesses};
+pub(super) use early_accesses::{Hazard, early_accesses, is_small_copy};
 pub use effect::{Effect, Terminator};
 pub use executors::{Executors, is_of_block};
 pub use fences::Scope;
