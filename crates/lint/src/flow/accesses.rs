@@ -3,12 +3,13 @@
 use super::HashMap;
 use super::affine::{Linear, Term};
 use super::context::{Flow, FunctionContext};
+use super::early_accesses::is_small_copy;
 use super::instructions::InstructionId;
 use super::intervals::Fact;
 use super::memory::{Access, AccessKind, MemoryAccess};
 use super::origin::Origin;
 use super::values::{Definition, ValueId};
-use ptx::ast::Space;
+use ptx::ast::{Instruction, Operand, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 use ptx::resolution::{Reference, VariableId};
 
@@ -46,11 +47,13 @@ pub(crate) fn accesses(
     space: Space,
 ) -> Vec<SharedAccess> {
     let mut found = Vec::new();
+    let copies = copies(function, space);
+    let accesses = function.accesses().iter().chain(&copies);
     for MemoryAccess {
         id,
         instruction,
         access,
-    } in function.accesses()
+    } in accesses
     {
         let (id, access) = (*id, *access);
         let step = &flow.instructions.steps[id.index()];
@@ -76,7 +79,10 @@ pub(crate) fn accesses(
             access,
             space,
             base,
-            value: access.address + 1,
+            value: match instruction.opcode {
+                Opcode::Cp => usize::MAX,
+                _ => access.address + 1,
+            },
             strong: strong.into_iter().any(|word| modifiers.has(word)),
             guard: flow
                 .values
@@ -88,7 +94,42 @@ pub(crate) fn accesses(
                 }),
         });
     }
+    if !copies.is_empty() {
+        found.sort_unstable_by_key(|of| of.id);
+    }
     found
+}
+
+/// What `cp.async` writes in shared memory: its thread has to wait for it, and then other threads
+/// for that thread, at a barrier. What it writes is unknown.
+fn copies<'m>(function: &FunctionContext<'m, '_>, space: Space) -> Vec<MemoryAccess<'m>> {
+    if space != Space::Shared || !function.has_mnemonic(is_small_copy) {
+        return Vec::new();
+    }
+    let copies = function.instructions_with(|mnemonic, _| is_small_copy(mnemonic));
+    let write = |(id, instruction): (InstructionId, &'m Instruction)| {
+        let address = instruction.operands.start as usize;
+        let [to @ Operand::Address { .. }, _, Operand::Integer(bytes), ..] =
+            function.operands(instruction)
+        else {
+            return None;
+        };
+        let bytes = bytes.value as u64;
+        let access = Access {
+            kind: AccessKind::Store,
+            space: Some(Space::Shared),
+            element: bytes,
+            bytes,
+            address,
+            span: function.operand_span(instruction, to),
+        };
+        Some(MemoryAccess {
+            id,
+            instruction,
+            access,
+        })
+    };
+    copies.into_iter().filter_map(write).collect()
 }
 
 /// What an address in the space is counted from.

@@ -17,8 +17,8 @@ const STEPS: u64 = 100_000;
 /// So many accesses of a function are looked at.
 const ACCESSES: usize = 64;
 
-/// The first thread of which an access lies outside of its variable, and the offset there,
-/// where the block has the shape that `.reqntid` says.
+/// The first thread of which an access lies outside of its variable, and the offset there:
+/// of the block that `.reqntid` says, or else thread 0, which every block has.
 pub(crate) fn outside<'p, 'm, 'a>(
     function: &'p FunctionContext<'m, 'a>,
 ) -> Vec<(&'p Place<'m, 'a>, u32, i64)> {
@@ -40,6 +40,10 @@ fn search<'p, 'm, 'a>(
     let (flow, loops, pass) = (function.flow()?, function.loops()?, function.first_pass()?);
     let orders = Orders::of_function(function)?;
     let shape = Shape(pass.block.size);
+    let threads = match pass.block.required {
+        true => shape.threads(),
+        false => 1,
+    };
     let budget = flow.instructions.steps.len() as u64 * STEPS_FOR_EACH + STEPS;
     let mut evaluator = Evaluator::new(function, flow, loops, shape, budget);
     let mut found = Vec::new();
@@ -51,7 +55,8 @@ fn search<'p, 'm, 'a>(
         let Some(place) = may.next_if(|place| operands.contains(&place.access.address)) else {
             continue;
         };
-        if let Some((thread, offset)) = thread_outside(&orders, &mut evaluator, id, place) {
+        if let Some((thread, offset)) = thread_outside(&orders, &mut evaluator, id, place, threads)
+        {
             found.push((place, thread, offset));
         }
     }
@@ -59,16 +64,18 @@ fn search<'p, 'm, 'a>(
 }
 
 /// Whether an offset of `%tid` and constants alone leaves the variable in some thread of a
-/// block that `.reqntid` says, if it comes.
+/// block that `.reqntid` says, or else in thread 0, if it comes.
 fn may_lie_outside(function: &FunctionContext<'_, '_>, place: &Place<'_, '_>) -> bool {
     let Some(size) = place.size else {
         return false;
     };
-    let required = function.function.directives.iter();
-    let Some(required) = required.into_iter().find(|d| d.name == "reqntid") else {
-        return false;
+    let mut directives = function.function.directives.iter();
+    let required = directives.find(|d| d.name == "reqntid");
+    let required = required.map(|required| &required.values);
+    let side = |at: usize| {
+        let side = required.and_then(|sides| sides.get(at));
+        side.copied().unwrap_or(1).max(1)
     };
-    let side = |at: usize| required.values.get(at).copied().unwrap_or(1).max(1);
     let (mut least, mut most) = (place.offset.constant, place.offset.constant);
     for (term, times) in place.offset.terms() {
         let last = match term {
@@ -89,14 +96,14 @@ fn thread_outside(
     evaluator: &mut Evaluator<'_, '_, '_>,
     id: InstructionId,
     place: &Place<'_, '_>,
+    threads: u32,
 ) -> Option<(u32, i64)> {
     let block = evaluator.flow.graph.block_of(id);
     let at = evaluator.place(block, Default::default());
     let address: Sum = evaluator.operand(place.access.address, at).sum()?;
     let conditions = Conditions::of(orders, evaluator, id)?;
     let end = i64::try_from(place.size?).ok()? - place.access.bytes as i64;
-    let threads = 0..evaluator.shape.threads();
-    let mut outside = threads.filter(|thread| {
+    let mut outside = (0..threads).filter(|thread| {
         let thread = *thread as usize;
         !(0..=end).contains(&address.lanes.at(thread)) && conditions.admits(thread)
     });

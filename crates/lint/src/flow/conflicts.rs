@@ -4,7 +4,7 @@
 use super::accesses::SharedAccess;
 use super::affine::Linear;
 use super::effect::Terminator;
-use super::evaluate::{Known, Turns};
+use super::evaluate::{Known, Place, Turns};
 use super::instructions::InstructionId;
 use super::lanes::WARP;
 use super::memory::AccessKind;
@@ -15,6 +15,9 @@ use ptx::names::Opcode;
 
 /// The other steps of a reduction are among so many accesses before and behind.
 const NEAR: usize = 16;
+
+/// Of so many instructions, one of what another makes, data is taken apart.
+const MADE: u32 = 8;
 
 /// So many values are followed to see what becomes of what is read.
 const FOLLOWED: usize = 64;
@@ -97,7 +100,8 @@ impl Search<'_, '_, '_> {
         let same_warp = writer / WARP as usize == thread / WARP as usize;
         !same_warp
             && (write.layer == 0 || access.layer == 0)
-            && self.clashes(write, writer, access, thread, true)
+            && (self.clashes(write, writer, access, thread, true)
+                || self.leave_other_data(write, writer, access, thread))
             && write
                 .conditions
                 .agree(writer, &access.conditions, thread, &self.evaluator)
@@ -160,6 +164,92 @@ impl Search<'_, '_, '_> {
             }
         }
         true
+    }
+
+    /// Whether two threads of a line leave different data at one address: they make it alike of
+    /// what they load, each from an address of its own. Copies that overlap leave the same.
+    fn leave_other_data(
+        &mut self,
+        write: &Instance,
+        writer: usize,
+        access: &Instance,
+        thread: usize,
+    ) -> bool {
+        let line = self.evaluator.shape.0[1..] == [1, 1];
+        let stores = |one: &Instance| {
+            let of = &one.of;
+            of.access.kind == AccessKind::Store && !of.strong && *one.value() == Known::Data
+        };
+        let one_place = write.offset.at(writer) == access.offset.at(thread)
+            && write.of.access.bytes == access.of.access.bytes;
+        // What all leave in one word may be to nobody.
+        let of_all = write.offset.same().is_some() && access.offset.same().is_some();
+        if !line || !one_place || of_all || !stores(write) || !stores(access) {
+            return false;
+        }
+        let place = |search: &Self, one: &Instance| {
+            let block = search.flow.graph.block_of(one.of.id);
+            search.evaluator.place(block, one.turns)
+        };
+        let values = [write.of.value, access.of.value];
+        let places = [place(self, write), place(self, access)];
+        write.conditions.admits(writer)
+            && self.are_other(values, places, [writer, thread], 0) == Some(true)
+    }
+
+    /// Whether what two threads read in these operands is made alike of what they load from
+    /// different addresses; `None` if it is not made alike.
+    fn are_other(
+        &mut self,
+        operands: [usize; 2],
+        places: [Place; 2],
+        threads: [usize; 2],
+        depth: u32,
+    ) -> Option<bool> {
+        let flow = self.flow;
+        let known = [0, 1].map(|side| self.evaluator.operand(operands[side], places[side]));
+        if let [Known::Sum(a), Known::Sum(b)] = &known {
+            let same = a.symbols == b.symbols && a.lanes.at(threads[0]) == b.lanes.at(threads[1]);
+            return same.then_some(false);
+        }
+        let made =
+            operands.map(
+                |operand| match flow.values.definition(flow.values.of_operand(operand)) {
+                    Some(Definition::Written(id)) => Some(id),
+                    _ => None,
+                },
+            );
+        let [Some(a), Some(b)] = made else {
+            return None;
+        };
+        let (one, other) = (flow.instructions.get(a)?, flow.instructions.get(b)?);
+        let steps = [a, b].map(|id| &flow.instructions.steps[id.index()]);
+        let function = self.evaluator.function;
+        let alike = one.mnemonic == other.mnemonic && one.operands.len == other.operands.len;
+        if depth > MADE || !alike || steps.iter().any(|step| step.partial) {
+            return None;
+        }
+        let places = [0, 1].map(|side| {
+            let block = flow.graph.block_of([a, b][side]);
+            self.evaluator.place(block, places[side].turns)
+        });
+        let operand = |at: u32| [one, other].map(|of| (of.operands.start + at) as usize);
+        if matches!(one.opcode, Opcode::Ld | Opcode::Ldu) {
+            let [index, its_index] = operand(1);
+            let address = self.evaluator.operand(index, places[0]).sum()?;
+            let its_address = self.evaluator.operand(its_index, places[1]).sum()?;
+            return (address.symbols == its_address.symbols)
+                .then(|| address.lanes.at(threads[0]) != its_address.lanes.at(threads[1]));
+        }
+        let effect = function.effect(steps[0]);
+        if !effect.pure || effect.writes != 1 {
+            return None;
+        }
+        let mut differs = false;
+        for at in 1..one.operands.len {
+            differs |= self.are_other(operand(at), places, threads, depth + 1)?;
+        }
+        Some(differs)
     }
 
     /// Whether anything comes of it that two accesses touch the same bytes.

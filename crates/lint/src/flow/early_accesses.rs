@@ -89,7 +89,7 @@ impl Hazard {
 }
 
 /// Whether it is `cp.async` of a few bytes.
-fn is_small_copy(mnemonic: &Mnemonic<'_>) -> bool {
+pub(crate) fn is_small_copy(mnemonic: &Mnemonic<'_>) -> bool {
     let has = |word| mnemonic.modifiers.has(word);
     mnemonic.opcode == Opcode::Cp
         && has(Modifier::Async)

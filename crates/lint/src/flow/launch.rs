@@ -17,11 +17,23 @@ use ptx::names::SpecialRegister;
 const STEPS_FOR_EACH: u64 = 60;
 const STEPS: u64 = 200_000;
 
-/// Races, and the shape of a block that has them where another may have none.
+/// The blocks of which a kernel has its races.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Blocks {
+    /// All that it may be launched with.
+    #[default]
+    All,
+    /// All of more than one warp.
+    OfWarps,
+    /// Those of this shape; others may have none.
+    Of(Shape),
+}
+
+/// Races, and the blocks that have them.
 #[derive(Debug, Default)]
 pub struct Races {
-    /// `None` if every shape has them.
-    pub shape: Option<Shape>,
+    /// Where they are.
+    pub blocks: Blocks,
     /// At most one of each base address in a barrier interval.
     pub races: Vec<Race>,
 }
@@ -84,11 +96,12 @@ impl Races {
             },
             is_plane: !function.names_special(|register| register == SpecialRegister::TidZ),
             is_any: function.names_special(|register| register == SpecialRegister::NtidX),
+            has_barrier: orders.starts().nth(1).is_some(),
             is_small: count <= SMALL,
         };
         Some(match block {
             Block::Known(shape) => Races {
-                shape: Some(shape),
+                blocks: Blocks::Of(shape),
                 races: (launch.races)(shape),
             },
             Block::Line => launch.of_line(),
@@ -153,6 +166,8 @@ struct Launch<'l> {
     is_plane: bool,
     /// The kernel asks how many threads there are: it is made for any number.
     is_any: bool,
+    /// Its threads wait for each other: mostly, a warp alone need not.
+    has_barrier: bool,
     /// The kernel is short.
     is_small: bool,
 }
@@ -169,7 +184,11 @@ impl Launch<'_> {
         if plausible(512) {
             // Memory does not say how many threads there are: each number has to have
             // them, and there may be no more than one warp.
-            races.retain(|race| self.is_any || race.of_any_block);
+            let of_warps = !self.is_any && !races.iter().any(|race| race.of_any_block);
+            if of_warps && !self.has_barrier {
+                races.clear();
+            }
+            races.retain(|race| self.is_any || of_warps || race.of_any_block);
             for threads in [128, 512, 1024] {
                 if races.is_empty() || threads == 1024 && !plausible(1024) {
                     break;
@@ -179,7 +198,13 @@ impl Launch<'_> {
             }
             return match races.is_empty() {
                 true => self.of_large(line),
-                false => Races { shape: None, races },
+                false => Races {
+                    blocks: match of_warps {
+                        true => Blocks::OfWarps,
+                        false => Blocks::All,
+                    },
+                    races,
+                },
             };
         }
         let limited = [256, 128, 64];
@@ -190,7 +215,7 @@ impl Launch<'_> {
             races = (self.races)(line(threads));
         }
         Races {
-            shape: Some(line(threads)),
+            blocks: Blocks::Of(line(threads)),
             races,
         }
     }
@@ -204,7 +229,7 @@ impl Launch<'_> {
             () => None,
         };
         threads.map_or(Races::default(), |threads| Races {
-            shape: Some(line(threads)),
+            blocks: Blocks::Of(line(threads)),
             races: (self.races)(line(threads)),
         })
     }
@@ -239,7 +264,7 @@ impl Launch<'_> {
             all = Some(races);
         }
         Races {
-            shape: None,
+            blocks: Blocks::All,
             races: all.unwrap_or_default(),
         }
     }

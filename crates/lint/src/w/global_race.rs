@@ -17,11 +17,12 @@ pub static RULE: Rule = Rule {
           Addresses are worked out for each thread as in `W0303`, with the same limits: those \
           that a parameter, a variable or a pointer that lies in one, `%tid`, `%ctaid` and \
           constants make. It says nothing of threads in different blocks, which `W0312` does; of \
-          `.volatile`, `.relaxed` and atomic accesses to each other; of loaded data that threads \
-          leave in one word, as where copies overlap; of two accesses that a parameter puts \
+          `.volatile`, `.relaxed` and atomic accesses to each other; of loaded data that all \
+          threads leave in one word, and of copies that overlap: what two threads leave at one \
+          address they have loaded from different ones; of two accesses that a parameter puts \
           apart, or that a loop comes to only in the last of a number of turns that a parameter \
-          says; of an index that an atomic returns; and of a kernel that neither asks for \
-          `%ntid` nor says how large its block is, which may be one warp. PTX ISA, \"Memory \
+          says; of an index that an atomic returns; and of a kernel without a barrier that neither \
+          asks for `%ntid` nor says how large its block is, which may be one warp. PTX ISA, \"Memory \
           Consistency Model\".",
     instead: "Use `red` or `atom` for what all threads add to. Where each thread has its own \
               part, put a `bar.sync` between the accesses, or write to other memory than is read.",
@@ -69,13 +70,15 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         mnemonic.opcode == Opcode::St
             && (modifiers.has(Modifier::Global) || crate::flow::memory::space(modifiers).is_none())
     });
-    // Who never asks which thread it is may be the only one.
-    let many = function.names_special(|register| {
-        matches!(
-            register,
-            SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ
-        )
-    });
+    // Who never asks which thread it is may be the only one, where nothing says how many are.
+    let mut directives = function.function.directives.iter();
+    let many = directives.any(|directive| directive.name == "reqntid")
+        || function.names_special(|register| {
+            matches!(
+                register,
+                SpecialRegister::TidX | SpecialRegister::TidY | SpecialRegister::TidZ
+            )
+        });
     if writes && many {
         let help = "use an atomic, or put `bar.sync 0` between the two";
         report(

@@ -11,8 +11,8 @@ pub static RULE: Rule = Rule {
     why: "What lies there is another variable, or nothing: the kernel reads what it should not, \
           overwrites it, or faults.\n\n\
           An offset of `%tid` and constants is worked out for each thread of a block of which \
-          `.reqntid` says the shape, under the branches before the access; a finding names the \
-          thread. Nothing is said of an offset that a loop counts, or that depends on `%ctaid`, \
+          `.reqntid` says the shape, or else for thread 0, which every block has, under the \
+          branches before the access; a finding names the thread. Nothing is said of an offset that a loop counts, or that depends on `%ctaid`, \
           a parameter or data, and of variables whose size the launch or another module says. \
           (PTX ISA, \"Addresses as Operands\".)",
     instead: "Mend the offset, or declare the variable as large as it is used.",

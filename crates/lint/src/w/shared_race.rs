@@ -1,7 +1,7 @@
 //! Shared memory that one thread writes and another accesses without a barrier
 //! between.
 
-use crate::flow::Races;
+use crate::flow::{Blocks, Races, is_small_copy};
 use crate::{Check, Code, Findings, FunctionContext, Rule};
 use ptx::ast::Space;
 use ptx::names::{Modifier, Opcode};
@@ -18,7 +18,8 @@ pub static RULE: Rule = Rule {
           and the next, also round the loop that they stand in: a finding names two threads that \
           meet. The block has the shape that `.reqntid` or `.maxntid` says. Without them it has \
           as many threads as the shared variables have room for, and the finding says how many; \
-          or else every size has the race.\n\n\
+          or else every size has the race, or every size of more than one warp, where the kernel \
+          has a barrier. What `cp.async` copies is written by the thread that copies it.\n\n\
           It cannot see an address or a guard that depends on what a thread has loaded, nor what \
           a function does that is called. It says nothing of two threads of a warp, which older \
           code takes to go together; of a barrier that only some values of a parameter leave \
@@ -72,8 +73,9 @@ pub static RULE: Rule = Rule {
 fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
     let writes = function.has_mnemonic(|mnemonic| {
         let modifiers = &mnemonic.modifiers;
-        mnemonic.opcode == Opcode::St
-            && (modifiers.has(Modifier::Shared) || crate::flow::memory::space(modifiers).is_none())
+        let stores = mnemonic.opcode == Opcode::St
+            && (modifiers.has(Modifier::Shared) || crate::flow::memory::space(modifiers).is_none());
+        stores || is_small_copy(mnemonic)
     });
     if writes {
         let help = "put `bar.sync 0` between the two";
@@ -96,9 +98,10 @@ pub(super) fn report(
     let Some(flow) = function.flow() else {
         return;
     };
-    let block = match found.shape {
-        Some(shape) => format!(", in a block of {shape}"),
-        None => String::new(),
+    let block = match found.blocks {
+        Blocks::Of(shape) => format!(", in a block of {shape}"),
+        Blocks::OfWarps => ", in a block of more than one warp".to_owned(),
+        Blocks::All => String::new(),
     };
     for race in &found.races {
         let (Some(first), Some(second)) = (
