@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::{Configs, Settings};
+use super::contents::Contents;
 use image::{self, PtxFound};
 use ptx::Ptx;
 use terminal::failure::Failure;
@@ -50,12 +51,13 @@ impl Place {
 
     /// # Errors
     /// It does not exist, or cannot be read.
-    pub fn read(&self) -> Result<Vec<u8>, Failure> {
+    pub fn read(&self) -> Result<Contents, Failure> {
         match self {
-            Place::File(path) => std::fs::read(path),
+            Place::File(path) => Contents::read(path),
             Place::StandardInput(_) => {
                 let mut bytes = Vec::new();
-                std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+                let read = std::io::stdin().read_to_end(&mut bytes);
+                read.map(|_| Contents::Heap(bytes))
             }
         }
         .map_err(|error| unreadable(self.path(), &error))
@@ -187,7 +189,7 @@ pub fn each_text(
         Err(_) if input.found => return Ok(()),
         // It may be PTX without `.version` and `.target`.
         Err(error) => {
-            let Ok(ptx) = Ptx::from_bytes(bytes.as_slice(), name.as_str()) else {
+            let Ok(ptx) = Ptx::from_bytes(&*bytes, name.as_str()) else {
                 return Err(Failure::new(format!("{name}: {error}")));
             };
             f(Ok(Text {

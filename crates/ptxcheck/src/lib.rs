@@ -7,6 +7,7 @@ mod cfg;
 mod check;
 pub mod command_line;
 mod config;
+mod contents;
 mod demangle;
 mod drawing;
 mod explain;
