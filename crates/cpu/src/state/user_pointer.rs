@@ -22,7 +22,7 @@ const END: usize = 1 << 47;
 const END: usize = 1 << 52;
 
 /// Whether `bytes` bytes at an address can be memory of the process.
-pub(crate) fn may_be_memory(address: usize, bytes: usize) -> bool {
+pub fn may_be_memory(address: usize, bytes: usize) -> bool {
     address >= FIRST && bytes <= END && address <= END - bytes
 }
 
