@@ -92,12 +92,11 @@ impl<T> UserPointer<T> {
         }
     }
 
-    /// An array for `count` results; an error where no memory is that large.
+    /// An array of `count` elements or for as many results; an error where no memory is that large.
     pub(crate) fn array(self, count: usize) -> Result<UserPointer<T>> {
         match self.may_have(count) {
             true => Ok(self),
-            false => Err(Status::INVALID_VALUE
-                .because("the array for the results is null or beyond any memory")),
+            false => Err(Status::INVALID_VALUE.because("an array is null or beyond any memory")),
         }
     }
 
