@@ -405,6 +405,43 @@ fn a_function_is_launched_as_it_was_set_before() {
 }
 
 #[test]
+fn a_batch_of_more_copies_than_memory_holds_is_refused() {
+    use api::{CopyAttributes, MemLocation};
+    use cuda::*;
+
+    let (mut context, mut stream) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let mut zeros = vec![0; 4096];
+    let list = zeros.as_mut_ptr();
+    let (mut sizes, mut first) = (vec![0_usize; 4096], 0_usize);
+    let nowhere = MemLocation { kind: 0, id: 0 };
+    let mut attributes = CopyAttributes {
+        source_order: 1,
+        source: nowhere,
+        target: nowhere,
+        flags: 0,
+    };
+    // SAFETY: a count that no memory holds is refused, and nothing is read.
+    unsafe {
+        assert_eq!(cuInit(0), 0);
+        assert_eq!(cuDevicePrimaryCtxRetain(&mut context, 0), 0);
+        assert_eq!(cuCtxSetCurrent(context), 0);
+        assert_eq!(cuStreamCreate(&mut stream, 1), 0);
+        let copied = cuMemcpyBatchAsync_v2(
+            list,
+            list,
+            sizes.as_mut_ptr(),
+            1 << 50,
+            &mut attributes,
+            &mut first,
+            1,
+            stream,
+        );
+        assert_eq!(copied, 1);
+        assert_eq!(cuStreamDestroy_v2(stream), 0);
+    }
+}
+
+#[test]
 fn what_ran_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.json");
