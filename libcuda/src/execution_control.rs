@@ -112,7 +112,8 @@ macro_rules! entries {
             /// The arguments must be what the entry's CUDA documentation asks for.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-                record::returned(stringify!($name), (|| $body)())
+                let body = || $body;
+                record::returned(stringify!($name), body())
             }
         )*
 
