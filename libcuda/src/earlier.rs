@@ -41,6 +41,7 @@ earlier! {
     fn cuDevicePrimaryCtxRelease(device: CUdevice) = cuDevicePrimaryCtxRelease_v2, 7000;
     fn cuDevicePrimaryCtxReset(device: CUdevice) = cuDevicePrimaryCtxReset_v2, 7000;
     fn cuDevicePrimaryCtxSetFlags(device: CUdevice, flags: c_uint) = cuDevicePrimaryCtxSetFlags_v2, 7000;
+    fn cuGraphicsResourceGetMappedPointer(address: *mut CUdeviceptr, bytes: *mut usize, resource: CUgraphicsResource) = cuGraphicsResourceGetMappedPointer_v2, 3000;
     fn cuEventDestroy(event: CUevent) = cuEventDestroy_v2, 2000;
     fn cuStreamDestroy(stream: CUstream) = cuStreamDestroy_v2, 2000;
     fn cuMemHostRegister(start: *mut c_void, bytes: usize, flags: c_uint) = cuMemHostRegister_v2, 4000;

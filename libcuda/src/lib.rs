@@ -1,13 +1,16 @@
 //! The CPU device of ptxkit under the driver's own C names: programs that load
 //! `libcuda.so.1` run on it when they find this library in its place.
 //!
-//! Every row of ptxkit's table is exported, and [forms of earlier CUDA versions](earlier).
+//! Every row of ptxkit's table is exported, [forms of earlier CUDA versions](earlier), and the
+//! [execution control](execution_control) that was there before `cuLaunchKernel`.
 //! An entry that the CPU device lacks returns `CUDA_ERROR_NOT_SUPPORTED`.
 
 #![allow(non_snake_case)] // the C API's own names
 
 pub mod earlier;
+pub mod execution_control;
 mod record;
+pub mod thread_stream;
 
 use std::any::{Any, TypeId};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -51,6 +54,9 @@ macro_rules! export {
 
         fn exports() -> impl Iterator<Item = Export> {
             [$( {
+                // Dr.Jit looks this form up by its symbol.
+                #[unsafe(export_name = concat!(stringify!($name), "_ptsz"))]
+                #[allow(clippy::too_many_arguments)] // as many as the entry has
                 unsafe extern "C" fn per_thread($($arg: $ty),*) -> c_int {
                     // SAFETY: the caller's word for this form is that for the other.
                     unsafe { $name($(of_thread($arg)),*) }
@@ -113,6 +119,7 @@ fn find(symbol: &str, version: c_int, flags: u64) -> Result<*const c_void, c_uin
     ];
     let forms: Vec<Export> = exports()
         .chain(earlier::exports())
+        .chain(execution_control::exports())
         .chain(own)
         .filter(|export| export.base == symbol)
         .collect();

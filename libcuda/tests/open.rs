@@ -50,6 +50,15 @@ fn entries_are_there_by_symbol_and_by_get_proc_address() {
             &mut status,
         );
         assert_eq!((code, status, address), (500, 1, std::ptr::null_mut()));
+        // What programs look up that are compiled for the default stream of each thread.
+        for name in [
+            c"cuStreamWaitEvent_ptsz",
+            c"cuLaunchKernel_ptsz",
+            c"cuMemcpyHtoD_v2_ptds",
+        ] {
+            let entry: Result<Symbol<unsafe extern "C" fn()>, _> = library.get(name.to_bytes());
+            assert!(entry.is_ok(), "{name:?}");
+        }
     }
     // Its threads may still run.
     std::mem::forget(library);
@@ -329,6 +338,107 @@ fn a_kernel_runs_and_another_is_refused() {
         assert_eq!(wait(), 0);
     }
     std::mem::forget(library);
+}
+
+/// Writes the sum of its parameters, an `int` and a `float`, for each of its blocks.
+const SUMS: &CStr = c".version 8.0\n.target sm_80\n.address_size 64\n\
+    .visible .entry sums(.param .u64 p, .param .u32 i, .param .f32 f) {\n\
+    .reg .b32 %r<4>;\n.reg .f32 %f<3>;\n.reg .b64 %d<3>;\n\
+    ld.param.u64 %d0, [p];\nld.param.u32 %r0, [i];\nld.param.f32 %f0, [f];\n\
+    mov.u32 %r1, %ctaid.x;\nmov.u32 %r2, %ntid.x;\nadd.u32 %r0, %r0, %r2;\n\
+    cvt.rn.f32.u32 %f1, %r0;\nadd.f32 %f1, %f1, %f0;\n\
+    mul.wide.u32 %d1, %r1, 4;\nadd.u64 %d1, %d1, %d0;\nst.global.f32 [%d1], %f1;\nret;\n}";
+
+#[test]
+fn a_function_is_launched_as_it_was_set_before() {
+    use cuda::execution_control::*;
+    use cuda::*;
+
+    let (mut context, mut module, mut function) = (
+        std::ptr::null_mut(),
+        std::ptr::null_mut(),
+        std::ptr::null_mut(),
+    );
+    let (mut address, mut sums) = (0, [0_f32; 3]);
+    // SAFETY: the results go to variables of their types, and the kernel writes three floats.
+    unsafe {
+        assert_eq!(cuInit(0), 0);
+        assert_eq!(cuDevicePrimaryCtxRetain(&mut context, 0), 0);
+        assert_eq!(cuCtxSetCurrent(context), 0);
+        assert_eq!(cuModuleLoadData(&mut module, SUMS.as_ptr().cast()), 0);
+        assert_eq!(
+            cuModuleGetFunction(&mut function, module, c"sums".as_ptr()),
+            0
+        );
+        assert_eq!(cuMemAlloc_v2(&mut address, 12), 0);
+
+        // No block has been set.
+        assert_eq!(cuLaunchGrid(function, 3, 1), 1);
+        assert_eq!(cuFuncSetBlockShape(function, 2, 1, 1), 0);
+        assert_eq!(cuParamSetSize(function, 16), 0);
+        assert_eq!(cuParamSetv(function, 0, (&raw mut address).cast(), 8), 0);
+        assert_eq!(cuParamSeti(function, 8, 40), 0);
+        assert_eq!(cuParamSetf(function, 12, 0.5), 0);
+        assert_eq!(cuLaunchGrid(function, 3, 1), 0);
+        assert_eq!(cuMemcpyDtoH_v2(sums.as_mut_ptr().cast(), address, 12), 0);
+        assert_eq!(sums, [42.5; 3]);
+
+        // What is not set again stays.
+        assert_eq!(cuParamSeti(function, 8, 1), 0);
+        assert_eq!(cuLaunch(function), 0);
+        assert_eq!(cuMemcpyDtoH_v2(sums.as_mut_ptr().cast(), address, 12), 0);
+        assert_eq!(sums, [3.5, 42.5, 42.5]);
+
+        assert_eq!(cuParamSeti(function, -4, 1), 1);
+        assert_eq!(cuParamSeti(function, 1 << 20, 1), 1);
+        assert_eq!(cuParamSetSize(function, u32::MAX), 1);
+        assert_eq!(
+            cuParamSetv(function, 0, std::ptr::without_provenance_mut(8), 8),
+            1
+        );
+        assert_eq!(cuFuncSetBlockShape(std::ptr::null_mut(), 1, 1, 1), 400);
+        assert_eq!(cuMemFree_v2(address), 0);
+        assert_eq!(cuModuleUnload(module), 0);
+        // The handle is nobody's now.
+        assert_ne!(cuLaunchGridAsync(function, 1, 1, std::ptr::null_mut()), 0);
+    }
+}
+
+#[test]
+fn a_batch_of_more_copies_than_memory_holds_is_refused() {
+    use api::{CopyAttributes, MemLocation};
+    use cuda::*;
+
+    let (mut context, mut stream) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let mut zeros = vec![0; 4096];
+    let list = zeros.as_mut_ptr();
+    let (mut sizes, mut first) = (vec![0_usize; 4096], 0_usize);
+    let nowhere = MemLocation { kind: 0, id: 0 };
+    let mut attributes = CopyAttributes {
+        source_order: 1,
+        source: nowhere,
+        target: nowhere,
+        flags: 0,
+    };
+    // SAFETY: a count that no memory holds is refused, and nothing is read.
+    unsafe {
+        assert_eq!(cuInit(0), 0);
+        assert_eq!(cuDevicePrimaryCtxRetain(&mut context, 0), 0);
+        assert_eq!(cuCtxSetCurrent(context), 0);
+        assert_eq!(cuStreamCreate(&mut stream, 1), 0);
+        let copied = cuMemcpyBatchAsync_v2(
+            list,
+            list,
+            sizes.as_mut_ptr(),
+            1 << 50,
+            &mut attributes,
+            &mut first,
+            1,
+            stream,
+        );
+        assert_eq!(copied, 1);
+        assert_eq!(cuStreamDestroy_v2(stream), 0);
+    }
 }
 
 #[test]

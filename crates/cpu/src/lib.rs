@@ -51,6 +51,8 @@ pub use run::{
 pub use sanitizer::{Checks, ChecksInUse};
 pub use source::{check, compile};
 pub use state::module::{set_code_store, set_original_lines};
+#[doc(hidden)]
+pub use state::user_pointer::may_be_memory;
 
 /// Hashes of the compiler's sources and of the analyses that it relies on, for cache keys that
 /// contain the compiler's identity.

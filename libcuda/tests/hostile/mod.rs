@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use api::*;
 use arguments::{Argument, Source};
+use cuda::execution_control::*;
 use cuda::*;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use world::World;
@@ -70,6 +71,19 @@ fn entries() -> Vec<Entry> {
         fn cuGetProcAddress_v2(symbol: *const c_char, address: *mut *mut c_void, version: c_int, flags: u64, status: *mut c_uint) = "" 0;
         fn cuGetExportTable(table: *mut *const c_void, number: *const CUuuid) = "" 0;
     };
+    let before_cu_launch_kernel = entries! {
+        fn cuFuncSetBlockShape(function: CUfunction, x: c_int, y: c_int, z: c_int) = "" 0;
+        fn cuFuncSetSharedSize(function: CUfunction, bytes: c_uint) = "" 0;
+        fn cuParamSetSize(function: CUfunction, bytes: c_uint) = "" 0;
+        fn cuParamSeti(function: CUfunction, offset: c_int, value: c_uint) = "" 0;
+        fn cuParamSetf(function: CUfunction, offset: c_int, value: f32) = "" 0;
+        fn cuParamSetv(function: CUfunction, offset: c_int, bytes: *mut c_void, count: c_uint) = "" 0;
+        fn cuParamSetTexRef(function: CUfunction, unit: c_int, reference: CUtexref) = "" 0;
+        fn cuLaunch(function: CUfunction) = "" 0;
+        fn cuLaunchGrid(function: CUfunction, width: c_int, height: c_int) = "" 0;
+        fn cuLaunchGridAsync(function: CUfunction, width: c_int, height: c_int, stream: CUstream) = "" 0;
+    };
+    let own = own.into_iter().chain(before_cu_launch_kernel);
     rows.into_iter().chain(own).collect()
 }
 

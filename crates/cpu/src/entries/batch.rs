@@ -23,6 +23,7 @@ fn check_attributes(
     sets: usize,
     count: usize,
 ) -> Result {
+    let (firsts, attributes) = (firsts.array(sets)?, attributes.array(sets)?);
     let mut next = 0;
     for set in 0..sets {
         let (first, attributes) = (firsts.get_at(set)?, attributes.get_at(set)?);
@@ -63,6 +64,9 @@ fn copies(
         .1
         .refuse_captured("a batch of copies is not captured")
         .map_err(of_all)?;
+    let bytes = bytes.array(count).map_err(of_all)?;
+    let to = to.array(count).map_err(of_all)?;
+    let from = from.array(count).map_err(of_all)?;
     let mut all = Vec::new();
     for index in 0..count {
         let endpoints = || {
@@ -153,6 +157,7 @@ fn boxes(
         .1
         .refuse_captured("a batch of copies is not captured")
         .map_err(of_all)?;
+    let copies = copies.array(count).map_err(of_all)?;
     let mut all = Vec::new();
     for index in 0..count {
         let described = || {

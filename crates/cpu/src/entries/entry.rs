@@ -94,7 +94,7 @@ fn after_forks() {}
 pub(super) fn started() -> Result {
     if !INITIALISED.load(Ordering::Acquire) {
         not_forked()?;
-        return Err(Status::NOT_INITIALIZED.into());
+        return Err(Status::NOT_INITIALIZED.because("cuInit was not called"));
     }
     if host_function::is_running() {
         return Err(

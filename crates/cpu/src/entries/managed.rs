@@ -242,6 +242,7 @@ entries! {
         count: usize,
     ) {
         context::working()?;
+        let (sizes, numbers) = (sizes.array(how_many)?, numbers.array(how_many)?);
         for index in 0..how_many {
             let (size, number) = (sizes.get_at(index)?, numbers.get_at(index)?);
             range_attribute(data.follow(index)?, size, number, address, count)?;

@@ -22,7 +22,7 @@ const END: usize = 1 << 47;
 const END: usize = 1 << 52;
 
 /// Whether `bytes` bytes at an address can be memory of the process.
-pub(crate) fn may_be_memory(address: usize, bytes: usize) -> bool {
+pub fn may_be_memory(address: usize, bytes: usize) -> bool {
     address >= FIRST && bytes <= END && address <= END - bytes
 }
 
@@ -92,12 +92,11 @@ impl<T> UserPointer<T> {
         }
     }
 
-    /// An array for `count` results; an error where no memory is that large.
+    /// An array of `count` elements or for as many results; an error where no memory is that large.
     pub(crate) fn array(self, count: usize) -> Result<UserPointer<T>> {
         match self.may_have(count) {
             true => Ok(self),
-            false => Err(Status::INVALID_VALUE
-                .because("the array for the results is null or beyond any memory")),
+            false => Err(Status::INVALID_VALUE.because("an array is null or beyond any memory")),
         }
     }
 
