@@ -259,9 +259,8 @@ fn an_address_that_the_code_cannot_load_from_is_refused() {
         Error::AddressAlignment {
             index: 0,
             align: 16,
-            declaration: Some(declaration),
             ..
-        } => assert_eq!(declaration, ".u64 values"),
+        } => {}
         error => panic!("{error}"),
     };
     // The first launch in a stream takes another way than the next.
@@ -278,7 +277,7 @@ fn an_address_that_the_code_cannot_load_from_is_refused() {
 
         let kernel = kernels.sum.get().unwrap().kernel();
         // SAFETY: it is refused.
-        refused(&unsafe { kernel.launch(one, &stream, (&third,)) }.unwrap_err());
+        refused(&unsafe { kernel.launch(one, &stream, [third.arg()]) }.unwrap_err());
         let mut params = ParamBuffer::new();
         params.push(third.arg());
         // SAFETY: it is refused.
