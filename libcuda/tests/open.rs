@@ -276,7 +276,8 @@ fn ptxkit_itself_does_not_take_the_library_for_a_gpu() {
 const KERNEL: &CStr = c".version 8.0\n.target sm_80\n.address_size 64\n\
     .visible .entry nothing() { ret; }\n";
 const REFUSED: &CStr = c".version 8.6\n.target sm_100a\n.address_size 64\n\
-    .visible .entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n";
+    .visible .entry k() { .reg .b32 %r; mov.b32 %r, 0; \
+    tcgen05.shift.cta_group::1.down [%r]; ret; }\n";
 
 /// What the process of [`what_ran_is_reported`] does.
 #[test]

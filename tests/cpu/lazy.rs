@@ -106,9 +106,9 @@ fn contexts_share_what_a_library_compiles() {
 #[test]
 fn what_the_device_cannot_run_is_told_by_its_kernel_in_lines_of_the_text() {
     let _context = Current::new();
-    let pair = "{%r, %r}";
+    let (pair, all) = ("{%r, %r}", "{%r, %r, %r, %r, %r, %r, %r, %r}");
     let module = load(&module(&format!(
-        "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {pair}, {pair}, {pair}, {pair}, %r, 0;"
+        "mma.sync.aligned.m8n8k4.row.col.f32.bf16.bf16.f32 {all}, {pair}, {pair}, {all};"
     )));
     assert_eq!(number_of(kernel(module, c"k399")), 399);
     let mut function = null_mut();
@@ -117,7 +117,7 @@ fn what_the_device_cannot_run_is_told_by_its_kernel_in_lines_of_the_text() {
             cu!(cuModuleGetFunction(&mut function, module, c"k400".as_ptr())),
             NOT_SUPPORTED
         );
-        let message = format!("line {LINE}: the CPU device cannot run `mma.sp");
+        let message = format!("line {LINE}: the CPU device cannot run `mma.sync");
         assert!(detail().starts_with(&message), "{}", detail());
     }
     let k400 = functions(module)[400];

@@ -12,3 +12,4 @@ mod lazy;
 mod memory;
 mod module;
 mod stream;
+mod unwritten;

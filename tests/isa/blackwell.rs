@@ -60,6 +60,33 @@ const PAIRS: &[Row] = &[
     ),
 ];
 
+/// Sums and products of halves with singles.
+const MIXED: &[Row] = &[
+    ("add.rn.f32.f16 %fd, %h0, %f1;", &[0x3E00, s(2.25)], s(3.75)),
+    ("sub.f32.f16 %fd, %h0, %f1;", &[0x3E00, s(2.25)], s(-0.75)),
+    ("sub.f32.bf16 %fd, %h0, %f1;", &[0x3FC0, s(2.25)], s(-0.75)),
+    (
+        "add.rz.sat.f32.bf16 %fd, %h0, %f1;",
+        &[0x3FC0, s(2.25)],
+        s(1.0),
+    ),
+    (
+        "add.rp.f32.f16 %fd, %h0, %f1;",
+        &[0x0001, s(1.0)],
+        0x3F80_0001,
+    ),
+    (
+        "fma.rn.f32.f16 %fd, %h0, %h1, %f2;",
+        &[0x3E00, 0xC000, s(10.0)],
+        s(7.0),
+    ),
+    (
+        "fma.rm.f32.bf16 %fd, %h0, %h1, %f2;",
+        &[0x3FC0, 0x4000, s(0.5)],
+        s(3.5),
+    ),
+];
+
 const SMALL_FLOATS: &[Row] = &[
     (
         "{ .reg .b8 %q; cvt.rn.satfinite.e2m1x2.f32 %q, %f0, %f1; cvt.u16.u8 %hd, %q; }",
@@ -139,6 +166,11 @@ fn launches_that_are_not_cancelled() {
 #[test]
 fn pairs_of_floats() {
     on_the_cpu_device(PAIRS);
+}
+
+#[test]
+fn sums_of_halves_and_singles() {
+    on_the_cpu_device(MIXED);
 }
 
 #[test]

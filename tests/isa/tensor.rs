@@ -21,6 +21,9 @@ struct Tensor {
     element_strides: Vec<u32>,
     swizzle: u32,
     fill: u32,
+    /// Columns of pixels are copied, not boxes: the corners of an image, the width's first, and
+    /// the pixels of a column. The box has the channels.
+    columns: Option<(Vec<[i32; 2]>, u32)>,
 }
 
 const U16: (u32, usize) = (1, 2);
@@ -40,6 +43,7 @@ impl Tensor {
             element_strides: vec![1; dims.len()],
             swizzle: 0,
             fill: 0,
+            columns: None,
         }
     }
 
@@ -102,6 +106,32 @@ impl Tensor {
     fn map(&self, context: &Context, address: u64) -> TensorMap {
         let strides: Vec<u64> = (1..self.rank()).map(|n| self.stride(n)).collect();
         let mut map = TensorMap::default();
+        if let Some((corners, pixels)) = &self.columns {
+            let [lower, upper] = [0, 1].map(|n| corners.iter().map(|both| both[n]).collect());
+            let (lower, upper): (Vec<i32>, Vec<i32>) = (lower, upper);
+            // SAFETY: as below; the corners have one for each dimension of an image.
+            unsafe {
+                context.api().cuTensorMapEncodeIm2col(
+                    &mut map,
+                    self.element.0,
+                    self.rank() as u32,
+                    address as *mut _,
+                    self.dims.as_ptr(),
+                    strides.as_ptr(),
+                    lower.as_ptr(),
+                    upper.as_ptr(),
+                    self.boxes[0],
+                    *pixels,
+                    self.element_strides.as_ptr(),
+                    0,
+                    self.swizzle,
+                    0,
+                    self.fill,
+                )
+            }
+            .unwrap();
+            return map;
+        }
         // SAFETY: the arrays have an element for each dimension.
         unsafe {
             context.api().cuTensorMapEncodeTiled(
@@ -416,5 +446,146 @@ fn fields_are_replaced() {
     for (place, source) in smaller.places(&[4, 3]) {
         let expected = source.map_or(&[0; 4][..], |source| &before[source..source + 4]);
         assert_eq!(&memory[place..place + 4], expected);
+    }
+}
+
+impl Tensor {
+    /// Images, of which columns of so many pixels are copied.
+    fn of_images(dims: &[u64], channels: u32, corners: &[[i32; 2]], pixels: u32) -> Tensor {
+        let mut tensor = Tensor::new(U16, dims, &vec![channels; dims.len()]);
+        tensor.columns = Some((corners.to_vec(), pixels));
+        tensor
+    }
+
+    /// For each element of a column: its place in shared memory, and in the tensor, if it is
+    /// inside. The base of a filter goes along the width between its corners, then along the
+    /// height and the depth, then to the next image.
+    fn column(&self, coordinates: &[i32], offsets: &[i32]) -> Vec<(usize, Option<usize>)> {
+        let (corners, pixels) = self.columns.as_ref().unwrap();
+        let (size, last) = (self.element.1, self.rank() - 1);
+        let pattern = (1 << self.swizzle) - 1;
+        let mut base = coordinates.to_vec();
+        let mut places = Vec::new();
+        for pixel in 0..*pixels as usize {
+            for channel in 0..self.boxes[0] as usize {
+                let mut at = base.clone();
+                at[0] += channel as i32;
+                for (n, offset) in offsets.iter().enumerate() {
+                    at[n + 1] += offset;
+                }
+                let inside = at
+                    .iter()
+                    .zip(&self.dims)
+                    .all(|(at, dim)| (0..*dim as i32).contains(at));
+                let source = at.iter().enumerate().map(|(n, at)| {
+                    let stride = if n == 0 { size as u64 } else { self.stride(n) };
+                    i64::from(*at) * stride as i64
+                });
+                let linear = (pixel * self.boxes[0] as usize + channel) * size;
+                let place = linear ^ (linear >> 7 & pattern) << 4;
+                places.push((place, inside.then(|| source.sum::<i64>() as usize)));
+            }
+            for n in 1..=last {
+                base[n] += self.step(n) as i32;
+                if n == last {
+                    break;
+                }
+                let [lower, upper] = corners[n - 1];
+                if base[n] < self.dims[n] as i32 + upper {
+                    break;
+                }
+                base[n] = lower;
+            }
+        }
+        places
+    }
+}
+
+fn check_column(tensor: &Tensor, coordinates: &[i32], offsets: &[i32]) {
+    let places = tensor.column(coordinates, offsets);
+    let bytes = places.len() * tensor.element.1;
+    let body = format!(
+        "mbarrier.arrive.expect_tx.shared.b64 %x1, [%b], {bytes};\n\
+         cp.async.bulk.tensor.{}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes \
+         [%m], [%map, {{{}}}], [%b], {{{}}};\n\
+         WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [%b], 0;\n@!%p2 bra WAIT;",
+        tensor.rank(),
+        list(coordinates),
+        list(offsets)
+    );
+    let before = numbers(tensor);
+    let (_, memory) = run(tensor, &before, &body);
+    let size = tensor.element.1;
+    for (place, source) in places {
+        let found = &memory[place..place + size];
+        match source {
+            Some(source) => assert_eq!(found, &before[source..source + size], "{body}"),
+            None => assert_eq!(found, vec![0; size], "{body}"),
+        }
+    }
+    for (at, byte) in memory.iter().enumerate().skip(bytes) {
+        assert_eq!(*byte, (at * 37 / 11) as u8, "{body}");
+    }
+}
+
+#[test]
+fn columns_of_pixels() {
+    // Of other widths than heights, so that an exchange of them shows.
+    let line = Tensor::of_images(&[16, 9, 3], 8, &[[-2, 1]], 20);
+    check_column(&line, &[8, -2, 0], &[3]);
+    check_column(&line, &[0, 5, 1], &[0]);
+    let plane = Tensor::of_images(&[16, 7, 5, 2], 16, &[[-1, -1], [-2, 0]], 64);
+    check_column(&plane, &[0, -1, -2, 0], &[0, 0]);
+    check_column(&plane, &[0, 2, 1, 0], &[2, 1]);
+    check_column(&plane, &[0, 4, 3, 1], &[1, 2]);
+    let volume = Tensor::of_images(&[8, 4, 3, 5, 2], 8, &[[-1, 0], [0, -1], [-2, -2]], 70);
+    check_column(&volume, &[0, 0, 1, -2, 0], &[1, 1, 2]);
+    let mut sparse = Tensor::of_images(&[8, 9, 8, 2], 8, &[[-1, 0], [0, 0]], 40);
+    sparse.element_strides = vec![1, 2, 3, 1];
+    check_column(&sparse, &[0, -1, 0, 0], &[1, 0]);
+    let mut swizzled = Tensor::of_images(&[64, 6, 4, 2], 64, &[[0, 0], [-1, -1]], 40);
+    swizzled.swizzle = 3;
+    check_column(&swizzled, &[0, 3, -1, 0], &[0, 1]);
+}
+
+/// Columns go back without the offsets of a filter.
+#[test]
+fn columns_go_back() {
+    let tensor = Tensor::of_images(&[16, 7, 5, 2], 16, &[[0, 0], [0, 0]], 50);
+    let coordinates = [0, 3, 1, 0];
+    for (operation, add) in [("cp.async", false), ("cp.reduce.async", true)] {
+        let mut tensor = tensor.clone();
+        // Sums are of 32 bits.
+        if add {
+            tensor.element = U32;
+            tensor.pitch = 64;
+            tensor.boxes = vec![16; 4];
+        }
+        let reduction = if add { ".add" } else { "" };
+        let body = format!(
+            "{operation}.bulk.tensor.4d.global.shared::cta{reduction}.im2col_no_offs.bulk_group \
+             [%map, {{{}}}], [%m];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;",
+            list(&coordinates)
+        );
+        let before = numbers(&tensor);
+        let (after, memory) = run(&tensor, &before, &body);
+        let size = tensor.element.1;
+        let mut expected = before.clone();
+        for (place, target) in tensor.column(&coordinates, &[0, 0]) {
+            let Some(target) = target else { continue };
+            let new = &memory[place..place + size];
+            let old = &before[target..target + size];
+            let number = |bytes: &[u8]| {
+                let bytes = bytes.iter().rev();
+                bytes.fold(0_u32, |n, byte| n << 8 | u32::from(*byte))
+            };
+            let new = if add {
+                number(old).wrapping_add(number(new))
+            } else {
+                number(new)
+            };
+            expected[target..target + size].copy_from_slice(&new.to_le_bytes()[..size]);
+        }
+        assert!(after == expected, "{body}");
     }
 }

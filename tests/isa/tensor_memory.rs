@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 
-use ptxkit::driver::DriverKind;
+use ptxkit::driver::{
+    Context, CudaError, DeviceBuffer, Driver, DriverKind, LaunchConfig, Module, Stream,
+};
 
 use crate::block::launch_blocks;
 use crate::kernels::device;
@@ -579,5 +581,64 @@ fn copies_from_shared_memory() {
             let expected: Vec<u32> = (0..columns).map(|n| (1000 * row + n) as u32).collect();
             assert_eq!(words[..columns], expected, "{form}, lane {lane}");
         }
+    }
+}
+
+/// What is wrong ends the launch, with the thread and the line.
+#[test]
+fn faults() {
+    for (body, expected) in [
+        (
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%d+512];",
+            "access to lane 0, column 512 of tensor memory, which is not allocated",
+        ),
+        (
+            "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%base+2097152];",
+            "access from lane 32, column 0 of tensor memory on by a warp of other lanes",
+        ),
+        (
+            "tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r0}, [%d+1572864];",
+            "access from lane 24, column 0 of tensor memory on by a warp of other lanes",
+        ),
+        (
+            "@%p0 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], 32;",
+            "no 32 columns of tensor memory are free",
+        ),
+        (
+            "@%p0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %base, 256;",
+            "0x0 with this number of columns is no allocation of tensor memory",
+        ),
+        (
+            "mov.b64 %a, 0; mov.b32 %r0, 1; \
+             @%p1 tcgen05.mma.cta_group::1.kind::f16 [%base], %a, %a, %r0, %p1;",
+            "the instruction descriptor 0x1 is not one of this instruction",
+        ),
+        (
+            "mov.b64 %a, 0x6000000000000000; mov.b32 %r0, 0x8100010; \
+             @%p1 tcgen05.mma.cta_group::1.kind::f16 [%base], %a, %a, %r0, %p1;",
+            "the upper half 0x60000000 of a matrix descriptor has a mode that does not exist",
+        ),
+    ] {
+        let text = kernel(0, 0, 0, &format!("{body}\n"));
+        let line = text
+            .lines()
+            .position(|line| line == body)
+            .unwrap_or_else(|| panic!("{text}"))
+            + 1;
+        let device = Driver::cpu().unwrap().device(0).unwrap();
+        // A fault loses its context.
+        let context = Context::create(&device, 0).unwrap();
+        let stream = Stream::new(&context).unwrap();
+        let module = Module::load(&context, text.as_bytes()).unwrap();
+        let buffers = [1, 1].map(|words| DeviceBuffer::<u32>::zeroed(&context, words).unwrap());
+        let kernel = module.kernel("k").unwrap();
+        let config = LaunchConfig::for_elements(THREADS as u32, THREADS as u32);
+        unsafe { kernel.launch(config, &stream, (&buffers[0], &buffers[1])) }.unwrap();
+        let error = stream.synchronize().expect_err(body);
+        assert_eq!(error.code(), Some(CudaError::ILLEGAL_INSTRUCTION), "{body}");
+        let said = error.to_string();
+        let place = format!("block (0,0,0), thread (0,0,0): {expected}");
+        assert!(said.contains(&place), "{said}");
+        assert!(said.ends_with(&format!("; PTX line {line}")), "{said}");
     }
 }

@@ -119,7 +119,7 @@ fn the_checker_takes_the_place_of_ptxas() {
 
 #[test]
 fn what_is_refused_is_in_the_report_of_exec() {
-    let refused = RIGHT.replace("mov.u32 %r1, 7;", "tcgen05.wait::ld.sync.aligned;");
+    let refused = RIGHT.replace("mov.u32 %r1, 7;", "tcgen05.shift.cta_group::1.down [%r1];");
     let refused = refused.replace("sm_80", "sm_100a").replace("8.0", "8.6");
     let (folder, path) = file("k.ptx", &refused);
     let report = folder.path().join("report.json");

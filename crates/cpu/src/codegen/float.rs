@@ -24,7 +24,13 @@ impl Emitter<'_, '_> {
         let single = ty == types::F32;
         let flush = i.modifiers.has(M::Ftz) && single;
         let rounding = directed(i);
-        let a = self.operand(i, 1, ty)?;
+        // Sums and products of halves with singles: all but the last operand are halves.
+        let of_halves =
+            matches!(i.opcode, O::Add | O::Sub | O::Fma) && i.modifiers.types().nth(1).is_some();
+        let a = match of_halves {
+            true => self.half_as_float(i, 1, self.ty(i, 1)?, 0)?,
+            false => self.operand(i, 1, ty)?,
+        };
         let value = match i.opcode {
             // `abs` and `neg` flush subnormals, but do not round.
             O::Abs => {
@@ -46,7 +52,10 @@ impl Emitter<'_, '_> {
                 self.sum_or_product(i.opcode, [a, b], rounding, flush)
             }
             O::Fma | O::Mad => {
-                let b = self.operand(i, 2, ty)?;
+                let b = match of_halves {
+                    true => self.half_as_float(i, 2, self.ty(i, 1)?, 0)?,
+                    false => self.operand(i, 2, ty)?,
+                };
                 let c = self.operand(i, 3, ty)?;
                 self.flushed_multiply_add([a, b, c], rounding, flush)
             }

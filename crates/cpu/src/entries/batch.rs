@@ -1,6 +1,7 @@
 //! Batches of copies, made one after the other: each uses all cores by itself.
 
 use super::entry::entries;
+use crate::sanitizer::fresh;
 use crate::state::array;
 use crate::state::copy::{CopyMode, Endpoint, perform};
 use crate::state::region::{self, EndpointDesc};
@@ -94,6 +95,7 @@ fn copies(
                 // SAFETY: both endpoints were checked, or the caller answers for them. Memory that
                 // is freed meanwhile stays mapped with the arena. `copy` allows overlaps.
                 unsafe { std::ptr::copy(from.pointer(0), to.pointer(0), *bytes) }
+                fresh::copied(to.address, from.address, *bytes as u64);
             }
         },
     )

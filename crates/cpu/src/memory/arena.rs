@@ -10,6 +10,7 @@ use super::error::MemoryError;
 use super::near::Near;
 use super::owner::PeerAccess;
 use super::size::{SIZE_VARIABLE, host_memory, page_size};
+use crate::sanitizer::fresh;
 
 /// From this size on, an allocation uses huge pages, and returns its pages to the system
 /// when it is freed.
@@ -167,6 +168,7 @@ impl DeviceMemory {
             },
         );
         self.mark(start, bytes);
+        fresh::forget(start, reserved);
         if bytes >= LARGE {
             self.prefer_huge_pages(start, bytes);
         }
@@ -183,6 +185,7 @@ impl DeviceMemory {
             });
         };
         self.clear(address, live.size);
+        fresh::forget(address, live.reserved);
         let shared = allocator.shared.remove(&address);
         if shared.is_some() || live.purpose == Purpose::Imported {
             // Another process still has the pages. Where they cannot be replaced, nobody

@@ -13,6 +13,7 @@
 //! bulk copies and instructions on matrices are not checked for races.
 
 mod clocks;
+pub(crate) mod fresh;
 mod shadow;
 
 use std::collections::HashSet;
@@ -43,7 +44,7 @@ const VARIABLE: &str = "PTXKIT_CPU_CHECK";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checks {
-    /// Reads of shared and local memory that nobody has written.
+    /// Reads of shared memory, local memory and memory of a device that nobody has written.
     pub init: bool,
     /// Data races in shared and global memory.
     pub race: bool,
@@ -66,7 +67,18 @@ impl Checks {
     /// `PTXKIT_CPU_CHECK`: `init`, `race`, or both with a comma between. `memory` is always on.
     /// The variable is read once; an unknown word is warned of.
     pub fn of_process() -> Checks {
-        *CHECKS.get_or_init(|| Checks::parse(&std::env::var(VARIABLE).unwrap_or_default()))
+        *CHECKS.get_or_init(Checks::of_variable)
+    }
+
+    /// Those that the process will have, unless it chooses others.
+    fn wanted() -> Checks {
+        static WANTED: OnceLock<Checks> = OnceLock::new();
+        let chosen = CHECKS.get().copied();
+        chosen.unwrap_or_else(|| *WANTED.get_or_init(Checks::of_variable))
+    }
+
+    fn of_variable() -> Checks {
+        Checks::parse(&std::env::var(VARIABLE).unwrap_or_default())
     }
 
     /// Makes them those of this process, in the place of the variable's.
@@ -235,8 +247,9 @@ impl BlockSanitizer {
 
     /// The device itself writes there for the kernel.
     pub(crate) fn wrote(&mut self, address: u64, size: u32) {
-        self.shared_written.write(address, size);
-        self.local_written.write(address, size);
+        self.shared_written.write(address, size.into());
+        self.local_written.write(address, size.into());
+        fresh::wrote(address, size.into());
     }
 
     /// An access that was made, or that will be if it reads. `word` reads a word of device
@@ -253,8 +266,10 @@ impl BlockSanitizer {
         }
         if launch.checks.init {
             let all = [&self.shared_written, &self.local_written];
-            let is_written = |written: &Written| written.is_written(access.address, size);
-            if access.reads && !all.into_iter().all(is_written) {
+            let (address, bytes) = (access.address, u64::from(size));
+            let is_written = |written: &Written| written.is_written(address, bytes);
+            let is_read = access.reads;
+            if is_read && !(all.into_iter().all(is_written) && fresh::is_written(address, bytes)) {
                 return self.find(Finding::Uninitialised);
             }
             if access.writes {

@@ -103,15 +103,35 @@ impl Written {
         address.wrapping_sub(self.start) < self.bytes.len() as u64
     }
 
-    pub(super) fn write(&mut self, address: u64, size: u32) {
-        let range = self.range(address, size);
-        if let Some(bytes) = range.and_then(|range| self.bytes.get_mut(range)) {
+    /// Those that are outside are left out.
+    pub(super) fn write(&mut self, address: u64, size: u64) {
+        if let Some(bytes) = self.inside(address, size) {
             bytes.fill(true);
         }
     }
 
+    /// Which of these bytes were; `None` if some are outside.
+    pub(super) fn states(&self, address: u64, size: u64) -> Option<Vec<bool>> {
+        let range = self.range(address, size)?;
+        self.bytes.get(range).map(<[bool]>::to_vec)
+    }
+
+    /// Sets whether they were.
+    pub(super) fn set(&mut self, address: u64, states: &[bool]) {
+        if let Some(bytes) = self.inside(address, states.len() as u64) {
+            let inside = bytes.len();
+            bytes.copy_from_slice(&states[..inside]);
+        }
+    }
+
+    fn inside(&mut self, address: u64, size: u64) -> Option<&mut [bool]> {
+        let range = self.range(address, size)?;
+        let end = range.end.min(self.bytes.len());
+        self.bytes.get_mut(range.start..end)
+    }
+
     /// Whether all of them were. Bytes outside are none of ours.
-    pub(super) fn is_written(&self, address: u64, size: u32) -> bool {
+    pub(super) fn is_written(&self, address: u64, size: u64) -> bool {
         let range = self.range(address, size);
         let bytes = range.and_then(|range| self.bytes.get(range));
         bytes.is_none_or(|bytes| bytes.iter().all(|written| *written))
@@ -121,8 +141,8 @@ impl Written {
         self.bytes.fill(false);
     }
 
-    fn range(&self, address: u64, size: u32) -> Option<Range<usize>> {
+    fn range(&self, address: u64, size: u64) -> Option<Range<usize>> {
         let first = usize::try_from(address.wrapping_sub(self.start)).ok()?;
-        Some(first..first.checked_add(size as usize)?)
+        Some(first..first.checked_add(usize::try_from(size).ok()?)?)
     }
 }

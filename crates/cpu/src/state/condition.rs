@@ -7,6 +7,7 @@ use super::context::Context;
 use super::memory;
 use super::status::Result;
 use crate::memory::Purpose;
+use crate::sanitizer::fresh;
 
 /// A value of four bytes in device memory, whose address is its handle: so a kernel sets it by
 /// a store.
@@ -22,6 +23,7 @@ impl Condition {
     pub(crate) fn new(context: &Context, default: Option<u32>) -> Result<Arc<Condition>> {
         let (address, buffer) =
             memory::allocate_for_graph(context, size_of::<u32>(), Purpose::Device)?;
+        fresh::wrote(address, size_of::<u32>() as u64);
         let condition = Condition {
             address,
             buffer,

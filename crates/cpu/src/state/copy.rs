@@ -8,6 +8,7 @@ use super::node::{NodeKind, Work};
 use super::status::{Result, Status};
 use super::stream::Stream;
 use super::user_pointer::{UserPointer, may_be_memory};
+use crate::sanitizer::fresh;
 use api::CUdevice;
 
 /// Up to this many bytes, an asynchronous copy that has nothing to wait for costs less
@@ -140,6 +141,7 @@ pub(crate) fn copy(
         // Memory that is freed meanwhile stays mapped with the arena. `copy`
         // allows overlaps.
         unsafe { std::ptr::copy(from.pointer(0), to.pointer(0), bytes) }
+        fresh::copied(to.address, from.address, bytes as u64);
     };
     let others = match stream.1.is_default() {
         true => contexts_between(&stream.0, to, from)?,
@@ -247,6 +249,8 @@ pub(crate) fn fill_work<T: Element>(
                 std::slice::from_raw_parts_mut(memory.pointer(at * pitch).cast::<T>(), count)
             }
             .fill(value);
+            let start = memory.address + (at * pitch) as u64;
+            fresh::wrote(start, (count * size_of::<T>()) as u64);
         }
     })
 }

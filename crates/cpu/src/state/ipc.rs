@@ -13,6 +13,7 @@ use super::primary;
 use super::status::{Result, Status};
 use super::virtual_memory::system;
 use crate::memory::{Physical, Purpose};
+use crate::sanitizer::fresh;
 use api::CUipcMemHandle;
 
 /// The first bytes of a handle.
@@ -60,6 +61,8 @@ pub(crate) fn export(address: u64, in_pool: bool) -> Result<CUipcMemHandle> {
     let shared = unsafe { arena()?.share(found.start, describe) };
     let exported = shared.flatten().map_err(|error| system(&error))?;
     context.finish_wait()?;
+    // The other process may write all of it.
+    fresh::wrote(found.start, found.size);
     Ok(CUipcMemHandle {
         reserved: exported.to_handle(TITLE),
     })

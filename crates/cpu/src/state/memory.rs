@@ -12,6 +12,7 @@ use super::managed;
 use super::pool::{self, Sharing};
 use super::status::{Result, Status};
 use crate::memory::{Purpose, page_size};
+use crate::sanitizer::fresh;
 
 /// Allocations begin at multiples of this, those of a device at a page, so that they can be
 /// shared with other processes: so does the memory of pools that are.
@@ -140,6 +141,9 @@ fn allocate_from(
     // Also for a size that no memory could have.
     let start = start.map_err(|error| Status::OUT_OF_MEMORY.because(error.to_string()))?;
     let buffer = insert(start, context, flags, false, pool);
+    if purpose == Purpose::Device {
+        fresh::allocated(start, bytes as u64);
+    }
     if is_of_device {
         arena()?.restrict(start, context.device() as usize); // a device's number is not negative
     }

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::copy::{CopyMode, Endpoint, perform};
 use super::status::{Result, Status};
 use super::stream::Stream;
+use crate::sanitizer::fresh;
 
 /// `CU_MEMORYTYPE_…`
 const HOST: u32 = 1;
@@ -124,6 +125,8 @@ fn rows(
                 // SAFETY: `layout` checked the range that holds all rows, or the
                 // caller answers for it. `copy` allows overlaps.
                 unsafe { std::ptr::copy(source, target, width) };
+                let [to, from] = [target.addr(), source.addr()].map(|address| address as u64);
+                fresh::copied(to, from, width as u64);
             }
         }
     }

@@ -9,6 +9,7 @@ use super::context::Context;
 use super::copy::Endpoint;
 use super::node::Work;
 use super::status::{Result, Status};
+use crate::sanitizer::fresh;
 
 /// The time between two reads of a value.
 const PAUSE: Duration = Duration::from_micros(20);
@@ -75,6 +76,7 @@ pub(crate) fn write_32(address: u64, value: u32, flags: c_uint) -> Result<Work> 
     Ok(Arc::new(move |_| {
         // SAFETY: `place` checked address and alignment, or the caller answers for them.
         unsafe { AtomicU32::from_ptr(endpoint.pointer(0).cast()) }.store(value, Ordering::Release);
+        fresh::wrote(address, size_of_val(&value) as u64);
     }))
 }
 
@@ -84,6 +86,7 @@ pub(crate) fn write_64(address: u64, value: u64, flags: c_uint) -> Result<Work> 
     Ok(Arc::new(move |_| {
         // SAFETY: as above.
         unsafe { AtomicU64::from_ptr(endpoint.pointer(0).cast()) }.store(value, Ordering::Release);
+        fresh::wrote(address, size_of_val(&value) as u64);
     }))
 }
 

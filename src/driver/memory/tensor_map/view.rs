@@ -172,8 +172,7 @@ impl<'a> TensorView<'a> {
         })
     }
 
-    /// A map for copies of columns of pixels (`cuTensorMapEncodeIm2col`, from CUDA 12.0). The CPU
-    /// device does not copy them.
+    /// A map for copies of columns of pixels (`cuTensorMapEncodeIm2col`, from CUDA 12.0).
     ///
     /// # Errors
     /// As for [`tiles`](TensorView::tiles).
