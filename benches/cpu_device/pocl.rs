@@ -79,12 +79,12 @@ fn compare(
     }
     let config = LaunchConfig::new(work.grid, work.block).with_shared(work.shared);
     let other = opencl.kernel(work.name, &opencl_arguments)?;
-    let mut run = || {
+    let run = || {
         // SAFETY: the buffers have what the kernel accesses.
         unsafe { kernel.launch(config, &stream, &arguments) }.expect("the launch");
         stream.synchronize().expect("the kernel");
     };
-    let mut peer = || {
+    let peer = || {
         let ran = opencl.run(other, work.grid, work.block);
         ran.expect("the kernel");
     };

@@ -25,7 +25,7 @@ use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
 /// The largest loop.
 const MAX_STEPS: usize = 96;
 /// Instructions from a special register to a stride.
-const MAX_DEPTH: usize = 6;
+const MAX_DEPTH: usize = 4;
 
 /// A loop that the groups run step by step.
 pub(super) struct InterchangedLoop {
