@@ -2,6 +2,7 @@
 
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
+use super::arrival::continue_scalar;
 use super::emitter::{Emitter, type_of};
 use super::lane_group;
 use super::lane_set::{LaneSet, each_lane};
@@ -49,7 +50,7 @@ pub(super) fn resume_threads(
     for (point, &block) in resume_points.iter().zip(&targets[1..]) {
         e.b.switch_to_block(block);
         if e.width > 1 && point.is_passed {
-            lane_group::continue_scalar(e);
+            continue_scalar(e);
             continue;
         }
         if e.width > 1 {

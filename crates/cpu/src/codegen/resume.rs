@@ -3,6 +3,7 @@
 //! The scalar and the vector function of a kernel share them: a thread that one of
 //! them suspends can be resumed by the other.
 
+use super::checked_together::CheckedTogether;
 use super::masked_branch::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
@@ -53,6 +54,7 @@ pub(super) struct ResumePlan {
     pub masked: Vec<Option<MaskedBranch>>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
+    pub together: CheckedTogether,
     pub sync_points: Vec<SyncPoint>,
     pub matrices: Vec<Operation>,
     /// Registers that may be read before they are written.
@@ -73,6 +75,7 @@ impl ResumePlan {
         program: &Program<'_>,
         uniformity: Option<&UniformityInfo>,
         checks: Vec<Vec<NoWrap>>,
+        together: CheckedTogether,
     ) -> Result<ResumePlan, LoweringError> {
         use SpecialRegister::{TidX, TidY, TidZ};
         let liveness = Liveness::new(program);
@@ -92,6 +95,7 @@ impl ResumePlan {
                 None => Vec::new(),
             },
             checks,
+            together,
             sync_points: Vec::new(),
             matrices: Vec::new(),
             entry_live_in: liveness.live_in(BlockId(0)).to_vec(),
@@ -149,6 +153,14 @@ impl ResumePlan {
                     targets.push(BlockId(i as u32));
                 }
             }
+            let loops = plan.together.loops.iter();
+            targets.extend(loops.map(|counted| counted.blocks[0]));
+            let blocks = (0..).map(BlockId).zip(&plan.together.blocks);
+            targets.extend(
+                blocks
+                    .filter(|(_, checks)| !checks.is_empty())
+                    .map(|(at, _)| at),
+            );
             targets.sort_unstable();
             targets.dedup();
             for next in targets {
