@@ -82,6 +82,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     bench.transpose()?;
     triton::softmax(&bench)?;
     triton::layer_norm(&bench)?;
+    triton::matmul(&bench)?;
     single::launches(&bench)?;
     single::compilation(&bench)?;
     if !wanted.is_empty() {

@@ -174,25 +174,52 @@ fn add_products<A: Float, B: Float>(
 ) {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "avx2,fma")]
-        fn fused<A: Float, B: Float>(
-            rows: usize,
-            k: usize,
-            a: &[Words; 4],
-            b: &[Words; 4],
-            sums: &mut Sums<f32>,
-        ) {
-            add::<A, B>(rows, k, a, b, sums, |a, b, c| a.mul_add(b, c));
-        }
-        if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has both.
-            return unsafe { fused::<A, B>(rows, k, a, b, sums) };
+        use std::is_x86_feature_detected as has;
+        if has!("avx2") && has!("fma") && has!("f16c") {
+            // SAFETY: the processor has all three.
+            return unsafe { avx::add::<A, B>(rows, k, a, b, sums) };
         }
         if A::EXACT_PRODUCTS && B::EXACT_PRODUCTS {
             return add::<A, B>(rows, k, a, b, sums, |a, b, c| a * b + c);
         }
     }
     add::<A, B>(rows, k, a, b, sums, |a, b, c| a.mul_add(b, c));
+}
+
+/// A by row, and B by row.
+type Factors = ([[f32; DEPTH / 2]; ROWS], [[f32; COLUMNS]; DEPTH / 2]);
+
+#[inline(always)]
+fn factors<A: Float, B: Float>(
+    (rows, k): (usize, usize),
+    a: &[Words; 4],
+    b: &[Words; 4],
+    read_a: impl Fn(&Words, &mut [f32; 128]),
+    read_b: impl Fn(&Words, &mut [f32; 128]),
+) -> Factors {
+    let mut left = [[0.0; DEPTH / 2]; ROWS];
+    let mut right = [[0.0; COLUMNS]; DEPTH / 2];
+    let mut block = [0.0; 128];
+    let width = 4 * A::IN_REGISTER;
+    for (number, register) in a.iter().take(rows / 8 * k / width).enumerate() {
+        read_a(register, &mut block);
+        let (first, at) = (number % (rows / 8) * 8, number / (rows / 8) * width);
+        for (row, line) in left[first..]
+            .iter_mut()
+            .zip(block.chunks_exact(width).take(8))
+        {
+            row[at..at + width].copy_from_slice(line);
+        }
+    }
+    for (number, register) in b.iter().take(k / width).enumerate() {
+        read_b(register, &mut block);
+        for (column, line) in block.chunks_exact(width).take(8).enumerate() {
+            for (row, value) in right[number * width..].iter_mut().zip(line) {
+                row[column] = *value;
+            }
+        }
+    }
+    (left, right)
 }
 
 #[inline(always)]
@@ -205,28 +232,7 @@ fn add<A: Float, B: Float>(
     sums: &mut Sums<f32>,
     fma: impl Fn(f32, f32, f32) -> f32,
 ) {
-    let mut left = [[0.0; DEPTH / 2]; ROWS];
-    let mut right = [[0.0; COLUMNS]; DEPTH / 2];
-    let mut block = [0.0; 128];
-    let width = 4 * A::IN_REGISTER;
-    for (number, register) in a.iter().take(rows / 8 * k / width).enumerate() {
-        A::read(register, &mut block);
-        let (first, at) = (number % (rows / 8) * 8, number / (rows / 8) * width);
-        for (row, line) in left[first..]
-            .iter_mut()
-            .zip(block.chunks_exact(width).take(8))
-        {
-            row[at..at + width].copy_from_slice(line);
-        }
-    }
-    for (number, register) in b.iter().take(k / width).enumerate() {
-        B::read(register, &mut block);
-        for (column, line) in block.chunks_exact(width).take(8).enumerate() {
-            for (row, value) in right[number * width..].iter_mut().zip(line) {
-                row[column] = *value;
-            }
-        }
-    }
+    let (left, right) = factors::<A, B>((rows, k), a, b, A::read, B::read);
     // Four rows at a time: each sum waits for the one before it, so that the rows overlap.
     // By index, as an iterator of each row costs more than its sums.
     for first in (0..rows).step_by(LINES) {
@@ -242,6 +248,84 @@ fn add<A: Float, B: Float>(
             }
         }
         sums[first..first + LINES].copy_from_slice(&lines);
+    }
+}
+
+/// The same with a vector for each row of sums.
+#[cfg(target_arch = "x86_64")]
+mod avx {
+    use std::arch::x86_64::{
+        __m256, _mm_loadu_si128, _mm256_cvtph_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps,
+        _mm256_storeu_ps,
+    };
+
+    use super::{COLUMNS, Float, Sums, Words, factors};
+
+    /// Rows that are summed at a time, so that each sum waits for none of the others. All numbers
+    /// of rows are multiples of it.
+    const LINES: usize = 8;
+
+    #[target_feature(enable = "avx2,fma,f16c")]
+    pub(super) fn add<A: Float, B: Float>(
+        rows: usize,
+        k: usize,
+        a: &[Words; 4],
+        b: &[Words; 4],
+        sums: &mut Sums<f32>,
+    ) {
+        let (left, right) = factors::<A, B>(
+            (rows, k),
+            a,
+            b,
+            |register, out| match A::IS_F16 {
+                // SAFETY: the processor has what this function needs.
+                true => unsafe { read_halves(register, out) },
+                false => A::read(register, out),
+            },
+            |register, out| match B::IS_F16 {
+                // SAFETY: as above.
+                true => unsafe { read_halves(register, out) },
+                false => B::read(register, out),
+            },
+        );
+        for (left, sums) in left
+            .chunks_exact(LINES)
+            .zip(sums.chunks_exact_mut(LINES))
+            .take(rows / LINES)
+        {
+            let mut lines: [__m256; LINES] = std::array::from_fn(|line| load(&sums[line]));
+            for (at, right) in right.iter().enumerate().take(k) {
+                let right = load(right);
+                for (line, left) in lines.iter_mut().zip(left) {
+                    *line = _mm256_fmadd_ps(_mm256_set1_ps(left[at]), right, *line);
+                }
+            }
+            for (sums, line) in sums.iter_mut().zip(lines) {
+                // SAFETY: eight floats.
+                unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), line) };
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(row: &[f32; COLUMNS]) -> __m256 {
+        // SAFETY: eight floats.
+        unsafe { _mm256_loadu_ps(row.as_ptr()) }
+    }
+
+    /// The halves of a register.
+    #[inline]
+    #[target_feature(enable = "avx2,f16c")]
+    fn read_halves(register: &Words, out: &mut [f32; 128]) {
+        let words = register.as_chunks::<4>().0;
+        for (words, out) in words.iter().zip(out.as_chunks_mut::<8>().0) {
+            // SAFETY: 16 bytes, which are eight halves, and as many floats.
+            unsafe {
+                let halves = _mm_loadu_si128(words.as_ptr().cast());
+                _mm256_storeu_ps(out.as_mut_ptr(), _mm256_cvtph_ps(halves));
+            }
+        }
     }
 }
 
