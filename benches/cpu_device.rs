@@ -95,6 +95,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     bench.transpose()?;
     triton::softmax(&bench)?;
     triton::layer_norm(&bench)?;
+    triton::matmul(&bench)?;
     pocl::all(&bench)?;
     print_mean(
         "geometric mean of those of memory, C",

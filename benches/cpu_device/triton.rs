@@ -1,5 +1,7 @@
 //! Kernels that Triton compiled, beside the same in C: a row of 1000 values a block, or one
-//! block after the other.
+//! block after the other. A product of halves by `mma.sync` has no peer.
+
+use std::time::Instant;
 
 use ptxkit::driver::{DeviceBuffer, LaunchConfig};
 
@@ -116,6 +118,56 @@ pub fn close_halves(a: u16, b: u16) -> bool {
 
 pub fn halves(count: usize) -> Vec<u16> {
     values(count).into_iter().map(half).collect()
+}
+
+pub fn matmul(bench: &Bench<'_>) -> Outcome {
+    let title = "product of 512 x 512 halves, Triton";
+    if bench.skips(title) {
+        return Ok(());
+    }
+    const SIDE: usize = 512;
+    const TILE: usize = 64;
+    let (kernel, stream) = bench.kernel("matmul", include_bytes!("../kernels/matmul.ptx"))?;
+    // Multiples of 1/16, of which all sums are exact.
+    let numbers = |period: usize| -> Vec<f32> {
+        let value = |i: usize| ((i * 37 % period) as f32 - 6.0) / 16.0;
+        (0..SIDE * SIDE).map(value).collect()
+    };
+    let (a, b) = (numbers(13), numbers(11));
+    let halves = |values: &[f32]| -> Vec<u16> { values.iter().copied().map(half).collect() };
+    let on_device = DeviceBuffer::from_slice(bench.context, &halves(&a))?;
+    let other = DeviceBuffer::from_slice(bench.context, &halves(&b))?;
+    let c = DeviceBuffer::<u16>::zeroed(bench.context, SIDE * SIDE)?;
+    let unused = DeviceBuffer::<f32>::zeroed(bench.context, 1)?;
+    let blocks = (SIDE / TILE) * (SIDE / TILE);
+    let config = LaunchConfig::new([blocks as u32, 1, 1], [128, 1, 1]).with_shared(16 << 10);
+    let n = SIDE as u32;
+    let mut seconds = Vec::new();
+    for _ in 0..31 {
+        let start = Instant::now();
+        let args = (&on_device, &other, &c, n, n, n, n, n, n, &unused, &unused);
+        // SAFETY: the buffers have this many rows and columns.
+        unsafe { kernel.launch(config, &stream, args) }?;
+        stream.synchronize()?;
+        seconds.push(start.elapsed().as_secs_f64());
+    }
+    seconds.sort_by(f64::total_cmp);
+    let speed = 2.0 * (SIDE as f64).powi(3) / seconds[seconds.len() / 2] / 1e9;
+    println!("{title}: {speed:.1} GFLOP/s, goal 10");
+    let results = c.to_vec()?;
+    for (row, column) in [(0, 0), (3, 511), (255, 130), (511, 77)] {
+        let terms = (0..SIDE).map(|k| a[row * SIDE + k] * b[k * SIDE + column]);
+        let expected = half_of_sum(terms.sum());
+        assert_eq!(results[row * SIDE + column], expected, "the same");
+    }
+    Ok(())
+}
+
+/// A sum that is no subnormal half, rounded to the nearest half, of two to the even one.
+fn half_of_sum(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let odd = bits >> 13 & 1;
+    half(f32::from_bits(bits + 0xFFF + odd))
 }
 
 /// The bits of a multiple of 1/16 below 32 as a half.

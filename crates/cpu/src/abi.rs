@@ -24,13 +24,13 @@ use crate::print::Output;
 use crate::sanitizer::{BlockSanitizer, LaunchSanitizer};
 use crate::tensor_memory::TensorMemory;
 
-/// A compiled kernel. It runs threads `first..last` of the block, and returns 0, [`IN_GROUPS`], or
+/// A compiled kernel. It runs threads `first..last` of the block, and returns 0, [`TOGETHER`], or
 /// another value if `BlockContext::fault` holds a fault.
 pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32, last: u32) -> u32;
 
-/// What the vector function of a kernel with sync points returns if it has run all lane groups as
-/// a whole: the threads of each are in one state.
-pub const IN_GROUPS: u32 = 2;
+/// What the vector function returns if all threads are in one state, which it has stored for the
+/// first of them alone.
+pub const TOGETHER: u32 = 2;
 
 /// The state of a thread that has exited.
 pub const EXITED: u32 = u32::MAX;

@@ -191,6 +191,20 @@ impl ModuleCode {
         }
     }
 
+    /// The optimized code of a kernel, if it is ready.
+    pub(crate) fn optimized(&self, index: usize) -> Option<&ExecutableKernel> {
+        self.kernels.get(index)?.tier_up.optimized()
+    }
+
+    /// Whether a kernel has no optimized code, but may get some.
+    pub(crate) fn may_improve(&self, index: usize) -> bool {
+        self.vectorization == Vectorization::WhenHot
+            && self
+                .kernels
+                .get(index)
+                .is_some_and(|kernel| !kernel.tier_up.is_finished())
+    }
+
     /// The optimized code that an earlier process stored.
     fn find(&self, store: &dyn CodeStore, index: usize) -> Option<ExecutableKernel> {
         let found = self.read_optimized(index, &store.find(index)?);

@@ -38,6 +38,11 @@ impl TierUp {
         self.optimized.get()?.as_ref()
     }
 
+    /// Whether it ended: with optimized code or without it.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.optimized.get().is_some()
+    }
+
     /// Takes what `find` finds for the optimized code. Only the first call searches; others
     /// wait for it.
     pub(crate) fn search(&self, find: impl FnOnce() -> Option<ExecutableKernel>) {

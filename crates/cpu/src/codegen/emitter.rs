@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
+use super::arrival::Arrival;
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
@@ -108,8 +109,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub iteration: u32,
     /// An access of the current step of which all lanes are in bounds.
     pub group_checked: Option<GroupChecked>,
-    /// Whether the scalar function has run a lane group, in a vector function with sync points.
-    pub diverged: Option<Variable>,
+    /// Where the vector function ends a lane group, if its threads have states.
+    pub arrival: Option<Arrival>,
 }
 
 pub(super) type EmitResult<T> = Result<T, LoweringError>;

@@ -2,21 +2,21 @@
 
 use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
+use super::arrival::continue_scalar;
 use super::emitter::{Emitter, type_of};
 use super::lane_group;
 use super::lane_set::{LaneSet, each_lane};
 use super::resume::ResumePlan;
 use super::slots::{reload, unpack};
-use super::targets::Targets;
 use super::thread_state::{jump_to_state, thread_state};
-use crate::program::{BlockId, LoweringError, Terminator, Uniformity};
+use crate::program::{LoweringError, Terminator, Uniformity};
 
 /// Dispatches the thread to its resume point.
 pub(super) fn resume_threads(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     first_state: Option<Value>,
-    targets: &Targets<'_>,
+    blocks: &[Block],
     errors: &mut Vec<LoweringError>,
 ) {
     // After divergence only the scalar function resumes.
@@ -27,12 +27,12 @@ pub(super) fn resume_threads(
     };
     let resume_points = &plan.resume_points[..count];
     if resume_points.is_empty() {
-        start_thread(e, plan, targets.of(BlockId(0)));
+        start_thread(e, plan, blocks[0]);
         return;
     }
     let start = e.b.create_block();
-    let mut resumed = vec![start];
-    resumed.extend(resume_points.iter().map(|_| e.b.create_block()));
+    let mut targets = vec![start];
+    targets.extend(resume_points.iter().map(|_| e.b.create_block()));
     let state = match first_state {
         Some(state) => state,
         None => thread_state(e),
@@ -40,17 +40,17 @@ pub(super) fn resume_threads(
     if e.width == 1 && plan.packed_slot.is_some() {
         unpack_group(e, plan, state, start);
     }
-    jump_to_state(e, state, &resumed);
+    jump_to_state(e, state, &targets);
     e.b.switch_to_block(start);
     if plan.packed_slot.is_some() {
         let first = lane_group::first_of_group(e, plan);
         lane_group::store_packed_flag(e, plan, first, e.width > 1);
     }
-    start_thread(e, plan, targets.of(BlockId(0)));
-    for (point, &block) in resume_points.iter().zip(&resumed[1..]) {
+    start_thread(e, plan, blocks[0]);
+    for (point, &block) in resume_points.iter().zip(&targets[1..]) {
         e.b.switch_to_block(block);
         if e.width > 1 && point.is_passed {
-            lane_group::continue_scalar(e);
+            continue_scalar(e);
             continue;
         }
         if e.width > 1 {
@@ -70,7 +70,7 @@ pub(super) fn resume_threads(
             e.pack_lane_writes();
             e.lane_set = LaneSet::Scalar;
         }
-        let next = targets.of(point.next);
+        let next = blocks[point.next.index()];
         e.b.ins().jump(next, &[]);
     }
 }

@@ -9,27 +9,28 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
+use super::checked_together::CheckedTogether;
 use super::emitter::{
     EmitResult, Emitter, Invariants, READONLY, ThreadVariables, ValueLocation, type_of,
 };
 use super::entry::resume_threads;
 use super::host::HostIsa;
-use super::interchange::{self, Interchange};
+use super::interchange::{self, Interchange, JumpTargets};
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
 use super::slots::save;
-use super::targets::Targets;
-use super::thread_state::{set_state, thread_state};
-use super::unroll::{self, UnrolledLoop};
+use super::thread_state::thread_state;
+use super::unroll;
 use super::vectorize::{self, Vectorization};
-use super::{lane_group, masked, slow_path, variables};
-use crate::abi::{EXITED, FaultKind, IN_GROUPS, SyncPoint, offset};
+use super::{arrival, block_check, lane_group, masked, slow_path, variables};
+use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
-    Arg, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+    Arg, Base, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use ptx::ast::Span;
+use ptx::names::Opcode;
 
 /// The machine code of one kernel and what the scheduler needs to run it.
 #[derive(Clone, Debug, Default)]
@@ -61,13 +62,21 @@ pub(crate) fn compile_kernel(
     };
     let program = &*program;
     let uniformity = vectorized.as_ref();
+    let together = match uniformity {
+        Some(uniformity) => CheckedTogether::find(program, uniformity, host.has_fma),
+        None => CheckedTogether::default(),
+    };
     let interchanged = match uniformity {
         Some(uniformity) if !host.is_sanitized => {
-            interchange::find(program, uniformity, host.has_fma)
+            let mut found = interchange::find(program, uniformity, host.has_fma);
+            let is_counted = |head| together.loops.iter().any(|l| l.blocks[0] == head);
+            found.retain(|interchanged| !is_counted(interchanged.head));
+            found
         }
         _ => Vec::new(),
     };
-    let plan = ResumePlan::new(program, uniformity, checks, interchanged).map_err(|r| vec![r])?;
+    let plan = ResumePlan::new(program, uniformity, checks, together, interchanged)
+        .map_err(|r| vec![r])?;
     let compile = |contexts: &mut CompilerContexts,
                    isa: &OwnedTargetIsa,
                    uniformity: Option<&UniformityInfo>| {
@@ -113,7 +122,14 @@ pub(crate) fn check_kernel(
     contexts: &mut CompilerContexts,
 ) -> Result<KernelCode, Vec<LoweringError>> {
     let checks = vec![Vec::new(); program.blocks.len()];
-    let plan = ResumePlan::new(program, None, checks, Vec::new()).map_err(|r| vec![r])?;
+    let plan = ResumePlan::new(
+        program,
+        None,
+        checks,
+        CheckedTogether::default(),
+        Vec::new(),
+    )
+    .map_err(|r| vec![r])?;
     emit(program, host, contexts, &host.quick, None, &plan)?;
     Ok(KernelCode::default())
 }
@@ -132,15 +148,7 @@ fn emit(
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, uniformity, plan);
-    let unrolled = uniformity.map_or_else(Vec::new, |uniformity| {
-        let mut unrolled = unroll::find(program, uniformity, host.has_fma);
-        unrolled.retain(|unrolled| {
-            let mut interchanged = plan.interchanged.iter();
-            interchanged.all(|interchanged| interchanged.head != unrolled.blocks[0])
-        });
-        unrolled
-    });
-    let errors = emit_kernel(&mut emitter, plan, &unrolled);
+    let errors = emit_kernel(&mut emitter, plan);
     emitter.b.seal_all_blocks();
     emitter.b.finalize(isa.frontend_config());
     if errors.is_empty() {
@@ -248,15 +256,11 @@ fn prologue<'e, 'a>(
         in_bounds: Vec::new(),
         iteration: 0,
         group_checked: None,
-        diverged: None,
+        arrival: None,
     }
 }
 
-fn emit_kernel(
-    e: &mut Emitter<'_, '_>,
-    plan: &ResumePlan,
-    unrolled: &[UnrolledLoop],
-) -> Vec<LoweringError> {
+fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError> {
     let program = e.program;
     let Some(entry) = e.b.current_block() else {
         return Vec::new();
@@ -266,11 +270,8 @@ fn emit_kernel(
     e.first_tid(plan.tid, first);
     // The vector function runs threads in the same state.
     let first_state = (e.width > 1 && !plan.sync_points.is_empty()).then(|| thread_state(e));
-    if first_state.is_some() {
-        let diverged = e.b.declare_var(types::I32);
-        let no = e.int(types::I32, 0);
-        e.b.def_var(diverged, no);
-        e.diverged = Some(diverged);
+    if e.width > 1 && !plan.resume_points.is_empty() {
+        arrival::start(e, first, plan);
     }
     let interchange = Interchange::new(e, plan);
     let head = e.b.create_block();
@@ -286,49 +287,60 @@ fn emit_kernel(
     let blocks: Vec<Block> = program.blocks.iter().map(|_| e.b.create_block()).collect();
     e.b.switch_to_block(body);
     let mut errors = Vec::new();
-    let targets_from = |from: Option<BlockId>| match &interchange {
-        Some(interchange) => interchange.targets(plan, from),
-        None => Vec::new(),
-    };
-    let targets = Targets {
-        blocks: &blocks,
-        copies: &targets_from(None),
-    };
-    resume_threads(e, plan, first_state, &targets, &mut errors);
+    let targets = JumpTargets::new(plan, interchange.as_ref(), &blocks);
+    resume_threads(e, plan, first_state, targets.outside(), &mut errors);
+
     let mut last_predecessor = vec![None; program.blocks.len()];
     for (from, block) in (0..).zip(&program.blocks) {
         for to in block.terminator.successors() {
             last_predecessor[to.index()] = Some(from);
         }
     }
+    // Its number, and whether it is the head.
     let mut loop_at = vec![None; program.blocks.len()];
-    for unrolled in unrolled {
-        loop_at[unrolled.blocks[0].index()] = Some(unrolled);
+    if e.width > 1 {
+        for (number, counted) in plan.together.loops.iter().enumerate() {
+            for block in &counted.blocks {
+                loop_at[block.index()] = Some((number, *block == counted.blocks[0]));
+            }
+        }
     }
-    for (i, unrolled) in (0..).zip(loop_at) {
-        let block = BlockId(i);
-        let here = blocks[block.index()];
-        match last_predecessor[block.index()] {
+    for (i, in_loop) in (0..).zip(loop_at) {
+        let number = BlockId(i);
+        let block = blocks[number.index()];
+        if let Some((_, false)) = in_loop {
+            // A part of what the head is.
+            continue;
+        }
+        match last_predecessor[number.index()] {
             // Early, so that variables need no parameters of the block to be looked up.
-            Some(last) if last >= i => e.b.switch_to_block(here),
-            None if i > 0 => e.b.switch_to_block(here),
-            _ if e.width > 1 || !errors.is_empty() => e.b.switch_to_block(here),
-            _ => e.enter(here),
+            Some(last) if last >= i => e.b.switch_to_block(block),
+            None if i > 0 => e.b.switch_to_block(block),
+            _ if e.width > 1 || !errors.is_empty() => e.b.switch_to_block(block),
+            _ => e.enter(block),
         }
-        let targets = Targets {
-            blocks: &blocks,
-            copies: &targets_from(Some(block)),
+        let targets = targets.from(number);
+        let emitted = match in_loop {
+            Some((counted, _)) => {
+                unroll::emit(e, plan, &plan.together.loops[counted], targets, &mut errors)
+            }
+            None => emit_block(e, plan, number, targets, &mut errors),
         };
-        if let Some(unrolled) = unrolled {
-            emit_unrolled(e, plan, unrolled, &targets, &mut errors);
+        if let Err(error) = emitted {
+            errors.push(error);
+            // The function is discarded, but the builder needs a terminator.
+            let fail = e.fail;
+            if !e.b.is_unreachable() {
+                e.b.ins().jump(fail, &[]);
+            }
         }
-        emit_block(e, plan, block, &targets, &mut errors);
     }
     if let Some(interchange) = &interchange {
         interchange.suspend(e, plan);
     }
 
     e.lane_set = LaneSet::Scalar;
+    arrival::finish(e);
     let next_thread = e.next_thread;
     e.b.switch_to_block(next_thread);
     let thread = e.b.use_var(e.thread.index);
@@ -349,12 +361,7 @@ fn emit_kernel(
     if let Some(interchange) = &interchange {
         interchange.run_again(e, plan, (first, last), &blocks);
     }
-    let mut result = e.int(types::I32, 0);
-    if let Some(diverged) = e.diverged {
-        let diverged = e.b.use_var(diverged);
-        let in_groups = e.int(types::I32, IN_GROUPS.into());
-        result = e.b.ins().select(diverged, result, in_groups);
-    }
+    let result = arrival::result(e);
     e.b.ins().return_(&[result]);
     let fail = e.fail;
     e.b.switch_to_block(fail);
@@ -368,88 +375,75 @@ fn emit_block(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     number: BlockId,
-    targets: &Targets<'_>,
+    blocks: &[Block],
     errors: &mut Vec<LoweringError>,
-) {
+) -> EmitResult<()> {
     if e.width > 1 {
         lane_group::check(e, plan, number, None);
+        block_check::emit(e, plan, number);
     }
-    for step in &e.program.blocks[number.index()].steps {
-        let written = if e.width > 1 {
-            lane_group::step(e, step)
-        } else {
-            e.step(step)
-        };
-        if let Err(mut error) = written {
-            if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
-                error.span = i.span;
-            }
-            errors.push(error);
-        }
+    let mut steps: Vec<&Step> = e.program.blocks[number.index()].steps.iter().collect();
+    broadcasts_last(e, &mut steps);
+    for step in steps {
+        emit_step(e, step, errors);
     }
+    e.in_bounds.clear();
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);
     save(e, plan, &plan.saved[number.index()]);
-    if let Err(error) = terminate(e, plan, number, targets) {
-        errors.push(error);
-        // The function is discarded, but the builder needs a terminator.
-        let fail = e.fail;
-        if !e.b.is_unreachable() {
-            e.b.ins().jump(fail, &[]);
+    terminate(e, plan, number, blocks)
+}
+
+/// Moves loads of values that all lanes share behind other loads, where all are known to be in
+/// bounds: Cranelift has one instruction for a load and the broadcast of its value to a vector if
+/// no other load stands between them.
+pub(super) fn broadcasts_last(e: &Emitter<'_, '_>, steps: &mut [&Step]) {
+    if e.in_bounds.is_empty() {
+        return;
+    }
+    let known = |step: &Step| match step {
+        Step::Instruction(i) if i.opcode == Opcode::Ld && e.is_in_bounds(i) => {
+            match e.program.list(i.args) {
+                &[Arg::Reg(to), Arg::Address(Base::Reg(base), _)] => Some((to, base)),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    for at in 1..steps.len() {
+        if let (Some((to, base)), Some((next_to, next_base))) =
+            (known(steps[at - 1]), known(steps[at]))
+            && e.locations[to.index()].uniformity == Uniformity::Uniform
+            && e.locations[next_to.index()].uniformity != Uniformity::Uniform
+            && to != next_base
+            && next_to != base
+        {
+            steps.swap(at - 1, at);
         }
     }
 }
 
-/// Emits the guard of a loop and the iterations without checks, and continues in the block in
-/// which the iteration with checks starts.
-fn emit_unrolled(
-    e: &mut Emitter<'_, '_>,
-    plan: &ResumePlan,
-    unrolled: &UnrolledLoop,
-    outside: &Targets<'_>,
-    errors: &mut Vec<LoweringError>,
-) {
-    let head = unrolled.blocks[0];
-    let mut copies: Vec<Vec<(BlockId, Block)>> = (0..unroll::ITERATIONS)
-        .map(|_| {
-            unrolled
-                .blocks
-                .iter()
-                .map(|&block| (block, e.b.create_block()))
-                .collect()
-        })
-        .collect();
-    let checked = e.b.create_block();
-    let in_bounds = unroll::guard(e, unrolled, copies[0][0].1, checked);
-    // From the end of each iteration to the next one, and from the last to the guard.
-    copies.push(vec![(head, outside.blocks[head.index()])]);
-    for iteration in 0..unroll::ITERATIONS as usize {
-        let next_head = copies[iteration + 1][0].1;
-        for &(number, block) in &copies[iteration] {
-            let mut inside = copies[iteration].clone();
-            inside[0].1 = next_head;
-            inside.extend_from_slice(outside.copies);
-            let targets = Targets {
-                blocks: outside.blocks,
-                copies: &inside,
-            };
-            e.b.switch_to_block(block);
-            e.in_bounds = in_bounds.clone();
-            e.iteration = iteration as u32;
-            emit_block(e, plan, number, &targets, errors);
+/// Emits a step, and notes why that is not possible.
+pub(super) fn emit_step(e: &mut Emitter<'_, '_>, step: &Step, errors: &mut Vec<LoweringError>) {
+    let written = match e.width {
+        1 => e.step(step),
+        _ => lane_group::step(e, step),
+    };
+    if let Err(mut error) = written {
+        if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
+            error.span = i.span;
         }
+        errors.push(error);
     }
-    e.in_bounds.clear();
-    e.b.switch_to_block(checked);
 }
 
 fn terminate(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     block: BlockId,
-    targets: &Targets<'_>,
+    blocks: &[Block],
 ) -> EmitResult<()> {
-    let to = |block: &BlockId| targets.of(*block);
+    let to = |block: &BlockId| blocks[block.index()];
     match &e.program.blocks[block.index()].terminator {
         Terminator::Jump(next) => {
             e.b.ins().jump(to(next), &[]);
@@ -465,7 +459,7 @@ fn terminate(
                 (then, otherwise)
             };
             if e.locations[predicate.reg.index()].uniformity != Uniformity::Uniform {
-                return masked::branch(e, plan, predicate.reg, (*yes, *no), (block, targets));
+                return masked::branch(e, plan, predicate.reg, (*yes, *no), (block, blocks));
             }
             let value = e.register(predicate.reg);
             e.b.ins().brif(value, to(yes), &[], to(no), &[]);
@@ -501,10 +495,11 @@ fn terminate(
         }
         Terminator::Exit => {
             if !plan.resume_points.is_empty() {
-                set_state(e, EXITED);
+                arrival::arrive(e, EXITED);
+            } else {
+                let next = e.next_thread;
+                e.b.ins().jump(next, &[]);
             }
-            let next = e.next_thread;
-            e.b.ins().jump(next, &[]);
         }
         Terminator::Fault {
             kind,
@@ -535,9 +530,7 @@ fn terminate(
             }
             e.lane_set = LaneSet::Scalar;
             save(e, plan, &point.dirty);
-            set_state(e, at + 1);
-            let next = e.next_thread;
-            e.b.ins().jump(next, &[]);
+            arrival::arrive(e, at + 1);
         }
     }
     Ok(())

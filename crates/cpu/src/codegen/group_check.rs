@@ -71,7 +71,20 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
         return Ok(());
     };
     let class = e.program.registers[access.reg.index()];
-    let addresses = match e.locations[access.reg.index()].uniformity {
+    let uniformity = e.locations[access.reg.index()].uniformity;
+    let known = match uniformity {
+        Uniformity::Affine(stride) => e.in_bounds(i).map(|at| (at, stride)),
+        _ => None,
+    };
+    if let Some((at, stride)) = known {
+        let address = e.add_offset(at.address, at.offset.into());
+        e.group_checked = Some(GroupChecked {
+            operands: i.args.start,
+            addresses: Addresses::Strided(address, stride),
+        });
+        return Ok(());
+    }
+    let addresses = match uniformity {
         Uniformity::Affine(stride)
             // An address of 32 bits that shrinks could pass 0 before the offset is added.
             if stride % i64::from(access.bytes) == 0 && (stride >= 0 || access.offset <= 0) =>

@@ -230,18 +230,6 @@ impl Interchange {
         })
     }
 
-    /// Where jumps from a block to the heads of the loops go; `None` is where threads resume.
-    pub fn targets(&self, plan: &ResumePlan, from: Option<BlockId>) -> Vec<(BlockId, Block)> {
-        let loops = plan.interchanged.iter().zip(&self.edges);
-        loops
-            .map(|(interchanged, edges)| {
-                let inside = from.is_some_and(|from| interchanged.blocks.contains(&from));
-                let edge = if inside { edges.latch } else { edges.entry };
-                (interchanged.head, edge)
-            })
-            .collect()
-    }
-
     /// Emits what a group does where it enters a loop or starts the next iteration.
     pub fn suspend(&self, e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
         for (interchanged, edges) in plan.interchanged.iter().zip(&self.edges) {
@@ -324,5 +312,58 @@ impl Interchange {
         let next = e.next_thread;
         e.b.ins().jump(next, &[]);
         e.b.switch_to_block(done);
+    }
+}
+
+/// Which of Cranelift's blocks jumps go to: at the head of a loop, to where a group enters it or
+/// starts the next iteration.
+pub(super) struct JumpTargets {
+    outside: Vec<Block>,
+    /// From inside of each loop.
+    inside: Vec<Vec<Block>>,
+    /// By block: the loop that it is in.
+    loops: Vec<Option<usize>>,
+}
+
+impl JumpTargets {
+    pub fn new(
+        plan: &ResumePlan,
+        interchange: Option<&Interchange>,
+        blocks: &[Block],
+    ) -> JumpTargets {
+        let mut targets = JumpTargets {
+            outside: blocks.to_vec(),
+            inside: Vec::new(),
+            loops: vec![None; blocks.len()],
+        };
+        let Some(interchange) = interchange else {
+            return targets;
+        };
+        let loops = || plan.interchanged.iter().zip(&interchange.edges);
+        for (interchanged, edges) in loops() {
+            targets.outside[interchanged.head.index()] = edges.entry;
+        }
+        for (number, (interchanged, edges)) in loops().enumerate() {
+            let mut inside = targets.outside.clone();
+            inside[interchanged.head.index()] = edges.latch;
+            targets.inside.push(inside);
+            for block in &interchanged.blocks {
+                targets.loops[block.index()] = Some(number);
+            }
+        }
+        targets
+    }
+
+    /// For a thread that starts or resumes.
+    pub fn outside(&self) -> &[Block] {
+        &self.outside
+    }
+
+    /// For jumps from a block of the kernel.
+    pub fn from(&self, block: BlockId) -> &[Block] {
+        match self.loops[block.index()] {
+            Some(number) => &self.inside[number],
+            None => &self.outside,
+        }
     }
 }

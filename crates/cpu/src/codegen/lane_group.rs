@@ -6,8 +6,9 @@
 //! to be masked, their registers are saved and the scalar function resumes them.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlagsData, Signature, Value, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 
+use super::arrival::continue_scalar;
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN, READONLY, is_signed, native, type_of};
 use super::group_check;
@@ -387,38 +388,33 @@ pub(super) fn part(
     continue_unpacked(e, plan);
 }
 
+/// Has the scalar function resume the group in this state, at the start of the current block,
+/// where a condition is false.
+pub(super) fn resume_scalar_unless(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    good: Value,
+    state: u32,
+) {
+    let (ok, cold) = (e.b.create_block(), e.b.create_block());
+    e.b.set_cold_block(cold);
+    e.b.ins().brif(good, ok, &[], cold, &[]);
+    e.enter(cold);
+    resume_scalar(e, plan, state);
+    e.enter(ok);
+}
+
+fn resume_scalar(e: &mut Emitter<'_, '_>, plan: &ResumePlan, state: u32) {
+    save(e, plan, &plan.resume_points[state as usize - 1].reload);
+    set_state(e, state);
+    continue_unpacked(e, plan);
+}
+
 /// Has the scalar function continue with what the group has saved.
 fn continue_unpacked(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
     let first = e.thread_index();
     store_packed_flag(e, plan, first, true);
     continue_scalar(e);
-}
-
-/// Calls the scalar function for the threads of the group, then continues with the
-/// next group.
-pub(super) fn continue_scalar(e: &mut Emitter<'_, '_>) {
-    let mut signature = Signature::new(e.convention);
-    for ty in [types::I64, types::I32, types::I32] {
-        signature.params.push(AbiParam::new(ty));
-    }
-    signature.returns.push(AbiParam::new(types::I32));
-    let signature = e.b.import_signature(signature);
-    let context = e.fixed.context;
-    let scalar =
-        e.b.ins()
-            .load(types::I64, READONLY, context, offset::SCALAR);
-    if let Some(diverged) = e.diverged {
-        let yes = e.int(types::I32, 1);
-        e.b.def_var(diverged, yes);
-    }
-    let first = e.thread_index();
-    let last = e.add_offset(first, e.width.into());
-    let call =
-        e.b.ins()
-            .call_indirect(signature, scalar, &[context, first, last]);
-    let failed = e.b.inst_results(call)[0];
-    let (fail, next) = (e.fail, e.next_thread);
-    e.b.ins().brif(failed, fail, &[], next, &[]);
 }
 
 /// Emits the checks of a block: where a value wraps, the scalar function takes over. In the arm of
@@ -465,11 +461,7 @@ pub(super) fn check(
         e.b.ins().brif(good, ok, &[], diverged, &[]);
         e.enter(diverged);
         match parted {
-            None => {
-                save(e, plan, &plan.resume_points[state as usize - 1].reload);
-                set_state(e, state);
-                continue_unpacked(e, plan);
-            }
+            None => resume_scalar(e, plan, state),
             Some((guard, others)) if guard.negated => {
                 part(e, plan, guard.reg, (others, block));
             }

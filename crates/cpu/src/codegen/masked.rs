@@ -6,7 +6,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+    Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
 };
 
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
@@ -16,7 +16,6 @@ use super::lane_set::{LaneSet, vector_type, vectors};
 use super::masked_branch::{MaskedBranch, is_access};
 use super::resume::ResumePlan;
 use super::slots::save;
-use super::targets::Targets;
 use super::vectorize::{Lowering, lowering};
 use crate::program::{
     Arg, BlockId, Guard, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity,
@@ -31,7 +30,7 @@ pub(super) fn branch(
     plan: &ResumePlan,
     predicate: Reg,
     (yes, no): (BlockId, BlockId),
-    (block, targets): (BlockId, &Targets<'_>),
+    (block, blocks): (BlockId, &[Block]),
 ) -> EmitResult<()> {
     e.splats.clear();
     if let Some(ends) = at_ends(e, block, predicate) {
@@ -42,8 +41,13 @@ pub(super) fn branch(
             e.b.ins().brif(same, together, &[], parts, &[]);
             e.enter(together);
         }
-        e.b.ins()
-            .brif(ends.first, targets.of(yes), &[], targets.of(no), &[]);
+        e.b.ins().brif(
+            ends.first,
+            blocks[yes.index()],
+            &[],
+            blocks[no.index()],
+            &[],
+        );
         e.enter(parts);
     }
     let (mut all, mut any): (Option<Value>, Option<Value>) = (None, None);
@@ -61,14 +65,14 @@ pub(super) fn branch(
     let diverged = e.b.create_block();
     e.b.set_cold_block(diverged);
     let all = e.b.ins().vall_true(all);
-    e.b.ins().brif(all, targets.of(yes), &[], some, &[]);
+    e.b.ins().brif(all, blocks[yes.index()], &[], some, &[]);
     e.enter(some);
     let any = e.b.ins().vany_true(any);
-    e.b.ins().brif(any, diverged, &[], targets.of(no), &[]);
+    e.b.ins().brif(any, diverged, &[], blocks[no.index()], &[]);
 
     e.enter(diverged);
     if let Some(masked) = &plan.masked[block.index()] {
-        return emit(e, plan, masked, (predicate, yes, no), targets);
+        return emit(e, plan, masked, (predicate, yes, no), blocks);
     }
     lane_group::part(e, plan, predicate, (yes, no));
     Ok(())
@@ -80,7 +84,7 @@ fn emit(
     plan: &ResumePlan,
     masked: &MaskedBranch,
     (predicate, yes, no): (Reg, BlockId, BlockId),
-    targets: &Targets<'_>,
+    blocks: &[Block],
 ) -> EmitResult<()> {
     let mut masks = Vec::new();
     for lane in vectors(e.width, RegClass::Pred) {
@@ -114,7 +118,7 @@ fn emit(
             at = next;
         }
     }
-    e.b.ins().jump(targets.of(masked.join), &[]);
+    e.b.ins().jump(blocks[masked.join.index()], &[]);
     Ok(())
 }
 

@@ -232,6 +232,12 @@ impl Emitter<'_, '_> {
         known.find_map(|known| known.at(i, self.iteration))
     }
 
+    /// Whether the guard of a loop or of a block has checked the access.
+    pub fn is_in_bounds(&self, i: &Instruction) -> bool {
+        let mut known = self.in_bounds.iter();
+        known.any(|known| known.at(i, self.iteration).is_some())
+    }
+
     /// The same for a base address in a state space. `access` describes the access in a
     /// fault.
     pub fn checked_address_at(

@@ -3,15 +3,19 @@
 //! The code contains no absolute address. It reaches everything through the block
 //! context, its first argument, so that it can be stored and mapped anywhere.
 
+mod arrival;
 mod async_copy;
 mod atomic;
 mod bits;
+mod block_check;
 mod bulk_copy;
 mod checked_address;
+mod checked_together;
 mod cluster;
 mod cold_code;
 mod compare;
 mod convert;
+mod counted_loop;
 mod dispatch;
 mod emitter;
 mod ends;
@@ -35,13 +39,13 @@ mod packed;
 mod registers;
 mod resume;
 mod rounding;
+mod shared_access;
 mod slots;
 mod slow_path;
 mod special;
 mod strided_load;
 mod sync;
 mod system;
-mod targets;
 mod tensor;
 mod texture;
 mod thread_state;

@@ -3,6 +3,7 @@
 //! The scalar and the vector function of a kernel share them: a thread that one of
 //! them suspends can be resumed by the other.
 
+use super::checked_together::CheckedTogether;
 use super::interchange::InterchangedLoop;
 use super::masked_branch::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
@@ -56,6 +57,7 @@ pub(super) struct ResumePlan {
     pub checks: Vec<Vec<NoWrap>>,
     /// The loops that the lane groups run step by step.
     pub interchanged: Vec<InterchangedLoop>,
+    pub together: CheckedTogether,
     pub sync_points: Vec<SyncPoint>,
     pub matrices: Vec<Operation>,
     /// Registers that may be read before they are written.
@@ -76,6 +78,7 @@ impl ResumePlan {
         program: &Program<'_>,
         uniformity: Option<&UniformityInfo>,
         checks: Vec<Vec<NoWrap>>,
+        together: CheckedTogether,
         interchanged: Vec<InterchangedLoop>,
     ) -> Result<ResumePlan, LoweringError> {
         use SpecialRegister::{TidX, TidY, TidZ};
@@ -96,6 +99,7 @@ impl ResumePlan {
                 None => Vec::new(),
             },
             checks,
+            together,
             interchanged,
             sync_points: Vec::new(),
             matrices: Vec::new(),
@@ -154,10 +158,15 @@ impl ResumePlan {
                     targets.push(BlockId(i as u32));
                 }
             }
+            let heads = plan.interchanged.iter();
+            targets.extend(heads.map(|interchanged| interchanged.head));
+            let loops = plan.together.loops.iter();
+            targets.extend(loops.map(|counted| counted.blocks[0]));
+            let blocks = (0..).map(BlockId).zip(&plan.together.blocks);
             targets.extend(
-                plan.interchanged
-                    .iter()
-                    .map(|interchanged| interchanged.head),
+                blocks
+                    .filter(|(_, checks)| !checks.is_empty())
+                    .map(|(at, _)| at),
             );
             targets.sort_unstable();
             targets.dedup();

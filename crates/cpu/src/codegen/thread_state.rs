@@ -5,7 +5,6 @@ use cranelift_codegen::ir::{
 };
 
 use super::emitter::{Emitter, READONLY};
-use super::lane_set::LaneSet;
 use crate::abi::offset;
 
 /// The thread's index times a size.
@@ -49,19 +48,27 @@ pub(super) fn jump_to_state(e: &mut Emitter<'_, '_>, state: Value, targets: &[Bl
 
 /// Sets the state of the thread, or of all threads of the lane group.
 pub(super) fn set_state(e: &mut Emitter<'_, '_>, state: u32) {
+    let thread = e.thread_index();
+    let state = e.scalar_int(types::I32, state.into());
+    store_states(e, thread, state);
+}
+
+/// Sets the state of a thread, or of all threads of the lane group that it is the first of.
+pub(super) fn store_states(e: &mut Emitter<'_, '_>, thread: Value, state: Value) {
     let context = e.fixed.context;
     let states =
         e.b.ins()
             .load(types::I64, READONLY, context, offset::STATES);
-    let at = thread_offset(e, 4);
+    let at = e.b.ins().uextend(types::I64, thread);
+    let shift = e.scalar_int(types::I32, 2);
+    let at = e.b.ins().ishl(at, shift);
     let at = e.b.ins().iadd(states, at);
-    if e.width > 1 {
-        e.lane_set = LaneSet::Vector(0);
-    }
-    let state = e.int(types::I32, state.into());
+    let state = match e.width {
+        1 => state,
+        _ => e.b.ins().splat(types::I32X4, state),
+    };
     for piece in 0..e.width.div_ceil(4) as i32 {
         e.b.ins()
             .store(MemFlagsData::trusted(), state, at, 16 * piece);
     }
-    e.lane_set = LaneSet::Scalar;
 }

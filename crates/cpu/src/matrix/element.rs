@@ -83,6 +83,8 @@ pub(super) trait Float: Copy {
     /// The product of any two is an `f32`, so that it makes no difference whether the
     /// addition behind it is fused.
     const EXACT_PRODUCTS: bool;
+    /// They are halves, which some processors convert.
+    const IS_F16: bool = false;
 
     /// The elements of a register, those of lane 0 first.
     fn read(self, register: &[u32; 32], out: &mut [f32; 128]);
@@ -125,6 +127,7 @@ pub(super) fn of_f16(bits: u16) -> f32 {
 impl Float for F16 {
     const IN_REGISTER: usize = 2;
     const EXACT_PRODUCTS: bool = true;
+    const IS_F16: bool = true;
 
     #[inline(always)]
     fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {

@@ -10,6 +10,8 @@
 //! [`fragment`] says which lane holds which element. Fragments of `wmma`, which the PTX ISA
 //! leaves open, are those of the `mma` that computes the same on sm_80 and higher.
 
+#[cfg(target_arch = "x86_64")]
+mod avx;
 mod descriptor;
 mod element;
 mod encoding;

@@ -6,6 +6,8 @@
 //! and round otherwise, so that sums that are not exact may differ in their last bits.
 //! Integers: the sum of the products is exact; adding C wraps around, or is clamped.
 
+#[cfg(target_arch = "x86_64")]
+use super::avx;
 use super::element::{self, Element, Float, Narrow, half, of_f16, single};
 use super::fragment::{is_quad_pair, operands, parts};
 use super::operation::{Code, Operation};
@@ -15,7 +17,7 @@ use super::sparse::Selection;
 use crate::math::round::fma_f64;
 
 /// Columns of the product of a `mma`.
-const COLUMNS: usize = 8;
+pub(super) const COLUMNS: usize = 8;
 /// The most rows.
 const ROWS: usize = 16;
 /// The most elements along `k`: of floats and of integers, where A is dense; otherwise twice
@@ -176,9 +178,9 @@ fn selection(operation: &Operation, registers: &Registers<'_>, k: usize) -> Opti
 }
 
 /// A and B in their registers.
-struct Factors<'a> {
-    rows: usize,
-    k: usize,
+pub(super) struct Factors<'a> {
+    pub rows: usize,
+    pub k: usize,
     a: &'a [Words; 4],
     b: &'a [Words; 4],
     selection: Option<Selection>,
@@ -201,18 +203,10 @@ impl Factors<'_> {
     ) {
         #[cfg(target_arch = "x86_64")]
         {
-            #[target_feature(enable = "avx2,fma")]
-            fn fused<A: Float, B: Float, const DEPTH: usize>(
-                factors: &Factors<'_>,
-                of_a: A,
-                of_b: B,
-                sums: &mut Sums<f32>,
-            ) {
-                factors.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a.mul_add(b, c));
-            }
-            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-                // SAFETY: the processor has both.
-                return unsafe { fused::<A, B, DEPTH>(self, of_a, of_b, sums) };
+            use std::is_x86_feature_detected as has;
+            if has!("avx2") && has!("fma") && has!("f16c") {
+                // SAFETY: the processor has all three.
+                return unsafe { avx::add::<A, B, DEPTH>(self, of_a, of_b, sums) };
             }
             if A::EXACT_PRODUCTS && B::EXACT_PRODUCTS {
                 return self.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a * b + c);
@@ -221,23 +215,21 @@ impl Factors<'_> {
         self.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a.mul_add(b, c));
     }
 
+    /// The elements of A and of B by row; a register of either has `width` of them in a row.
     #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "of the sums: see there")]
-    fn add_with<A: Float, B: Float, const DEPTH: usize>(
+    pub(super) fn rows<const DEPTH: usize>(
         &self,
-        of_a: A,
-        of_b: B,
-        sums: &mut Sums<f32>,
-        fma: impl Fn(f32, f32, f32) -> f32,
-    ) {
+        width: usize,
+        read_a: impl Fn(&Words, &mut [f32; 128]),
+        read_b: impl Fn(&Words, &mut [f32; 128]),
+    ) -> ([[f32; DEPTH]; ROWS], [[f32; COLUMNS]; DEPTH]) {
         let Factors { rows, k, .. } = *self;
         let mut left = [[0.0; DEPTH]; ROWS];
         let mut right = [[0.0; COLUMNS]; DEPTH];
         let mut block = [0.0; 128];
-        let width = 4 * A::IN_REGISTER;
         let stored = if self.selection.is_some() { k / 2 } else { k };
         for (number, register) in self.a.iter().take(rows / 8 * stored / width).enumerate() {
-            of_a.read(register, &mut block);
+            read_a(register, &mut block);
             let (first, at) = (number % (rows / 8) * 8, number / (rows / 8) * width);
             for (row, line) in left[first..]
                 .iter_mut()
@@ -253,19 +245,36 @@ impl Factors<'_> {
             }
         }
         for (number, register) in self.b.iter().take(k / width).enumerate() {
-            of_b.read(register, &mut block);
+            read_b(register, &mut block);
             for (column, line) in block.chunks_exact(width).take(8).enumerate() {
                 for (row, value) in right[number * width..].iter_mut().zip(line) {
                     row[column] = *value;
                 }
             }
         }
+        (left, right)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "of the sums: see there")]
+    fn add_with<A: Float, B: Float, const DEPTH: usize>(
+        &self,
+        of_a: A,
+        of_b: B,
+        sums: &mut Sums<f32>,
+        fma: impl Fn(f32, f32, f32) -> f32,
+    ) {
+        let (left, right) = self.rows::<DEPTH>(
+            4 * A::IN_REGISTER,
+            |register, out| of_a.read(register, out),
+            |register, out| of_b.read(register, out),
+        );
         // Four rows at a time: each sum waits for the one before it, so that the rows overlap.
         // By index, as an iterator of each row costs more than its sums.
-        for first in (0..rows).step_by(LINES) {
+        for first in (0..self.rows).step_by(LINES) {
             let mut lines = [[0.0; COLUMNS]; LINES];
             lines.copy_from_slice(&sums[first..first + LINES]);
-            for at in 0..k {
+            for at in 0..self.k {
                 let right = &right[at];
                 for line in 0..LINES {
                     let a = left[first + line][at];

@@ -1,7 +1,7 @@
 //! A cluster: its blocks share one host thread, on which they run in turn.
 
 use super::fault::Fault;
-use super::launch::Launch;
+use super::launch::{Kernel, Launch};
 use super::schedule::Outcome;
 use super::thread_block::ThreadBlock;
 use crate::memory::MemoryError;
@@ -10,16 +10,20 @@ use crate::memory::MemoryError;
 /// done, it can be started with another index.
 pub(super) struct Cluster<'a> {
     index: u64,
+    kernel: &'a Kernel<'a>,
     blocks: Vec<ThreadBlock<'a>>,
     /// The addresses of their shared memory, to which the blocks point.
     _shared: Box<[u64]>,
 }
 
 impl<'a> Cluster<'a> {
-    /// Allocates the memory of a cluster of the launch.
-    pub(super) fn new(launch: &'a Launch<'a>) -> Result<Cluster<'a>, MemoryError> {
+    /// Allocates the memory of a cluster of the launch, which runs this code of its kernel.
+    pub(super) fn new(
+        launch: &'a Launch<'a>,
+        kernel: &'a Kernel<'a>,
+    ) -> Result<Cluster<'a>, MemoryError> {
         let mut blocks: Vec<ThreadBlock<'a>> = (0..launch.config.cluster_blocks())
-            .map(|_| ThreadBlock::new(launch))
+            .map(|_| ThreadBlock::new(launch, kernel))
             .collect::<Result<_, _>>()?;
         let shared: Box<[u64]> = blocks.iter().map(ThreadBlock::shared).collect();
         for (rank, block) in (0..).zip(&mut blocks) {
@@ -27,9 +31,15 @@ impl<'a> Cluster<'a> {
         }
         Ok(Cluster {
             index: 0,
+            kernel,
             blocks,
             _shared: shared,
         })
+    }
+
+    /// Whether it runs this code.
+    pub(super) fn runs(&self, kernel: &Kernel<'_>) -> bool {
+        std::ptr::eq(self.kernel, kernel)
     }
 
     /// Resets it to the start of cluster `index` of the grid.

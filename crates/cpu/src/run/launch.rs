@@ -17,11 +17,17 @@ pub(super) struct Kernel<'a> {
     pub(super) globals: &'a [u64],
 }
 
+/// The code of a kernel, of which better may come while it is launched.
+pub(super) trait Versions: Sync {
+    /// The code that blocks which start now run.
+    fn fastest(&self) -> &Kernel<'_>;
+}
+
 /// A launch, shared by all workers.
 pub(super) struct Launch<'a> {
     /// The number of threads that run blocks.
     pub(super) workers: u32,
-    pub(super) kernel: &'a Kernel<'a>,
+    pub(super) kernel: &'a (dyn Versions + 'a),
     pub(super) config: LaunchConfig,
     /// Threads of a block.
     pub(super) threads: u32,

@@ -14,6 +14,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 mod thread_block;
+mod tiers;
 mod warp;
 
 use std::collections::VecDeque;
@@ -35,10 +36,10 @@ use super::module::LoadedModule;
 use super::print::Output;
 use super::sanitizer::{Checks, LaunchSanitizer};
 use cluster::Cluster;
-use launch::{Kernel, Launch};
-use lines::Lines;
+use launch::{Launch, Versions};
 use pool::Pool;
 use schedule::Outcome;
+use tiers::Tiers;
 
 /// A launch that takes less than this runs on the launching thread: waking another
 /// thread costs about as much.
@@ -167,32 +168,12 @@ impl Engine {
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let vector = compiled
-            .vector()
-            .filter(|(_, width)| *width != 0 && grid.config.block[0].is_multiple_of(*width));
-        let Some(scalar) = compiled.scalar() else {
+        let Some(launched) = Tiers::new(module, kernel, compiled, grid) else {
             let message = "the module contains no code for it".into();
             return Err(refused(&image.name, message));
         };
-        let launched = Kernel {
-            name: &image.name,
-            code: schedule::CompiledKernel {
-                scalar,
-                vector,
-                stateless: image.stateless,
-                points: &image.sync_points,
-                lines: Lines(module.original_lines()),
-                matrices: &image.matrices,
-            },
-            shared_bytes: image.shared_bytes,
-            local_bytes: image.local_bytes,
-            slots: image.slots,
-            globals: module.addresses(),
-        };
-        let start = Instant::now();
         let outcome = self.run(device, &launched, grid, params);
-        let time = start.elapsed();
-        module.code().record_run(kernel, time);
+        let time = launched.record();
         if let Some(observer) = OBSERVER.get() {
             observer(&image.name, time);
         }
@@ -203,10 +184,11 @@ impl Engine {
     fn run(
         &self,
         device: usize,
-        kernel: &Kernel<'_>,
+        kernel: &dyn Versions,
         grid: &Grid,
         params: &ParamBlock,
     ) -> Result<(), Box<Fault>> {
+        let first = kernel.fastest();
         let helpers = super::runtime::table();
         let clusters = grid.blocks / u64::from(grid.config.cluster_blocks().max(1));
         let launch = Launch {
@@ -219,8 +201,8 @@ impl Engine {
             params: params.as_ptr(),
             helpers,
             info: LaunchInfo {
-                kernel: kernel.name,
-                lines: kernel.code.lines.0,
+                kernel: first.name,
+                lines: first.code.lines.0,
                 memory: &self.memory,
                 output: &self.output,
                 heap: &self.heap,
@@ -361,9 +343,10 @@ impl<'a> Workers<'a> {
 
     /// Runs a block from its start. Returns false if the launch must end.
     fn run_block(&self, spare: &mut Option<Cluster<'a>>, index: u64, worker: u32) -> bool {
-        let mut block = match spare.take() {
+        let kernel = self.launch.kernel.fastest();
+        let mut block = match spare.take().filter(|block| block.runs(kernel)) {
             Some(block) => block,
-            None => match Cluster::new(self.launch) {
+            None => match Cluster::new(self.launch, kernel) {
                 Ok(block) => block,
                 Err(error) => {
                     let mut shared = self.lock();
@@ -407,7 +390,8 @@ impl<'a> Workers<'a> {
         let threads = self.launch.threads;
         let what = format!("no memory for a block of {threads} threads: {why}");
         let block = self.launch.config.position(index, 0);
-        Fault::plain(FaultKind::OutOfMemory, self.launch.kernel.name, block, what)
+        let name = self.launch.kernel.fastest().name;
+        Fault::plain(FaultKind::OutOfMemory, name, block, what)
     }
 
     fn fail(&self, index: u64, fault: Fault) {

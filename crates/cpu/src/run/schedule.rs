@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use crate::abi::{
-    BlockContext, EXITED, FaultKind, FaultRecord, IN_GROUPS, KernelFn, Request, SyncKind,
-    SyncPoint, WARP_SIZE,
+    BlockContext, EXITED, FaultKind, FaultRecord, KernelFn, Request, SyncKind, SyncPoint, TOGETHER,
+    WARP_SIZE,
 };
 
 use super::barrier::{self, BARRIERS, Barrier};
@@ -43,8 +43,8 @@ pub(super) struct CompiledKernel<'a> {
 }
 
 impl CompiledKernel<'_> {
-    /// Runs threads `first..last`. `in_lockstep` says that all are in the same state. Returns how
-    /// many consecutive threads are in one state then.
+    /// Runs threads `first..last`. `in_lockstep` says that all are in the same state. Returns
+    /// whether they are in one state then that is stored for the first alone.
     ///
     /// # Safety
     /// The context describes a block of this kernel whose arrays are large enough, and no
@@ -55,19 +55,19 @@ impl CompiledKernel<'_> {
         first: u32,
         last: u32,
         in_lockstep: bool,
-    ) -> Result<u32, Faulted> {
-        let (function, width) = match self.vector {
+    ) -> Result<bool, Faulted> {
+        let function = match self.vector {
             Some((function, width))
                 if in_lockstep && first.is_multiple_of(width) && last.is_multiple_of(width) =>
             {
-                (function, width)
+                function
             }
-            _ => (self.scalar, 1),
+            _ => self.scalar,
         };
         // SAFETY: the caller's contract.
         match unsafe { function(context, first, last) } {
-            0 => Ok(1),
-            IN_GROUPS => Ok(width),
+            0 => Ok(false),
+            TOGETHER => Ok(true),
             _ => Err(Faulted),
         }
     }
@@ -211,20 +211,28 @@ impl Schedule {
         // SAFETY: while `in_lockstep` is set, no thread has exited.
         let together = unsafe { code.call(context, 0, self.threads, true) }?;
         let first = self.states.first().copied().unwrap_or(EXITED);
-        let difference = |differs, state: &u32| differs | (state ^ first);
-        // A step that is not known keeps the compiler from comparing several at once.
         let differs = match together {
-            1 => self.states.iter().fold(0, difference),
-            _ => {
-                let states = self.states.iter().step_by(together as usize);
-                states.fold(0, difference)
-            }
+            true => 0,
+            false => self
+                .states
+                .iter()
+                .fold(0, |differs, state| differs | (state ^ first)),
         };
         if differs == 0 {
             if first == EXITED {
                 return Ok(Progress::Done);
             }
             if let Some(point) = code.point(first) {
+                if self.release_barrier_in_lockstep(point) {
+                    // SAFETY: the caller's contract.
+                    if let Some(mut sanitizer) = unsafe { access::sanitizer(context) } {
+                        sanitizer.meet_all();
+                    }
+                    return Ok(Progress::Advanced);
+                }
+                if together {
+                    self.states.fill(first);
+                }
                 if point.kind == SyncKind::Yield {
                     let pauses = self.requests.iter().map(|request| request.operands[0]);
                     return Ok(Progress::Stalled(pauses.min().unwrap_or(0)));
@@ -243,13 +251,6 @@ impl Schedule {
                 if point.kind == SyncKind::ClusterWait
                     && self.warps.iter().all(|warp| warp.arrived == 0)
                 {
-                    return Ok(Progress::Advanced);
-                }
-                if self.release_barrier_in_lockstep(point) {
-                    // SAFETY: the caller's contract.
-                    if let Some(mut sanitizer) = unsafe { access::sanitizer(context) } {
-                        sanitizer.meet_all();
-                    }
                     return Ok(Progress::Advanced);
                 }
                 if self.release_warps_in_lockstep(point.kind) {
@@ -418,7 +419,11 @@ impl Schedule {
             let states = &self.states[first as usize..last as usize];
             let in_lockstep = states.iter().all(|state| *state == states[0]);
             // SAFETY: the caller's contract.
-            unsafe { code.call(context, first, last, in_lockstep) }?;
+            let together = unsafe { code.call(context, first, last, in_lockstep) }?;
+            if together {
+                let states = &mut self.states[first as usize..last as usize];
+                states.fill(states[0]);
+            }
         }
         Ok(())
     }

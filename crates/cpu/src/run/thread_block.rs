@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::config::LaunchConfig;
 use super::fault::Fault;
-use super::launch::Launch;
+use super::launch::{Kernel, Launch};
 use super::schedule::{Outcome, Schedule};
 use crate::abi::{BlockContext, FaultRecord, SLOT_BYTES, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
@@ -31,6 +31,7 @@ const FRAME: u64 = 16;
 /// A thread block that is running. When it is done, it can be started with another index.
 pub(super) struct ThreadBlock<'a> {
     launch: &'a Launch<'a>,
+    kernel: &'a Kernel<'a>,
     index: u64,
     /// All threads have exited.
     done: bool,
@@ -49,9 +50,11 @@ pub(super) struct ThreadBlock<'a> {
 unsafe impl Send for ThreadBlock<'_> {}
 
 impl<'a> ThreadBlock<'a> {
-    /// Allocates the memory of a block of the launch.
-    pub(super) fn new(launch: &'a Launch<'a>) -> Result<ThreadBlock<'a>, MemoryError> {
-        let kernel = launch.kernel;
+    /// Allocates the memory of a block of the launch, which runs this code of its kernel.
+    pub(super) fn new(
+        launch: &'a Launch<'a>,
+        kernel: &'a Kernel<'a>,
+    ) -> Result<ThreadBlock<'a>, MemoryError> {
         let LaunchConfig {
             grid,
             block,
@@ -70,6 +73,7 @@ impl<'a> ThreadBlock<'a> {
 
         let mut this = ThreadBlock {
             launch,
+            kernel,
             index: 0,
             done: false,
             context: BlockContext {
@@ -233,7 +237,7 @@ impl<'a> ThreadBlock<'a> {
     pub(super) fn deadlock(&mut self) {
         let context = &raw mut self.context;
         if let Some(arrays) = &mut self.arrays {
-            arrays.schedule.deadlock(&self.launch.kernel.code, context);
+            arrays.schedule.deadlock(&self.kernel.code, context);
         }
     }
 
@@ -251,7 +255,7 @@ impl<'a> ThreadBlock<'a> {
     fn run_threads(&mut self, worker: u32) -> Outcome {
         self.context.worker = worker;
         self.context.tensor_memory = &raw mut self.tensor_memory;
-        let code = &self.launch.kernel.code;
+        let code = &self.kernel.code;
         let context = &raw mut self.context;
         match &mut self.arrays {
             None => {
@@ -280,13 +284,7 @@ impl<'a> ThreadBlock<'a> {
             .as_mut()
             .and_then(|arrays| arrays.schedule.detail.take());
         let found = self.sanitizer().and_then(|sanitizer| sanitizer.found);
-        Fault::of(
-            self.launch.kernel,
-            &self.context,
-            &self.launch.info,
-            detail,
-            found,
-        )
+        Fault::of(self.kernel, &self.context, &self.launch.info, detail, found)
     }
 }
 

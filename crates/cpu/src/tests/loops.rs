@@ -57,3 +57,82 @@ fn faults_in_loops_name_the_access() {
         assert_eq!(together, alone, "{start} {step} {address}");
     }
 }
+
+/// Loops that end at a bound: in every way to say so, upwards and downwards, by any step, and with
+/// a counter that is compared before or after it changes.
+#[test]
+fn counted_loops() {
+    let step = |add: &str, test: &str, register: &str, ty: &str| {
+        format!(
+            "L: ld.shared.u32 %r6, [%r4+8]; add.u32 %r4, %r4, 4; mad.lo.u32 %r9, %r9, 3, %r6; \
+             add.{ty} {register}, {register}, {add}; {test} @%p0 bra L; st.global.u32 [%x2], %r9;"
+        )
+    };
+    let start = format!("{ADDRESSES} {FILL} mov.u32 %r9, %i; mov.u32 %r4, tile;");
+    for n in [1, 3, 4, 8, 9, 64] {
+        for (from, add, test) in [
+            (0, 1, format!("setp.lt.u32 %p0, %r3, {n};")),
+            (0, 1, format!("setp.gt.s32 %p0, {n}, %r3;")),
+            (0, 2, format!("setp.lo.u32 %p0, %r3, {n};")),
+            (-5, 4, format!("setp.le.s32 %p0, %r3, {n};")),
+            (n, -1, "setp.gt.s32 %p0, %r3, 0;".into()),
+            (n, -2, "setp.ge.s32 %p0, %r3, -3;".into()),
+            (4 * n, -4, "setp.ne.s32 %p0, %r3, 0;".into()),
+            (0, 8, format!("setp.ne.u32 %p0, {}, %r3;", 8 * n)),
+            (0, 3, format!("setp.lt.u32 %p0, %r3, {n};")),
+            (
+                0,
+                1,
+                format!("setp.ge.u32 %p1, %r3, {n}; not.pred %p0, %p1;"),
+            ),
+        ] {
+            let body = step(&add.to_string(), &test, "%r3", "s32");
+            agree(&format!("{start} mov.u32 %r3, {from}; {body}"));
+            let test = test.replace("32 %p", "64 %p").replace("%r3", "%x4");
+            let body = step(&add.to_string(), &test, "%x4", "s64");
+            agree(&format!("{start} mov.u64 %x4, {from}; {body}"));
+        }
+        agree(&format!(
+            "{start} mov.u32 %r3, 0; \
+             L: ld.shared.u32 %r6, [%r4]; add.u32 %r4, %r4, 8; setp.ge.u32 %p0, %r3, {n}; \
+             add.u32 %r3, %r3, 1; mad.lo.u32 %r9, %r9, 3, %r6; @!%p0 bra L; \
+             add.u32 %r9, %r9, %r4; mad.lo.u32 %r9, %r9, 5, %r3; st.global.u32 [%x2], %r9;"
+        ));
+    }
+}
+
+/// Accesses that a compiler has unrolled are checked once: at one distance from each other, in
+/// lanes next to each other or apart, and with an address that changes between them.
+#[test]
+fn unrolled_loops() {
+    agree(&format!(
+        "{ADDRESSES} {FILL} mov.u32 %r4, tile; mad.lo.u32 %r5, %r2, 4, %r4; mad.lo.u32 %r6, %r2, 8, %r4; mov.u32 %r9, %i; \
+         bar.sync 0; ld.shared.u32 %r7, [%r4+4]; ld.shared.u32 %r8, [%r5+64]; mad.lo.u32 %r9, %r7, %r8, %r9; \
+         ld.shared.u32 %r7, [%r4+8]; ld.shared.u32 %r8, [%r5+128]; mad.lo.u32 %r9, %r7, %r8, %r9; \
+         ld.shared.v2.u32 {{%r7, %r8}}, [%r6]; mad.lo.u32 %r9, %r7, %r8, %r9; add.u32 %r6, %r6, 1024; \
+         ld.shared.v2.u32 {{%r7, %r8}}, [%r6+8]; mad.lo.u32 %r9, %r7, %r8, %r9; add.u32 %r4, %r4, 16; \
+         ld.shared.u32 %r7, [%r4+4]; mad.lo.u32 %r9, %r7, %r8, %r9; st.global.u32 [%x2], %r9;"
+    ));
+}
+
+/// One of them that leaves shared memory is named, and those before it are made.
+#[test]
+fn faults_in_unrolled_loops_name_the_access() {
+    for (start, offset) in [
+        (0, 4096),
+        (0, 4094),
+        (2, 0),
+        (-64, 0),
+        (4032, 0),
+        (4000, 64),
+    ] {
+        let source = kernel(&format!(
+            "{FILL} add.u32 %r4, %r11, {start}; mad.lo.u32 %r5, %r2, 4, %r4; bar.sync 0;\n\
+             ld.shared.u32 %r6, [%r4+64];\nst.global.u32 [%out], %r6;\nld.shared.u32 %r7, [%r4+{offset}];\n\
+             ld.shared.u32 %r8, [%r5];\nst.shared.u32 [%r5+32], %r8;\nst.global.u32 [%out+4], %r7;"
+        ));
+        let alone = run(&source, Vectorization::Never, 1, [128, 1, 1], 0).unwrap_err();
+        let together = run(&source, Vectorization::Always, 1, [128, 1, 1], 0).unwrap_err();
+        assert_eq!(together, alone, "{start} {offset}");
+    }
+}

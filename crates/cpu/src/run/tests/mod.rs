@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use super::launch::Kernel;
+use super::lines::Lines;
 use super::schedule::CompiledKernel;
 use super::*;
 use crate::abi::{
@@ -31,6 +33,12 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
         local_bytes: 0,
         slots: 4,
         globals: &[],
+    }
+}
+
+impl Versions for Kernel<'_> {
+    fn fastest(&self) -> &Kernel<'_> {
+        self
     }
 }
 
@@ -105,6 +113,7 @@ macro_rules! body {
 
 mod faults;
 mod sync;
+mod tiers;
 mod waiting;
 
 impl Thread {

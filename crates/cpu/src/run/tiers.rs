@@ -1,0 +1,100 @@
+//! The first and the optimized code of a kernel that is launched.
+//!
+//! Blocks that start when the optimized code is ready run that, so that one long launch does not
+//! end in the first code. Those that run already keep theirs.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::config::Grid;
+use super::launch::{Kernel, Versions};
+use super::lines::Lines;
+use super::schedule::CompiledKernel;
+use crate::executable::ExecutableKernel;
+use crate::module::LoadedModule;
+
+/// A kernel of a module in a launch.
+pub(super) struct Tiers<'m> {
+    module: &'m LoadedModule,
+    kernel: usize,
+    grid: &'m Grid,
+    first: Kernel<'m>,
+    optimized: OnceLock<Kernel<'m>>,
+    /// There was no optimized code when the launch started.
+    may_improve: bool,
+    start: Instant,
+    /// The nanoseconds of the launch that the module was told of.
+    recorded: AtomicU64,
+}
+
+impl<'m> Tiers<'m> {
+    /// `None` if there is no code. The launch starts now.
+    pub(super) fn new(
+        module: &'m LoadedModule,
+        kernel: usize,
+        compiled: &'m ExecutableKernel,
+        grid: &'m Grid,
+    ) -> Option<Tiers<'m>> {
+        Some(Tiers {
+            module,
+            kernel,
+            grid,
+            first: launched(module, compiled, grid)?,
+            optimized: OnceLock::new(),
+            may_improve: module.code().may_improve(kernel),
+            start: Instant::now(),
+            recorded: AtomicU64::new(0),
+        })
+    }
+
+    /// Tells the module how long the launch has run, and returns that time.
+    pub(super) fn record(&self) -> Duration {
+        let time = self.start.elapsed();
+        let now = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let before = self.recorded.fetch_max(now, Ordering::Relaxed);
+        let since = Duration::from_nanos(now.saturating_sub(before));
+        self.module.code().record_run(self.kernel, since);
+        time
+    }
+}
+
+impl Versions for Tiers<'_> {
+    fn fastest(&self) -> &Kernel<'_> {
+        if self.may_improve && self.optimized.get().is_none() {
+            self.record();
+            let code = self.module.code().optimized(self.kernel);
+            if let Some(better) = code.and_then(|code| launched(self.module, code, self.grid)) {
+                let _ = self.optimized.set(better); // another worker may have done so
+            }
+        }
+        self.optimized.get().unwrap_or(&self.first)
+    }
+}
+
+/// What the launch of some code on a grid runs.
+fn launched<'m>(
+    module: &'m LoadedModule,
+    compiled: &'m ExecutableKernel,
+    grid: &Grid,
+) -> Option<Kernel<'m>> {
+    let image = compiled.image();
+    let vector = compiled
+        .vector()
+        .filter(|(_, width)| *width != 0 && grid.config.block[0].is_multiple_of(*width));
+    Some(Kernel {
+        name: &image.name,
+        code: CompiledKernel {
+            scalar: compiled.scalar()?,
+            vector,
+            stateless: image.stateless,
+            points: &image.sync_points,
+            lines: Lines(module.original_lines()),
+            matrices: &image.matrices,
+        },
+        shared_bytes: image.shared_bytes,
+        local_bytes: image.local_bytes,
+        slots: image.slots,
+        globals: module.addresses(),
+    })
+}
