@@ -114,7 +114,7 @@ fn copies<'m>(function: &FunctionContext<'m, '_>, space: Space) -> Vec<MemoryAcc
         else {
             return None;
         };
-        let bytes = bytes.value as u64;
+        let bytes = bytes.value;
         let access = Access {
             kind: AccessKind::Store,
             space: Some(Space::Shared),
