@@ -278,7 +278,7 @@ fn an_address_that_the_code_cannot_load_from_is_refused() {
 
         let kernel = kernels.sum.get().unwrap().kernel();
         // SAFETY: it is refused.
-        refused(&unsafe { kernel.launch(one, &stream, (&third,)) }.unwrap_err());
+        refused(&unsafe { kernel.launch(one, &stream, [third.arg()]) }.unwrap_err());
         let mut params = ParamBuffer::new();
         params.push(third.arg());
         // SAFETY: it is refused.
