@@ -184,7 +184,7 @@ impl<'a> Arg<'a> {
     }
 
     /// Whether it may be passed for a parameter.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn matches(&self, slot: &ParamSlot) -> bool {
         self.size == slot.size()
             && self.may_stand_at(slot.offset())
@@ -200,7 +200,7 @@ impl<'a> Arg<'a> {
     }
 
     /// Whether a launch in `stream`, which has this identity, has nothing to note for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn needs_no_tracking(&self, stream: &Stream, identity: *mut ()) -> bool {
         let memory = self.memory;
         self.object.is_none()
@@ -292,14 +292,14 @@ pub trait Arguments {
 }
 
 impl Arguments for [Arg<'_>] {
-    #[inline]
+    #[inline(always)]
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         use_them(self)
     }
 }
 
 impl<const N: usize> Arguments for [Arg<'_>; N] {
-    #[inline]
+    #[inline(always)]
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         // A copy is nobody else's, so it stays in registers.
         let arguments = *self;
@@ -308,14 +308,14 @@ impl<const N: usize> Arguments for [Arg<'_>; N] {
 }
 
 impl Arguments for Vec<Arg<'_>> {
-    #[inline]
+    #[inline(always)]
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         use_them(self)
     }
 }
 
 impl<A: Arguments + ?Sized> Arguments for &A {
-    #[inline]
+    #[inline(always)]
     fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
         (**self).with(use_them)
     }
@@ -325,7 +325,7 @@ macro_rules! tuples {
     ($($name:ident)*) => {
         impl<$($name: Argument),*> Arguments for ($($name,)*) {
             #[allow(non_snake_case)]
-            #[inline]
+            #[inline(always)]
             fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
                 let ($($name,)*) = self;
                 use_them(&[$($name.arg()),*])

@@ -129,11 +129,12 @@ impl Kernel {
 
     /// Nearly every launch passes numbers and addresses, and nobody else is to
     /// hear of it: then the checks are a few comparisons, and nothing is written
-    /// but the pointers.
+    /// but the pointers. All of that is one function, so that the arguments stay in registers.
+    /// Functions out of line ask for them anew.
     ///
     /// # Safety
     /// As for [`launch`](Kernel::launch).
-    #[inline]
+    #[inline(always)]
     unsafe fn launch_in_mode(
         &self,
         config: LaunchConfig,
@@ -142,30 +143,47 @@ impl Kernel {
         mode: LaunchMode<'_>,
     ) -> Result<(), Error> {
         let capture_epoch = stream.capture_epoch();
-        let mut tracked = self.needs_tracking(capture_epoch);
-        let launched = arguments.with(|args| {
-            tracked = tracked || !self.is_untracked(stream, args);
-            if tracked {
-                return Ok(());
-            }
-            // SAFETY: as many pointers as the driver told parameters, each to a value of its
-            // size that lives through the call, which copies it. For the kernel the caller answers.
-            with_pointers(args, |pointers| unsafe {
-                self.call(&config, stream, mode, Parameters::pointers(pointers))
-            })?;
-            if stream.capture_epoch() != capture_epoch {
-                self.leak(args.iter().filter_map(Arg::memory));
-            }
-            Ok(())
-        });
-        match tracked {
-            false => launched.and_then(|()| self.after_launch(&config, stream)),
-            // Asked for anew: no other function sees those above, so they stay in registers.
+        let launched = match self.needs_tracking(capture_epoch) {
+            true => None,
+            false => arguments.with(|args| {
+                // SAFETY: as many pointers as the driver told parameters, each to a value of
+                // its size that lives through the call, which copies it. For the kernel the
+                // caller answers.
+                self.is_untracked(stream, args).then(|| {
+                    with_pointers(args, |pointers| unsafe {
+                        self.call(&config, stream, mode, Parameters::pointers(pointers))
+                    })
+                })
+            }),
+        };
+        let Some(launched) = launched else {
             // SAFETY: the caller's.
-            true => {
-                arguments.with(|args| unsafe { self.launch_tracked(&config, stream, args, mode) })
-            }
+            return unsafe { self.launch_otherwise(&config, stream, &arguments, mode) };
+        };
+        launched?;
+        if stream.capture_epoch() != capture_epoch {
+            self.leak_arguments(&arguments);
         }
+        self.after_launch(&config, stream)
+    }
+
+    /// # Safety
+    /// As for [`launch`](Kernel::launch).
+    #[inline(never)]
+    unsafe fn launch_otherwise(
+        &self,
+        config: &LaunchConfig,
+        stream: &Stream,
+        arguments: &impl Arguments,
+        mode: LaunchMode<'_>,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's.
+        arguments.with(|args| unsafe { self.launch_tracked(config, stream, args, mode) })
+    }
+
+    #[cold]
+    fn leak_arguments(&self, arguments: &impl Arguments) {
+        arguments.with(|args| self.leak(args.iter().filter_map(Arg::memory)));
     }
 
     /// Whether memory or a graph is to hear of a launch, whatever its arguments are.
@@ -187,7 +205,7 @@ impl Kernel {
 
     /// Whether the arguments are the kernel's, and a launch has nothing to do
     /// for them but to pass them.
-    #[inline]
+    #[inline(always)]
     fn is_untracked(&self, stream: &Stream, args: &[Arg<'_>]) -> bool {
         let Some(slots) = self.slots().filter(|_| self.layout_is_certain()) else {
             return false;
@@ -473,7 +491,7 @@ impl Kernel {
 }
 
 /// Hands `call` a pointer for each argument.
-#[inline]
+#[inline(always)]
 pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_void) -> R) -> R {
     let mut few = [const { MaybeUninit::uninit() }; ARGUMENTS_ON_STACK];
     let mut many;

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument};
+use crate::driver::launch::argument::{Arg, Argument, Arguments};
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::launch::options::LaunchOptions;
 use crate::driver::memory::buffer::DeviceBuffer;
@@ -131,8 +131,10 @@ mod sealed {
     }
 
     pub trait ArgumentsFor<P> {
-        fn with(&self, use_them: impl FnOnce(&[Arg<'_>]) -> Result<(), Error>)
-        -> Result<(), Error>;
+        /// Whether no count is greater than the memory.
+        fn check(&self) -> Result<(), Error>;
+
+        fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R;
     }
 
     /// The arguments so far.
@@ -177,23 +179,58 @@ mod sealed {
             self.push(arg);
         }
 
-        /// All of them, if no count is greater than the memory.
+        /// Whether no count is greater than the memory.
         #[inline]
-        pub fn checked(&self) -> Result<&[Arg<'a>], Error> {
+        pub fn check(&self) -> Result<(), Error> {
             // Without such memory there is nothing to access.
             let shortest = self.shortest.unwrap_or(0);
-            if self.count > shortest {
-                let number = |length| usize::try_from(length).unwrap_or(usize::MAX);
-                return Err(Error::Length {
-                    what: "values that a kernel may access",
-                    given: number(self.count),
-                    capacity: number(shortest),
-                });
+            match self.count > shortest {
+                true => Err(too_many(self.count, shortest)),
+                false => Ok(()),
             }
+        }
+
+        /// All of them.
+        #[inline(always)]
+        pub fn args(&self) -> &[Arg<'a>] {
             let args: *const [MaybeUninit<Arg<'a>>] = &self.args[..self.len];
             // SAFETY: `push` has written so many.
-            Ok(unsafe { &*(args as *const [Arg<'a>]) })
+            unsafe { &*(args as *const [Arg<'a>]) }
         }
+    }
+
+    #[cold]
+    fn too_many(count: u64, shortest: u64) -> Error {
+        let number = |length| usize::try_from(length).unwrap_or(usize::MAX);
+        Error::Length {
+            what: "values that a kernel may access",
+            given: number(count),
+            capacity: number(shortest),
+        }
+    }
+}
+
+/// Arguments of a typed kernel, which were checked, as those of any launch.
+struct Checked<'a, P, A> {
+    arguments: &'a A,
+    parameters: PhantomData<fn(P)>,
+}
+
+impl<'a, P: Parameters, A: ArgumentsFor<P>> Checked<'a, P, A> {
+    #[inline(always)]
+    fn new(arguments: &'a A) -> Result<Checked<'a, P, A>, Error> {
+        arguments.check()?;
+        Ok(Checked {
+            arguments,
+            parameters: PhantomData,
+        })
+    }
+}
+
+impl<P: Parameters, A: ArgumentsFor<P>> Arguments for Checked<'_, P, A> {
+    #[inline(always)]
+    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+        sealed::ArgumentsFor::<P>::with(self.arguments, use_them)
     }
 }
 
@@ -248,7 +285,10 @@ impl<P: Parameters> TypedKernel<P> {
         arguments: impl ArgumentsFor<P>,
     ) -> Result<(), Error> {
         // SAFETY: the arguments have the declared types, for which `typed` was promised this.
-        arguments.with(|args| unsafe { self.kernel.launch(config, stream, args) })
+        unsafe {
+            self.kernel
+                .launch(config, stream, Checked::<P, _>::new(&arguments)?)
+        }
     }
 
     /// The same for kernels whose blocks wait for one another
@@ -260,7 +300,10 @@ impl<P: Parameters> TypedKernel<P> {
         arguments: impl ArgumentsFor<P>,
     ) -> Result<(), Error> {
         // SAFETY: as for `launch`.
-        arguments.with(|args| unsafe { self.kernel.launch_cooperative(config, stream, args) })
+        unsafe {
+            self.kernel
+                .launch_cooperative(config, stream, Checked::<P, _>::new(&arguments)?)
+        }
     }
 
     /// The same with [options](LaunchOptions) ([`Kernel::launch_with`]).
@@ -272,7 +315,10 @@ impl<P: Parameters> TypedKernel<P> {
         arguments: impl ArgumentsFor<P>,
     ) -> Result<(), Error> {
         // SAFETY: as for `launch`.
-        arguments.with(|args| unsafe { self.kernel.launch_with(config, options, stream, args) })
+        unsafe {
+            self.kernel
+                .launch_with(config, options, stream, Checked::<P, _>::new(&arguments)?)
+        }
     }
 }
 
@@ -441,11 +487,8 @@ macro_rules! tuples {
             sealed::ArgumentsFor<($($parameter,)*)> for ($($argument,)*)
         {
             #[allow(non_snake_case, reason = "the types' names")]
-            #[inline]
-            fn with(
-                &self,
-                use_them: impl FnOnce(&[Arg<'_>]) -> Result<(), Error>,
-            ) -> Result<(), Error> {
+            #[inline(always)]
+            fn check(&self) -> Result<(), Error> {
                 let ($($argument,)*) = self;
                 let ($($length,)*): ($(tuples!(@length $length),)*) = ($($argument.length(),)*);
                 // A slice is two PTX parameters.
@@ -453,7 +496,20 @@ macro_rules! tuples {
                 #[allow(unused_mut, reason = "without arguments")]
                 let mut list = List::new(&mut args);
                 $($argument.pass(&$length, &mut list);)*
-                use_them(list.checked()?)
+                list.check()
+            }
+
+            #[allow(non_snake_case, reason = "the types' names")]
+            #[inline(always)]
+            fn with<Output>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> Output) -> Output {
+                let ($($argument,)*) = self;
+                let ($($length,)*): ($(tuples!(@length $length),)*) = ($($argument.length(),)*);
+                // A slice is two PTX parameters.
+                let mut args = [const { MaybeUninit::uninit() }; 2 * (0 $(+ tuples!(@one $length))*)];
+                #[allow(unused_mut, reason = "without arguments")]
+                let mut list = List::new(&mut args);
+                $($argument.pass(&$length, &mut list);)*
+                use_them(list.args())
             }
         }
     };

@@ -49,7 +49,8 @@ fn a_report_has_what_works_and_what_does_not() {
     );
     assert!(text.contains("reaches the memory of 1\n"), "{text}");
     assert_eq!(line("PTXKIT_CPU_DEVICES"), Some("PTXKIT_CPU_DEVICES=2"));
-    let json: serde_json::Value = serde_json::from_str(&run(&["--report", "--format", "json"])).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&run(&["--report", "--format", "json"])).unwrap();
     let drivers = json["drivers"].as_array().unwrap();
     let cpu = drivers.last().unwrap();
     let missing = cpu["missing_entries"].as_array().unwrap();
