@@ -116,6 +116,8 @@ pub struct DeclaredKernel<P> {
     module: SlicedModule,
     name: &'static str,
     block: Option<[u32; 3]>,
+    /// `.ptr .align` of each parameter; none where all are 1.
+    pointer_aligns: &'static [u32],
     kernel: OnceLock<TypedKernel<P>>,
 }
 
@@ -124,11 +126,17 @@ impl<P: Parameters> DeclaredKernel<P> {
     /// As for [`Kernel::typed`](driver::Kernel::typed), with blocks of this size if there is
     /// one.
     #[doc(hidden)]
-    pub unsafe fn new(module: &SlicedModule, name: &'static str, block: Option<[u32; 3]>) -> Self {
+    pub unsafe fn new(
+        module: &SlicedModule,
+        name: &'static str,
+        block: Option<[u32; 3]>,
+        pointer_aligns: &'static [u32],
+    ) -> Self {
         DeclaredKernel {
             module: module.clone(),
             name,
             block,
+            pointer_aligns,
             kernel: OnceLock::new(),
         }
     }
@@ -145,9 +153,9 @@ impl<P: Parameters> DeclaredKernel<P> {
     #[cold]
     fn load(&self) -> Result<&TypedKernel<P>, LoadError> {
         let kernel = self.module.kernel(self.name)?;
-        let kernel = match self.block {
-            Some(block) => kernel.with_required_block(block),
-            None => kernel,
+        let kernel = match (self.block, self.pointer_aligns) {
+            (None, []) => kernel,
+            (block, aligns) => kernel.with_declaration(block, aligns),
         };
         // SAFETY: the caller of `new` promised it.
         let typed = unsafe { kernel.typed() }?;

@@ -4,13 +4,14 @@
 use std::sync::mpsc;
 
 use ptxkit::driver::{
-    Access, AddressRange, Attach, CaptureMode, Context, Device, DeviceAttribute, DeviceBuffer,
-    Error, Event, Graph, Kernel, Library, Location, ManagedBuffer, MemoryPool, Module,
-    PhysicalMemory, PinnedBuffer, Stream,
+    Access, AddressRange, Attach, CaptureMode, Context, CudaError, Device, DeviceAttribute,
+    DeviceBuffer, Error, Event, Graph, Kernel, Library, Location, ManagedBuffer, MemoryPool,
+    Module, PhysicalMemory, PinnedBuffer, Stream,
 };
 
 use crate::peer::{linked, two};
 use crate::pool::{BLOCK, INCREMENT};
+use crate::support::is_gpu;
 
 /// A device with a stream and a kernel that adds 1 to each of 32 numbers.
 struct Side {
@@ -46,7 +47,7 @@ impl Side {
     /// The stream waits until the gate is opened.
     fn hold(&self) -> mpsc::Sender<()> {
         let (gate, opened) = mpsc::channel();
-        let wait = move || drop(opened.recv());
+        let wait = move || opened.recv().unwrap_or_default();
         self.stream.call(wait).unwrap();
         gate
     }
@@ -169,7 +170,13 @@ fn memory_of_a_pool_is_open_to_a_peer() {
         |[first, second]| {
             let pool = MemoryPool::new(first.device()).unwrap();
             assert_eq!(pool.access(second.device()).unwrap(), Access::None);
-            pool.set_access(second.device(), Access::ReadWrite).unwrap();
+            match pool.set_access(second.device(), Access::ReadWrite) {
+                // The CPU device's.
+                Err(error) if error.code() == Some(CudaError::NOT_SUPPORTED) => {
+                    return eprintln!("left out: {error}");
+                }
+                opened => opened.unwrap(),
+            }
             assert_eq!(pool.access(second.device()).unwrap(), Access::ReadWrite);
             let (first, second) = (Side::new(first), Side::new(second));
             let mut numbers = pool.buffer::<u32>(&first.stream, 32).unwrap();

@@ -259,9 +259,8 @@ fn an_address_that_the_code_cannot_load_from_is_refused() {
         Error::AddressAlignment {
             index: 0,
             align: 16,
-            declaration: Some(declaration),
             ..
-        } => assert_eq!(declaration, ".u64 values"),
+        } => {}
         error => panic!("{error}"),
     };
     // The first launch in a stream takes another way than the next.

@@ -94,12 +94,17 @@ impl Code {
         let link_name = entry::link_name(kernel);
         let _ = write!(self.names, "{link_name:?}, ");
         let block = kernel.block.map(|(block, _)| block);
+        let aligns = entry.params.iter();
+        let mut aligns: Vec<u32> = aligns.map(pointer_align).collect();
+        if aligns.iter().all(|&align| align == 1) {
+            aligns.clear();
+        }
         self.values.extend(fill(
             &format!(
                 // SAFETY: who declared the kernel vouches for it, or for each of its launches.
                 "HOLE_0: unsafe {{
                     HOLE_1::kernels::DeclaredKernel::new(&module, {link_name:?}, \
-                     ::core::option::Option::{block:?})
+                     ::core::option::Option::{block:?}, &{aligns:?})
                 }},"
             ),
             &[name.clone(), ptxkit.clone()],
@@ -275,6 +280,12 @@ impl Code {
         );
         fill(&text, &holes, span)
     }
+}
+
+/// The alignment of the memory whose address a parameter is, as far as the PTX says.
+fn pointer_align(param: &ParamSignature) -> u32 {
+    let align = param.pointer.and_then(|pointer| pointer.align);
+    align.unwrap_or(1).max(1)
 }
 
 /// What the compiler evaluates for a parameter: its size and alignment beside those of the

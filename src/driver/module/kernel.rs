@@ -252,21 +252,30 @@ impl Kernel {
         self.inner.max_threads
     }
 
-    /// The same, for launches with blocks of this size alone, as if its PTX had `.reqntid`.
+    /// The same with what a declaration knows of its PTX: the only block that it is launched
+    /// with, as if there was `.reqntid`, and the `.ptr .align` of its parameters.
     #[cfg(feature = "cache")]
-    pub(crate) fn with_required_block(&self, block: [u32; 3]) -> Kernel {
+    pub(crate) fn with_declaration(
+        &self,
+        block: Option<[u32; 3]>,
+        pointer_aligns: &[u32],
+    ) -> Kernel {
         let inner = &*self.inner;
-        let layout = inner.layout.clone().map(|layout| KernelLayout {
-            required_block: Some(block),
-            ..layout
-        });
+        let required_block = block.or(inner.required_block);
+        let mut layout = inner.layout.clone();
+        if let Some(layout) = &mut layout {
+            layout.required_block = required_block;
+            for (param, &align) in layout.params.iter_mut().zip(pointer_aligns) {
+                param.pointer_align = align;
+            }
+        }
         let dynamic_shared = inner.dynamic_shared.load(Ordering::Relaxed);
         Kernel {
             inner: Arc::new(Inner {
                 context: inner.context.clone(),
-                slots: inner.slots.clone(),
+                slots: layout.as_ref().and_then(ParamSlot::of),
                 dynamic_shared: AtomicU32::new(dynamic_shared),
-                required_block: Some(block),
+                required_block,
                 module: inner.module.clone(),
                 name: inner.name.clone(),
                 layout,

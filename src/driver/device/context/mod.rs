@@ -19,8 +19,8 @@ use api::{Api, CUcontext, CUgreenCtx, ContextParams, ExecAffinity};
 ///
 /// Objects of a context keep it alive and make it current on the calling thread, so calls
 /// may come in any order. A thread's current context is left as the last call needed it, as
-/// in CUDA's runtime API; use [`enter`](Context::enter) around code that needs the former
-/// one back.
+/// in CUDA's runtime API, or as a launch found it that the driver took; use
+/// [`enter`](Context::enter) around code that needs the former one back.
 #[derive(Clone, Debug)]
 pub struct Context {
     inner: Arc<Inner>,
