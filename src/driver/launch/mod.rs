@@ -210,11 +210,18 @@ impl Kernel {
         let Some(slots) = self.slots().filter(|_| self.layout_is_certain()) else {
             return false;
         };
+        if slots.len() != args.len() {
+            return false;
+        }
         let identity = stream.identity();
-        slots.len() == args.len()
-            && (0..args.len()).all(|at| {
-                args[at].matches(&slots[at]) && args[at].needs_no_tracking(stream, identity)
-            })
+        // A loop and no adaptor: that may be a function of its own, to which arguments go by
+        // memory.
+        for (arg, slot) in args.iter().zip(slots) {
+            if !arg.matches(slot) || !arg.needs_no_tracking(stream, identity) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Every other launch: tells what is wrong with the arguments, or notes who
