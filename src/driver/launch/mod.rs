@@ -214,12 +214,14 @@ impl Kernel {
             return false;
         }
         let identity = stream.identity();
-        // A loop and no adaptor: that may be a function of its own, to which arguments go by
-        // memory.
-        for (arg, slot) in args.iter().zip(slots) {
+        // No iterator: some of their functions are calls, to which arguments go by memory.
+        let mut at = 0;
+        while at < args.len() {
+            let (arg, slot) = (&args[at], &slots[at]);
             if !arg.matches(slot) || !arg.needs_no_tracking(stream, identity) {
                 return false;
             }
+            at += 1;
         }
         true
     }
@@ -511,11 +513,14 @@ pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_v
     };
     // Padding is nothing that anybody may read: such values are copied without it.
     let mut padded = None;
-    for (at, arg) in args.iter().enumerate() {
+    let mut at = 0;
+    while at < args.len() {
+        let arg = &args[at];
         pointers[at].write(match arg.is_structure() {
             true => arg.copied_to(padded.get_or_insert_default()),
             false => arg.pointer(),
         });
+        at += 1;
     }
     call(pointers.as_mut_ptr().cast())
 }

@@ -218,8 +218,9 @@ impl Allocation {
         }
     }
 
-    /// Whether it was allocated, and will be freed, in the order of this stream.
-    #[inline]
+    /// Whether it was allocated, and will be freed, in the order of this stream. Out of line, so
+    /// that the checks of a launch are short enough to be done without a loop.
+    #[inline(never)]
     fn is_of(&self, stream: &Stream) -> bool {
         matches!(&self.release, Release::InOrder(origin) if origin.is(stream))
     }
