@@ -1,9 +1,8 @@
 //! Tensor maps: what is refused before the driver sees it, and copies of boxes by them.
 
 use ptxkit::driver::{
-    Context, DeviceBuffer, Error, Graph, Im2col, Im2colWide, Kernel, L2Promotion,
-    LaunchConfig, Stream, TensorElement, TensorInterleave, TensorMap, TensorMapError,
-    TensorSwizzle, TensorView,
+    Context, DeviceBuffer, Error, Graph, Im2col, Im2colWide, Kernel, L2Promotion, LaunchConfig,
+    Stream, TensorElement, TensorInterleave, TensorMap, TensorMapError, TensorSwizzle, TensorView,
 };
 
 use crate::support::{alone, context, is_gpu, kernel};
