@@ -23,6 +23,7 @@ mod triton;
 mod paired;
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -51,6 +52,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scratch = tempfile::tempdir()?;
     // SAFETY: the library is built from peers.c and has no initialisers.
     let peers = unsafe { Library::new(build_peers(scratch.path())?)? };
+    // The threads of OpenMP wait in code that would go with it.
+    let peers = ManuallyDrop::new(peers);
     let context = Context::primary(&Driver::cpu()?.device(0)?)?;
 
     // With this in their titles.

@@ -35,8 +35,9 @@ pub(super) struct InterchangedLoop {
     written: Vec<Reg>,
 }
 
-/// The loops that are worth it: those without inner loops and sync points that mostly access
-/// consecutive values.
+/// The loops that are worth it: those without inner loops and sync points that do nothing but stream
+/// through memory. Sums that a loop carries would be saved and loaded in each iteration, and what
+/// runs lane by lane takes longer than memory does: a reduction and a histogram were slower so.
 pub(super) fn find(
     program: &Program<'_>,
     uniformity: &UniformityInfo,
@@ -71,12 +72,11 @@ pub(super) fn find(
         if accesses == 0 || !strides_by_size(program, uniformity, &blocks, &written) {
             continue;
         }
-        // Vectors that each iteration saves and loads again.
         let live = liveness.get_or_insert_with(|| Liveness::new(program));
-        let carried = live.live_in(head).iter().filter(|reg| {
-            uniformity.of(**reg) == Uniformity::Divergent && written.binary_search(reg).is_ok()
+        let carries_vectors = live.live_in(head).iter().any(|reg| {
+            uniformity.of(*reg) == Uniformity::Divergent && written.binary_search(reg).is_ok()
         });
-        if carried.count() <= accesses {
+        if !carries_vectors {
             found.push(InterchangedLoop {
                 head,
                 blocks,
@@ -117,7 +117,11 @@ fn accesses(
         };
         let in_shared = i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_some();
         let lowering = lowering(program, &|reg| uniformity.of(reg), step, has_fma);
-        accesses += usize::from(lowering == Lowering::Contiguous && !in_shared);
+        match lowering {
+            Lowering::Contiguous => accesses += usize::from(!in_shared),
+            Lowering::Uniform | Lowering::Widened => {}
+            Lowering::LastLane | Lowering::Scalarized => return None,
+        }
     }
     Some(accesses)
 }

@@ -46,46 +46,53 @@ fn streams_run_whole_warps() {
     }
 }
 
-/// Groups that run such a loop step by step keep what each carries around it, and go on behind it
-/// one by one: with sums, after and before barriers, with conditions in them, where some leave the
-/// loop early, and one loop after the other.
+/// Groups that run such a loop step by step go on behind it one by one: after and before barriers,
+/// with conditions in it, where some leave it early, and one loop after the other.
 #[test]
 fn loops_that_stride_by_the_grid_run_step_by_step() {
-    let sizes =
-        "mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; mov.u32 %r5, 7; mov.u32 %r9, %i;";
+    // No two threads change the same word, in blocks of two dimensions either.
+    let sizes = "mov.u32 %r13, %ntid.y; mov.u32 %r14, %tid.y; mad.lo.u32 %r14, %r0, %r13, %r14; \
+                 mad.lo.u32 %i, %r14, %r1, %r2; mov.u32 %r15, %nctaid.x; mul.lo.u32 %r3, %r15, %r1; \
+                 mul.lo.u32 %r4, %r3, %r13; mov.u32 %r5, 7; mov.u32 %r9, %i;";
     let load = "mul.wide.u32 %x0, %i, 4; add.u64 %x1, %in, %x0; ld.global.u32 %r6, [%x1];";
-    let sum = format!("{load} mad.lo.u32 %r5, %r5, 3, %r6; add.u32 %i, %i, %r4;");
-    let store = "mul.wide.u32 %x0, %r9, 4; add.u64 %x2, %out, %x0; st.global.u32 [%x2], %r5;";
+    let change = "add.u64 %x2, %out, %x0; ld.global.u32 %r7, [%x2]; mad.lo.u32 %r7, %r7, 3, %r6; \
+                  st.global.u32 [%x2], %r7;";
+    let update = format!("{load} {change} add.u32 %i, %i, %r4;");
+    let store = "mul.wide.u32 %x0, %r9, 4; add.u64 %x2, %out, %x0; ld.global.u32 %r7, [%x2]; \
+                 add.u32 %r5, %r5, %r7; st.global.u32 [%x2], %r5;";
     let share = "mov.u32 %r10, tile; mov.u32 %r11, %tid.y; mad.lo.u32 %r11, %r11, %r1, %r2; \
-                 mad.lo.u32 %r11, %r11, 4, %r10; st.shared.u32 [%r11], %r5; bar.sync 0; \
+                 mad.lo.u32 %r11, %r11, 4, %r10; st.shared.u32 [%r11], %i; bar.sync 0; \
                  xor.b32 %r12, %r11, 4; ld.shared.u32 %r12, [%r12]; add.u32 %r5, %r5, %r12;";
     let test = "setp.lt.u32 %p0, %i, %n;";
     for body in [
         // A test before each iteration, and one behind it.
-        format!("{sizes} bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; {store}"),
-        format!("{sizes} {test} @!%p0 bra DONE; NEXT: {sum} {test} @%p0 bra NEXT; DONE: {store}"),
+        format!("{sizes} bra TEST; NEXT: {update} TEST: {test} @%p0 bra NEXT; {store}"),
+        format!(
+            "{sizes} {test} @!%p0 bra DONE; NEXT: {update} {test} @%p0 bra NEXT; DONE: {store}"
+        ),
         // The loop starts where threads resume, and a barrier follows.
         format!(
-            "{sizes} {share} bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; bar.sync 0; {share} {store}"
+            "{sizes} {share} bra TEST; NEXT: {update} TEST: {test} @%p0 bra NEXT; bar.sync 0; \
+             {share} {store}"
         ),
         // Two loops, the second for some of the threads alone.
         format!(
-            "{sizes} bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; and.b32 %i, %i, 127; \
+            "{sizes} bra TEST; NEXT: {update} TEST: {test} @%p0 bra NEXT; mov.u32 %i, %r9; \
              setp.gt.u32 %p1, %i, 50; @%p1 bra DONE; bra TEST2; \
-             NEXT2: {sum} TEST2: {test} @%p0 bra NEXT2; DONE: {store}"
+             NEXT2: {update} TEST2: {test} @%p0 bra NEXT2; DONE: {store}"
         ),
         // A condition in the loop, and threads that leave it.
         format!(
-            "{sizes} bra TEST; NEXT: {load} and.b32 %r7, %r6, 3; setp.eq.u32 %p1, %r7, 0; @%p1 bra SKIP; \
-             mad.lo.u32 %r5, %r5, 3, %r6; SKIP: add.u32 %i, %i, %r4; TEST: {test} @%p0 bra NEXT; {store}"
+            "{sizes} bra TEST; NEXT: {load} and.b32 %r12, %r6, 3; setp.eq.u32 %p1, %r12, 0; \
+             @%p1 bra SKIP; {change} SKIP: add.u32 %i, %i, %r4; TEST: {test} @%p0 bra NEXT; {store}"
         ),
         format!(
-            "{sizes} bra TEST; NEXT: {sum} and.b32 %r7, %r6, 15; setp.eq.u32 %p1, %r7, 0; @%p1 bra DONE; \
-             TEST: {test} @%p0 bra NEXT; DONE: {store}"
+            "{sizes} bra TEST; NEXT: {update} and.b32 %r12, %r6, 15; setp.eq.u32 %p1, %r12, 0; \
+             @%p1 bra DONE; TEST: {test} @%p0 bra NEXT; DONE: {store}"
         ),
-        // Around another loop.
+        // Around it another loop.
         format!(
-            "{sizes} mov.u32 %r8, 3; OUTER: bra TEST; NEXT: {sum} TEST: {test} @%p0 bra NEXT; \
+            "{sizes} mov.u32 %r8, 3; OUTER: bra TEST; NEXT: {update} TEST: {test} @%p0 bra NEXT; \
              mov.u32 %i, %r9; sub.u32 %r8, %r8, 1; setp.ne.u32 %p1, %r8, 0; @%p1 bra OUTER; {store}"
         ),
     ] {
