@@ -80,7 +80,11 @@ fn counted_loops() {
             (4 * n, -4, "setp.ne.s32 %p0, %r3, 0;".into()),
             (0, 8, format!("setp.ne.u32 %p0, {}, %r3;", 8 * n)),
             (0, 3, format!("setp.lt.u32 %p0, %r3, {n};")),
-            (0, 1, format!("setp.ge.u32 %p1, %r3, {n}; not.pred %p0, %p1;")),
+            (
+                0,
+                1,
+                format!("setp.ge.u32 %p1, %r3, {n}; not.pred %p0, %p1;"),
+            ),
         ] {
             let body = step(&add.to_string(), &test, "%r3", "s32");
             agree(&format!("{start} mov.u32 %r3, {from}; {body}"));
@@ -114,7 +118,14 @@ fn unrolled_loops() {
 /// One of them that leaves shared memory is named, and those before it are made.
 #[test]
 fn faults_in_unrolled_loops_name_the_access() {
-    for (start, offset) in [(0, 4096), (0, 4094), (2, 0), (-64, 0), (4032, 0), (4000, 64)] {
+    for (start, offset) in [
+        (0, 4096),
+        (0, 4094),
+        (2, 0),
+        (-64, 0),
+        (4032, 0),
+        (4000, 64),
+    ] {
         let source = kernel(&format!(
             "{FILL} add.u32 %r4, %r11, {start}; mad.lo.u32 %r5, %r2, 4, %r4; bar.sync 0;\n\
              ld.shared.u32 %r6, [%r4+64];\nst.global.u32 [%out], %r6;\nld.shared.u32 %r7, [%r4+{offset}];\n\
