@@ -278,13 +278,11 @@ mod avx {
             a,
             b,
             |register, out| match A::IS_F16 {
-                // SAFETY: the processor has what this function needs.
-                true => unsafe { read_halves(register, out) },
+                true => read_halves(register, out),
                 false => A::read(register, out),
             },
             |register, out| match B::IS_F16 {
-                // SAFETY: as above.
-                true => unsafe { read_halves(register, out) },
+                true => read_halves(register, out),
                 false => B::read(register, out),
             },
         );
