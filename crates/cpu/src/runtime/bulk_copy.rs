@@ -440,17 +440,17 @@ impl BoxCopy {
     fn pixel(&self, rank: usize, base: &mut [i64; RANK], offsets: u64) -> [i64; RANK] {
         let mut coordinates = *base;
         let bits = offset_bits(rank - 1);
-        for n in 1..rank {
-            let offset = offsets >> (bits * (n as u32 - 1)) & ((1 << bits) - 1);
-            coordinates[n] += offset.cast_signed();
+        for (n, at) in (0_u32..).zip(coordinates.iter_mut().take(rank).skip(1)) {
+            let offset = offsets >> (bits * n) & ((1 << bits) - 1);
+            *at += offset.cast_signed();
         }
-        for n in 1..=rank {
-            base[n] += i64::from(self.tensor.element_strides[n].max(1));
+        for (n, at) in base.iter_mut().enumerate().take(rank + 1).skip(1) {
+            *at += i64::from(self.tensor.element_strides[n].max(1));
             let (first, last) = self.tensor.corners(n);
-            if n == rank || base[n] <= last {
+            if n == rank || *at <= last {
                 break;
             }
-            base[n] = first;
+            *at = first;
         }
         coordinates
     }
