@@ -68,7 +68,7 @@ impl Pages {
         if !cfg!(target_os = "linux") || length < LARGE {
             return None;
         }
-        let space = (length + 1).checked_next_multiple_of(HUGE)?;
+        let space = length.checked_add(1)?.checked_next_multiple_of(HUGE)?;
         let memory = MmapMut::map_anon(space.checked_add(HUGE)?).ok()?;
         let start = memory.as_ptr().align_offset(HUGE).min(HUGE);
         // Without huge pages it is memory all the same.

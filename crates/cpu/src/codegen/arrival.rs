@@ -5,43 +5,22 @@
 //! all threads are stored. Groups that run loops step by step are suspended there while others
 //! arrive, so that each stores its states.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, InstBuilder, MemFlagsData, Signature, Value, types,
-};
-use cranelift_frontend::Variable;
-
-use super::emitter::{Emitter, READONLY};
-use super::resume::ResumePlan;
+use super::emitter::{Arrival, Emitter, READONLY, Together};
 use super::thread_state::{set_state, store_states};
 use crate::abi::{TOGETHER, offset};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, BlockArg, InstBuilder, MemFlagsData, Signature, Value, types,
+};
 
 /// No group has arrived, and groups have arrived in different states.
 const NONE: u64 = 0;
 const APART: u64 = u32::MAX as u64 - 1;
 
-/// The blocks in which the run of a group ends.
-#[derive(Clone, Copy)]
-pub(super) struct Arrival {
-    /// `None` if each group stores its states.
-    together: Option<Together>,
-    /// Has the scalar function run the group, whose threads have their states.
-    scalar: Block,
-}
-
-#[derive(Clone, Copy)]
-struct Together {
-    /// The state in which all groups so far have arrived.
-    reached: Variable,
-    /// The first thread of the call.
-    first: Value,
-    /// Takes the state of the group.
-    arrive: Block,
-}
-
-/// Before the loop over groups, from thread `first` on.
-pub(super) fn start(e: &mut Emitter<'_, '_>, first: Value, plan: &ResumePlan) {
-    let together = plan.interchanged.is_empty().then(|| {
+/// Before the loop over groups, from thread `first` on; `in_steps` says that groups run loops step
+/// by step.
+pub(super) fn start(e: &mut Emitter<'_, '_>, first: Value, in_steps: bool) {
+    let together = (!in_steps).then(|| {
         let reached = e.b.declare_var(types::I32);
         let none = e.scalar_int(types::I32, NONE);
         e.b.def_var(reached, none);

@@ -13,7 +13,6 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use super::arrival::Arrival;
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
@@ -111,6 +110,25 @@ pub(super) struct Emitter<'e, 'a> {
     pub group_checked: Option<GroupChecked>,
     /// Where the vector function ends a lane group, if its threads have states.
     pub arrival: Option<Arrival>,
+}
+
+/// The blocks in which the run of a group ends.
+#[derive(Clone, Copy)]
+pub(super) struct Arrival {
+    /// `None` if each group stores its states.
+    pub together: Option<Together>,
+    /// Has the scalar function run the group, whose threads have their states.
+    pub scalar: Block,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Together {
+    /// The state in which all groups so far have arrived.
+    pub reached: Variable,
+    /// The first thread of the call.
+    pub first: Value,
+    /// Takes the state of the group.
+    pub arrive: Block,
 }
 
 pub(super) type EmitResult<T> = Result<T, LoweringError>;

@@ -15,22 +15,23 @@ use super::emitter::{
 };
 use super::entry::resume_threads;
 use super::host::HostIsa;
-use super::interchange::{self, Interchange, JumpTargets};
+use super::interchange::{Interchange, JumpTargets};
+use super::interchanged_loop;
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
 use super::slots::save;
+use super::steps::{broadcasts_last, emit_step};
 use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
-use super::{arrival, block_check, lane_group, masked, slow_path, variables};
+use super::{arrival, lane_group, masked, shared_check, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
-    Arg, Base, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+    Arg, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use ptx::ast::Span;
-use ptx::names::Opcode;
 
 /// The machine code of one kernel and what the scheduler needs to run it.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +69,7 @@ pub(crate) fn compile_kernel(
     };
     let interchanged = match uniformity {
         Some(uniformity) if !host.is_sanitized => {
-            let mut found = interchange::find(program, uniformity, host.has_fma);
+            let mut found = interchanged_loop::find(program, uniformity, host.has_fma);
             let is_counted = |head| together.loops.iter().any(|l| l.blocks[0] == head);
             found.retain(|interchanged| !is_counted(interchanged.head));
             found
@@ -271,7 +272,7 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     // The vector function runs threads in the same state.
     let first_state = (e.width > 1 && !plan.sync_points.is_empty()).then(|| thread_state(e));
     if e.width > 1 && !plan.resume_points.is_empty() {
-        arrival::start(e, first, plan);
+        arrival::start(e, first, !plan.interchanged.is_empty());
     }
     let interchange = Interchange::new(e, plan);
     let head = e.b.create_block();
@@ -380,7 +381,7 @@ fn emit_block(
 ) -> EmitResult<()> {
     if e.width > 1 {
         lane_group::check(e, plan, number, None);
-        block_check::emit(e, plan, number);
+        shared_check::emit(e, plan, number);
     }
     let mut steps: Vec<&Step> = e.program.blocks[number.index()].steps.iter().collect();
     broadcasts_last(e, &mut steps);
@@ -392,49 +393,6 @@ fn emit_block(
     e.set_guard(None);
     save(e, plan, &plan.saved[number.index()]);
     terminate(e, plan, number, blocks)
-}
-
-/// Moves loads of values that all lanes share behind other loads, where all are known to be in
-/// bounds: Cranelift has one instruction for a load and the broadcast of its value to a vector if
-/// no other load stands between them.
-pub(super) fn broadcasts_last(e: &Emitter<'_, '_>, steps: &mut [&Step]) {
-    if e.in_bounds.is_empty() {
-        return;
-    }
-    let known = |step: &Step| match step {
-        Step::Instruction(i) if i.opcode == Opcode::Ld && e.is_in_bounds(i) => {
-            match e.program.list(i.args) {
-                &[Arg::Reg(to), Arg::Address(Base::Reg(base), _)] => Some((to, base)),
-                _ => None,
-            }
-        }
-        _ => None,
-    };
-    for at in 1..steps.len() {
-        if let (Some((to, base)), Some((next_to, next_base))) =
-            (known(steps[at - 1]), known(steps[at]))
-            && e.locations[to.index()].uniformity == Uniformity::Uniform
-            && e.locations[next_to.index()].uniformity != Uniformity::Uniform
-            && to != next_base
-            && next_to != base
-        {
-            steps.swap(at - 1, at);
-        }
-    }
-}
-
-/// Emits a step, and notes why that is not possible.
-pub(super) fn emit_step(e: &mut Emitter<'_, '_>, step: &Step, errors: &mut Vec<LoweringError>) {
-    let written = match e.width {
-        1 => e.step(step),
-        _ => lane_group::step(e, step),
-    };
-    if let Err(mut error) = written {
-        if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
-            error.span = i.span;
-        }
-        errors.push(error);
-    }
 }
 
 fn terminate(

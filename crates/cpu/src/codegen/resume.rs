@@ -4,7 +4,7 @@
 //! them suspends can be resumed by the other.
 
 use super::checked_together::CheckedTogether;
-use super::interchange::InterchangedLoop;
+use super::interchanged_loop::InterchangedLoop;
 use super::masked_branch::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;

@@ -9,15 +9,15 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
-use super::block_check::is_in_shared;
 use super::checked_address::InBounds;
 use super::counted_loop::{Count, CountedLoop, GoesOn, LoopAccess};
 use super::emitter::{EmitResult, Emitter, native};
-use super::function::{broadcasts_last, emit_step};
 use super::lane_group;
 use super::lane_set::LaneSet;
 use super::resume::ResumePlan;
+use super::shared_check::is_in_shared;
 use super::slots::save;
+use super::steps::{broadcasts_last, emit_step};
 use crate::abi::offset;
 use crate::program::{BlockId, LoweringError, Reg, Step};
 

@@ -6,7 +6,7 @@ use std::arch::x86_64::{
 };
 
 use super::element::Float;
-use super::product::{COLUMNS, Factors, Sums};
+use super::factors::{COLUMNS, Factors, Sums};
 use super::registers::Words;
 
 /// Rows that are summed at a time, so that each sum waits for none of the others. All numbers

@@ -16,6 +16,7 @@ mod descriptor;
 mod element;
 mod encoding;
 mod execute;
+mod factors;
 mod fragment;
 mod lines;
 mod operation;

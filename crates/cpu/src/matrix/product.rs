@@ -9,6 +9,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx;
 use super::element::{self, Element, Float, Narrow, half, of_f16, single};
+use super::factors::{COLUMNS, Factors, ROWS, Sums};
 use super::fragment::{is_quad_pair, operands, parts};
 use super::operation::{Code, Operation};
 use super::quad_pair;
@@ -16,19 +17,12 @@ use super::registers::{Registers, Words};
 use super::sparse::Selection;
 use crate::math::round::fma_f64;
 
-/// Columns of the product of a `mma`.
-pub(super) const COLUMNS: usize = 8;
-/// The most rows.
-const ROWS: usize = 16;
 /// The most elements along `k`: of floats and of integers, where A is dense; otherwise twice
 /// as many.
 const FLOATS: usize = 32;
 const INTEGERS: usize = 64;
 /// Rows that are summed at a time, a divisor of all numbers of rows.
 const LINES: usize = 4;
-
-/// A matrix of sums, by row.
-pub(super) type Sums<T> = [[T; COLUMNS]; ROWS];
 
 /// The first registers of A, B, C and D of a product, and its rows.
 #[derive(Clone, Copy)]
@@ -177,15 +171,6 @@ fn selection(operation: &Operation, registers: &Registers<'_>, k: usize) -> Opti
     })
 }
 
-/// A and B in their registers.
-pub(super) struct Factors<'a> {
-    pub rows: usize,
-    pub k: usize,
-    a: &'a [Words; 4],
-    b: &'a [Words; 4],
-    selection: Option<Selection>,
-}
-
 impl Factors<'_> {
     /// Adds the products to the sums, with the instructions that the processor has.
     fn add<A: Float, B: Float>(&self, of_a: A, of_b: B, sums: &mut Sums<f32>) {
@@ -213,46 +198,6 @@ impl Factors<'_> {
             }
         }
         self.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a.mul_add(b, c));
-    }
-
-    /// The elements of A and of B by row; a register of either has `width` of them in a row.
-    #[inline(always)]
-    pub(super) fn rows<const DEPTH: usize>(
-        &self,
-        width: usize,
-        read_a: impl Fn(&Words, &mut [f32; 128]),
-        read_b: impl Fn(&Words, &mut [f32; 128]),
-    ) -> ([[f32; DEPTH]; ROWS], [[f32; COLUMNS]; DEPTH]) {
-        let Factors { rows, k, .. } = *self;
-        let mut left = [[0.0; DEPTH]; ROWS];
-        let mut right = [[0.0; COLUMNS]; DEPTH];
-        let mut block = [0.0; 128];
-        let stored = if self.selection.is_some() { k / 2 } else { k };
-        for (number, register) in self.a.iter().take(rows / 8 * stored / width).enumerate() {
-            read_a(register, &mut block);
-            let (first, at) = (number % (rows / 8) * 8, number / (rows / 8) * width);
-            for (row, line) in left[first..]
-                .iter_mut()
-                .zip(block.chunks_exact(width).take(8))
-            {
-                row[at..at + width].copy_from_slice(line);
-            }
-        }
-        if let Some(selection) = &self.selection {
-            for (row, line) in left.iter_mut().enumerate() {
-                let stored = std::mem::replace(line, [0.0; DEPTH]);
-                selection.expand(row, &stored, line);
-            }
-        }
-        for (number, register) in self.b.iter().take(k / width).enumerate() {
-            read_b(register, &mut block);
-            for (column, line) in block.chunks_exact(width).take(8).enumerate() {
-                for (row, value) in right[number * width..].iter_mut().zip(line) {
-                    row[column] = *value;
-                }
-            }
-        }
-        (left, right)
     }
 
     #[inline(always)]

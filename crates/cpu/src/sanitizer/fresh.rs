@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Checks;
+use super::checks::Checks;
 use super::shadow::Written;
 
 /// By first address: which bytes were written.

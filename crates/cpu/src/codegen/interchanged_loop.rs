@@ -1,0 +1,174 @@
+//! Loops that the lane groups of a block run step by step: those that go on by the size of the
+//! block or of the grid.
+
+use analysis::control_flow::Loops;
+
+use super::vectorize::{Lowering, lowering};
+use crate::program::{
+    Arg, BlockId, Liveness, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+};
+use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
+
+/// The largest loop.
+const MAX_STEPS: usize = 96;
+/// Instructions from a special register to a stride.
+const MAX_DEPTH: usize = 4;
+
+/// A loop that the groups run step by step.
+pub(super) struct InterchangedLoop {
+    pub head: BlockId,
+    pub blocks: Vec<BlockId>,
+    /// The registers that it writes.
+    pub written: Vec<Reg>,
+}
+
+/// The loops that are worth it: those without inner loops and sync points that do nothing but stream
+/// through memory. Sums that a loop carries would be saved and loaded in each iteration, and what
+/// runs lane by lane takes longer than memory does: a reduction and a histogram were slower so.
+pub(super) fn find(
+    program: &Program<'_>,
+    uniformity: &UniformityInfo,
+    has_fma: bool,
+) -> Vec<InterchangedLoop> {
+    let is_size = |arg: &Arg| matches!(arg, Arg::Special(S::NtidX | S::NctaidX));
+    if !program.args.iter().any(is_size) && program.required_threads.is_none() {
+        return Vec::new();
+    }
+    let Some(loops) = Loops::new(&program.graph()) else {
+        return Vec::new();
+    };
+    let mut liveness = None;
+    let mut found = Vec::new();
+    for id in loops.ids() {
+        let is_outer = loops.ids().any(|other| loops.get(other).parent == Some(id));
+        let head = loops.get(id).head;
+        if is_outer || head == BlockId(0) {
+            continue;
+        }
+        let blocks = (0..program.blocks.len() as u32).map(BlockId);
+        let blocks: Vec<BlockId> = blocks.filter(|&b| loops.contains(id, b)).collect();
+        let Some(accesses) = accesses(program, uniformity, &blocks, has_fma) else {
+            continue;
+        };
+        let mut written = Vec::new();
+        for step in steps(program, &blocks) {
+            program.step_effects(step, &mut |_| {}, &mut |reg| written.push(reg));
+        }
+        written.sort_unstable();
+        written.dedup();
+        if accesses == 0 || !strides_by_size(program, uniformity, &blocks, &written) {
+            continue;
+        }
+        let live = liveness.get_or_insert_with(|| Liveness::new(program));
+        let carries_vectors = live.live_in(head).iter().any(|reg| {
+            uniformity.of(*reg) == Uniformity::Divergent && written.binary_search(reg).is_ok()
+        });
+        if !carries_vectors {
+            found.push(InterchangedLoop {
+                head,
+                blocks,
+                written,
+            });
+        }
+    }
+    found
+}
+
+fn steps<'p>(program: &'p Program<'_>, blocks: &'p [BlockId]) -> impl Iterator<Item = &'p Step> {
+    blocks
+        .iter()
+        .flat_map(|block| &program.blocks[block.index()].steps)
+}
+
+/// The accesses of a loop to consecutive values in global memory, if the groups can run it step by
+/// step.
+fn accesses(
+    program: &Program<'_>,
+    uniformity: &UniformityInfo,
+    blocks: &[BlockId],
+    has_fma: bool,
+) -> Option<usize> {
+    let branches = |block: &BlockId| {
+        matches!(
+            program.blocks[block.index()].terminator,
+            Terminator::Jump(_) | Terminator::Branch { .. }
+        )
+    };
+    if !blocks.iter().all(branches) || steps(program, blocks).count() > MAX_STEPS {
+        return None;
+    }
+    let mut accesses = 0;
+    for step in steps(program, blocks) {
+        let Step::Instruction(i) = step else {
+            return None;
+        };
+        let in_shared = i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_some();
+        let lowering = lowering(program, &|reg| uniformity.of(reg), step, has_fma);
+        match lowering {
+            Lowering::Contiguous => accesses += usize::from(!in_shared),
+            Lowering::Uniform | Lowering::Widened => {}
+            Lowering::LastLane | Lowering::Scalarized => return None,
+        }
+    }
+    Some(accesses)
+}
+
+/// Whether the loop adds the size of the block or of the grid to an affine value.
+fn strides_by_size(
+    program: &Program<'_>,
+    uniformity: &UniformityInfo,
+    blocks: &[BlockId],
+    written: &[Reg],
+) -> bool {
+    let threads = program.required_threads.map(|[x, y, z]| x * y * z);
+    let is_stride = |arg: &Arg| match *arg {
+        Arg::Int(amount) => threads.is_some_and(|threads| amount == u64::from(threads)),
+        Arg::Reg(reg) => {
+            written.binary_search(&reg).is_err() && follows_from_size(program, reg, MAX_DEPTH)
+        }
+        _ => false,
+    };
+    steps(program, blocks).any(|step| match step {
+        Step::Instruction(i) if i.opcode == O::Add => {
+            let args = program.list(i.args);
+            let is_affine = |arg: &Arg| match *arg {
+                Arg::Reg(reg) => matches!(uniformity.of(reg), Uniformity::Affine(_)),
+                _ => false,
+            };
+            let operands = args.get(1..3).unwrap_or(&[]);
+            args.first().is_some_and(is_affine)
+                && operands.iter().any(is_affine)
+                && operands.iter().any(is_stride)
+        }
+        _ => false,
+    })
+}
+
+/// Whether a register's only definition computes it from `%ntid` or `%nctaid`.
+fn follows_from_size(program: &Program<'_>, reg: Reg, depth: usize) -> bool {
+    let mut definitions = program
+        .blocks
+        .iter()
+        .flat_map(|block| &block.steps)
+        .filter_map(|step| match step {
+            Step::Instruction(i) if program.list(i.args).first() == Some(&Arg::Reg(reg)) => {
+                program.has_destination(i).then_some(i)
+            }
+            _ => None,
+        });
+    let (Some(definition), None) = (definitions.next(), definitions.next()) else {
+        return false;
+    };
+    let scales = matches!(
+        definition.opcode,
+        O::Mov | O::Cvt | O::Mul | O::Mad | O::Shl | O::Mul24
+    );
+    scales
+        && program.list(definition.args)[1..]
+            .iter()
+            .any(|arg| match *arg {
+                Arg::Special(S::NtidX | S::NctaidX) => true,
+                Arg::Reg(from) => depth > 0 && follows_from_size(program, from, depth - 1),
+                _ => false,
+            })
+}

@@ -1,0 +1,50 @@
+//! The steps of a block, in the order in which they become good code.
+
+use super::emitter::Emitter;
+use super::lane_group;
+use crate::program::{Arg, Base, LoweringError, Step, Uniformity};
+use ptx::ast::Span;
+use ptx::names::Opcode;
+
+/// Moves loads of values that all lanes share behind other loads, where all are known to be in
+/// bounds: Cranelift has one instruction for a load and the broadcast of its value to a vector if
+/// no other load stands between them.
+pub(super) fn broadcasts_last(e: &Emitter<'_, '_>, steps: &mut [&Step]) {
+    if e.in_bounds.is_empty() {
+        return;
+    }
+    let known = |step: &Step| match step {
+        Step::Instruction(i) if i.opcode == Opcode::Ld && e.is_in_bounds(i) => {
+            match e.program.list(i.args) {
+                &[Arg::Reg(to), Arg::Address(Base::Reg(base), _)] => Some((to, base)),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    for at in 1..steps.len() {
+        if let (Some((to, base)), Some((next_to, next_base))) =
+            (known(steps[at - 1]), known(steps[at]))
+            && e.locations[to.index()].uniformity == Uniformity::Uniform
+            && e.locations[next_to.index()].uniformity != Uniformity::Uniform
+            && to != next_base
+            && next_to != base
+        {
+            steps.swap(at - 1, at);
+        }
+    }
+}
+
+/// Emits a step, and notes why that is not possible.
+pub(super) fn emit_step(e: &mut Emitter<'_, '_>, step: &Step, errors: &mut Vec<LoweringError>) {
+    let written = match e.width {
+        1 => e.step(step),
+        _ => lane_group::step(e, step),
+    };
+    if let Err(mut error) = written {
+        if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
+            error.span = i.span;
+        }
+        errors.push(error);
+    }
+}
