@@ -187,14 +187,14 @@ fn multicast_refuses_what_is_none() {
     let (mut bytes, none) = (0, MulticastProp::default());
     // SAFETY: no object is made, and none of the handles is one.
     unsafe {
-        api.cuMulticastGetGranularity(&mut bytes, &none, 0)
-            .unwrap_err();
+        // Several GPUs that are linked have one.
+        let asked = api.cuMulticastGetGranularity(&mut bytes, &none, 0);
+        assert_eq!(asked.is_ok(), bytes > 0);
         api.cuMulticastAddDevice(0, device().raw()).unwrap_err();
         api.cuMulticastBindMem(0, 0, 0, 0, 0, 0).unwrap_err();
         api.cuMulticastBindAddr(0, 0, 0, 0, 0).unwrap_err();
         api.cuMulticastUnbind(0, device().raw(), 0, 0).unwrap_err();
     }
-    assert_eq!(bytes, 0);
 }
 
 /// A driver that has two messages in its log when a call fails first.
