@@ -2,8 +2,9 @@
 //! start.
 //!
 //! An address that changes by the same amount in each iteration is in bounds in all of them if it
-//! is in the first and in the last. Where they all are, the iterations run without checks. Otherwise the scalar function takes over in front of the
-//! loop, and reports exactly the access that is out of bounds.
+//! is in the first and in the last. Where they all are, the iterations run without checks.
+//! Otherwise the scalar function takes over in front of the loop, and reports exactly the access
+//! that is out of bounds.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
