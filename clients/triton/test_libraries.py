@@ -139,6 +139,36 @@ def test_matmul_fp8():
     near(c.read(), values[a] @ values[b].T / 8, 2e-3)
 
 
+def e2m1_values():
+    """The values of both floats of 4 bits in each byte, the lower first."""
+    values = numpy.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+    values = numpy.concatenate([values, -values])
+    byte = numpy.arange(256)
+    return numpy.stack([values[byte & 15], values[byte >> 4]], -1)
+
+
+@pytest.mark.parametrize("name", ["matmul_mxfp4", "matmul_mxfp8", "matmul_nvfp4"])
+def test_matmul_scaled(name):
+    m, n, k = 256, 128, 384
+    packed, block = constant(name, "PACKED"), constant(name, "BLOCK")
+    values = e2m1_values() if packed == 2 else e4m3_values()[:, None]
+    usual = numpy.flatnonzero((abs(values) <= 6).all(-1))
+    a, b = (RANDOM.choice(usual, (lines, k // packed)).astype("uint8") for lines in (m, n))
+    c = zeros(m, n, dtype="float16")
+    # Powers of 2, or floats of 8 bits, from 1/8 to 4.
+    if block == 32:
+        of_scale, possible, kind = numpy.ldexp(1.0, numpy.arange(256) - 127), range(124, 130), None
+    else:
+        of_scale, possible, kind = e4m3_values(), range(0x20, 0x4A), "fp8e4nv"
+    a_scale, b_scale = (RANDOM.choice(possible, (lines, k // block)).astype("uint8") for lines in (m, n))
+    launch(name, (2, 2), a, b, c, *(Buffer(each, kind) if kind else each for each in (a_scale, b_scale)), m, n, k)
+    x, y = (
+        values[of].reshape(len(of), k) * of_scale[scale].repeat(block, 1)
+        for of, scale in ((a, a_scale), (b, b_scale))
+    )
+    near(c.read() / 64, x @ y.T / 64, 2e-2)
+
+
 def test_grouped_gemm():
     sizes = [(128, 128, 64), (256, 128, 32), (128, 256, 96)]
     a = [floats(m, k, dtype="float16") for m, n, k in sizes]

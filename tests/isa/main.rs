@@ -31,6 +31,7 @@ mod matrix;
 mod mbarrier;
 mod refusal;
 mod row;
+mod scaled;
 mod sparse;
 mod tensor;
 mod tensor_memory;

@@ -227,6 +227,39 @@ struct Product {
     scale: Option<u32>,
     /// The lanes that stay.
     disabled: Option<[u32; 4]>,
+    scales: Option<Scales>,
+}
+
+/// The scales of rows of A and columns of B.
+#[derive(Clone, Copy)]
+struct Scales {
+    words: &'static str,
+    ue4m3: bool,
+    /// Of a line, and the first byte of those of A and of B.
+    count: usize,
+    first: [usize; 2],
+}
+
+impl Scales {
+    /// The four bytes that a line has, each of another value.
+    fn bytes(self, line: usize) -> [u8; 4] {
+        let power = |n: usize| ((line / 3 + line * n) % 3) as u8;
+        std::array::from_fn(|n| match self.ue4m3 {
+            // 0.5 to 2.
+            true => 0x30 + 8 * power(n),
+            false => 126 + power(n),
+        })
+    }
+
+    /// What an element of a line is multiplied by.
+    fn of(self, matrix: usize, line: usize, at: usize, k: usize) -> f64 {
+        let byte = self.bytes(line)[self.first[matrix] + at * self.count / k];
+        let exponent = match self.ue4m3 {
+            true => i32::from(byte >> 3) - 7,
+            false => i32::from(byte) - 127,
+        };
+        2.0_f64.powi(exponent)
+    }
 }
 
 const K_MAJOR: Layout = layout(false, 128, 0);
@@ -246,6 +279,16 @@ impl Product {
             weights: false,
             scale: None,
             disabled: None,
+            scales: None,
+        }
+    }
+
+    /// The bits of an element in memory.
+    fn container(&self, element: Element) -> usize {
+        match element.bits {
+            4 if self.kind.starts_with("mxf4") => 4,
+            4 | 6 => 8,
+            bits => bits,
         }
     }
 
@@ -268,6 +311,7 @@ impl Product {
             "tf32" => 2,
             "e2m3" => 3,
             "e3m2" => 4,
+            _ if self.kind.starts_with("mxf4") => 1,
             _ => 5,
         };
         let [d, a, b] = self.types;
@@ -277,8 +321,14 @@ impl Product {
             _ => 2,
         };
         let bit = |set: bool, at: u32| u32::from(set) << at;
+        let of_sums = match self.scales {
+            None => sums << 4,
+            Some(Scales { ue4m3, first, .. }) => {
+                bit(!ue4m3, 23) | (first[0] as u32) << 29 | (first[1] as u32) << 4
+            }
+        };
         bit(self.saturates, 3)
-            | sums << 4
+            | of_sums
             | number(a) << 7
             | number(b) << 10
             | bit(self.negated[0], 13)
@@ -291,10 +341,7 @@ impl Product {
 
     fn check(&self) {
         let [d, a, b] = self.types;
-        let container = |element: Element| match element.bits {
-            4 | 6 => 8,
-            bits => bits,
-        };
+        let container = |element| self.container(element);
         let (m, n, k) = (self.m, self.n, 256 / container(a));
         let left = matrix(m, k, a, 5);
         let right = matrix(k, n, b, 31);
@@ -303,6 +350,7 @@ impl Product {
         let mut put = |at: usize, place: usize, element: Element, value: f64| {
             // Elements below 8 bits are packed in the first bytes of a unit.
             let bit = match element.bits {
+                4 if container(element) == 4 => place,
                 4 | 6 => 8 * (place & !15) + (place & 15) * element.bits,
                 _ => 8 * place,
             };
@@ -312,15 +360,24 @@ impl Product {
                 memory[at / 8] |= ((bits >> n & 1) as u8) << (at % 8);
             }
         };
+        // Of two to a byte, the bit.
+        let place = |layout: Layout, lines: usize, line: usize, at: usize, bits: usize| match bits {
+            4 => 8 * layout.place(lines, line, at / 2, 8) + 4 * (at % 2),
+            _ => layout.place(lines, line, at, bits),
+        };
         for at in 0..k {
             for (row, line) in left.iter().enumerate() {
                 if let Some(layout) = self.a {
-                    put(0, layout.place(m, row, at, container(a)), a, line[at]);
+                    put(0, place(layout, m, row, at, container(a)), a, line[at]);
                 }
             }
             for (column, value) in right[at].iter().enumerate() {
-                let place = self.b.place(n, column, at, container(b));
-                put(SECOND, place, b, *value);
+                put(
+                    SECOND,
+                    place(self.b, n, column, at, container(b)),
+                    b,
+                    *value,
+                );
             }
         }
         let words = memory.as_chunks::<4>().0;
@@ -337,6 +394,10 @@ impl Product {
             let mut bytes = [0_u8; 32];
             if let Some(row) = row {
                 for (at, value) in left[row].iter().enumerate() {
+                    if container(a) == 4 {
+                        bytes[at / 2] |= (a.encode(*value) << (4 * (at % 2))) as u8;
+                        continue;
+                    }
                     // Of 4 bits, they are in the middle of their byte.
                     let bits = a.encode(*value) << if a.bits == 4 { 2 } else { 0 };
                     let size = container(a) / 8;
@@ -345,6 +406,12 @@ impl Product {
             }
             let words = bytes.as_chunks::<4>().0.iter();
             input.extend(words.map(|word| u32::from_le_bytes(*word)));
+            // The scales of A in four columns, those of B in four more.
+            let scales = (0..8).map(|column| match self.scales {
+                Some(scales) => u32::from_le_bytes(scales.bytes(column % 4 * 32 + lane % 32)),
+                None => 0,
+            });
+            input.extend(scales);
         }
 
         let text = self.kernel(copied);
@@ -361,6 +428,22 @@ impl Product {
                 (0..n).map(value).collect()
             })
             .collect();
+        let scaled = |matrix: usize, line: usize, at: usize| match self.scales {
+            Some(scales) => scales.of(matrix, line, at, k),
+            None => 1.0,
+        };
+        let mut matrices = [left, right];
+        for (line, row) in matrices[0].iter_mut().enumerate() {
+            (0..)
+                .zip(row)
+                .for_each(|(at, value)| *value *= scaled(0, line, at));
+        }
+        for (at, row) in matrices[1].iter_mut().enumerate() {
+            (0..)
+                .zip(row)
+                .for_each(|(line, value)| *value *= scaled(1, line, at));
+        }
+        let [left, right] = matrices;
         let expected = multiply(&left, &right, &start, |x, y| sign * times(x, y));
         let disabled = self.disabled.unwrap_or_default();
         for (row, values) in expected.iter().enumerate() {
@@ -379,17 +462,16 @@ impl Product {
 
     fn kernel(&self, copied: usize) -> String {
         let (m, n) = (self.m, self.n);
-        let [_, a, b] = self.types.map(|element| element.bits.max(8));
-        let bits = |bits: usize| if bits == 6 { 8 } else { bits };
+        let [_, a, b] = self.types.map(|element| self.container(element));
         let mut text = format!("add.s64 %in, %in, {};\n", 4 * copied);
         fill(&mut text, 0, 0, n);
-        fill(&mut text, n, BEHIND, 8);
+        fill(&mut text, n, BEHIND, 16);
         text += "tcgen05.fence::before_thread_sync;\nbar.sync 0;\n\
                  tcgen05.fence::after_thread_sync;\n";
-        let of_a = self.a.map_or(0, |layout| layout.descriptor(m, bits(a)));
+        let of_a = self.a.map_or(0, |layout| layout.descriptor(m, a));
         let first = self.a.map_or(0, |layout| 32 * layout.step);
         let second = SECOND + 32 * self.b.step;
-        let of_b = self.b.descriptor(n, bits(b));
+        let of_b = self.b.descriptor(n, b);
         for (name, offset, bits) in [("a", first, of_a), ("b", second, of_b)] {
             writeln!(
                 text,
@@ -416,12 +498,17 @@ impl Product {
         let scale = self
             .scale
             .map_or(String::new(), |scale| format!(", {scale}"));
+        let scales = match self.scales {
+            Some(_) => format!("[%base+{}], [%base+{}], ", BEHIND + 8, BEHIND + 12),
+            None => String::new(),
+        };
+        let words = self.scales.map_or("", |scales| scales.words);
         let weights = if self.weights { ".ws" } else { "" };
         write!(
             text,
             "setp.{adds}.u32 %p2, %t, 0;\nmov.u32 %r30, {};\nmov.u32 %s, barrier;\n\
-             @%p1 tcgen05.mma{weights}.cta_group::1.kind::{} [%base], {left}, %b, %r30, \
-             {disabled}%p2{scale};\n\
+             @%p1 tcgen05.mma{weights}.cta_group::1.kind::{}{words} [%base], {left}, %b, %r30, \
+             {scales}{disabled}%p2{scale};\n\
              @%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%s];\n\
              WAIT:\nmbarrier.try_wait.parity.shared::cta.b64 %p3, [%s], 0;\n@!%p3 bra WAIT;\n\
              tcgen05.fence::after_thread_sync;\n",
@@ -430,7 +517,7 @@ impl Product {
         )
         .unwrap();
         read(&mut text, n);
-        kernel(copied, n + 8, n, &text)
+        kernel(copied, n + 16, n, &text)
     }
 }
 
@@ -526,6 +613,67 @@ fn what_is_added_negated_scaled_and_left() {
     Product {
         saturates: true,
         ..Product::new("i8", [128, 16], [S32, S8, S8])
+    }
+    .check();
+}
+
+#[test]
+fn products_with_scales() {
+    if is_nvidia() {
+        return;
+    }
+    let scales = |words, ue4m3, count, first| {
+        Some(Scales {
+            words,
+            ue4m3,
+            count,
+            first,
+        })
+    };
+    let fours = [F32, E2M1, E2M1];
+    for (kind, types, scales) in [
+        (
+            "mxf8f6f4",
+            [F32, E4M3, E5M2],
+            scales(".block_scale.block32", false, 1, [0, 3]),
+        ),
+        (
+            "mxf8f6f4",
+            [F32, E2M1, E3M2],
+            scales(".block_scale", false, 1, [2, 1]),
+        ),
+        (
+            "mxf4",
+            fours,
+            scales(".block_scale.block32", false, 2, [0, 2]),
+        ),
+        (
+            "mxf4nvf4",
+            fours,
+            scales(".block_scale.block32", false, 2, [2, 0]),
+        ),
+        (
+            "mxf4nvf4",
+            fours,
+            scales(".block_scale.block16", true, 4, [0, 0]),
+        ),
+        (
+            "mxf4nvf4",
+            fours,
+            scales(".block_scale.scale_vec::4X", false, 4, [0, 0]),
+        ),
+    ] {
+        let product = Product {
+            scales,
+            ..Product::new(kind, [128, 8], types)
+        };
+        product.check();
+        Product { a: None, ..product }.check();
+    }
+    // Of more than 32 columns there are more words.
+    Product {
+        scales: scales(".block_scale.block16", true, 4, [0, 0]),
+        ..Product::new("mxf4nvf4", [128, 64], fours)
     }
     .check();
 }

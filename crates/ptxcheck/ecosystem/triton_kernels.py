@@ -165,6 +165,25 @@ def matmul_fp8(a, b, c, a_scale, b_scale, m, n, k, M: tl.constexpr, N: tl.conste
     tl.store(c + row[:, None] * n + column[None, :], sum.to(tl.float16), mask=(row[:, None] < m) & (column[None, :] < n))
 
 
+@kernel("*u8:16 *u8:16 *fp16:16 *u8:16 *u8:16 i32:16 i32:16 i32:16", name="matmul_mxfp4", M=128, N=64, K=128, TYPE="e2m1", PACKED=2, BLOCK=32)
+@kernel("*u8:16 *u8:16 *fp16:16 *u8:16 *u8:16 i32:16 i32:16 i32:16", name="matmul_mxfp8", least=90, M=128, N=64, K=128, TYPE="e4m3", PACKED=1, BLOCK=32)
+@kernel("*u8:16 *u8:16 *fp16:16 *fp8e4nv:16 *fp8e4nv:16 i32:16 i32:16 i32:16", name="matmul_nvfp4", least=90, M=128, N=64, K=128, TYPE="e2m1", PACKED=2, BLOCK=16)
+@triton.jit
+def matmul_scaled(a, b, c, a_scale, b_scale, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TYPE: tl.constexpr, PACKED: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * M + tl.arange(0, M)
+    column = tl.program_id(1) * N + tl.arange(0, N)
+    inner = tl.arange(0, K // PACKED)
+    block = tl.arange(0, K // BLOCK)
+    sum = tl.zeros((M, N), dtype=tl.float32)
+    for step in range(0, k, K):
+        x = tl.load(a + row[:, None] * (k // PACKED) + step // PACKED + inner[None, :])
+        y = tl.load(b + column[None, :] * (k // PACKED) + step // PACKED + inner[:, None])
+        x_scale = tl.load(a_scale + row[:, None] * (k // BLOCK) + step // BLOCK + block[None, :])
+        y_scale = tl.load(b_scale + column[:, None] * (k // BLOCK) + step // BLOCK + block[None, :])
+        sum = tl.dot_scaled(x, x_scale, TYPE, y, y_scale, TYPE, sum)
+    tl.store(c + row[:, None] * n + column[None, :], sum.to(tl.float16))
+
+
 @kernel("*i64:16 *i64:16 *i64:16 *i32:16 *i32:16 i32", SMS=84, M=128, N=128, K=32)
 @triton.jit
 def grouped_gemm(a_list, b_list, c_list, sizes, strides, groups, SMS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):

@@ -7,8 +7,9 @@ use super::group_check;
 use super::lane_set::LaneSet;
 use crate::abi::offset;
 use crate::math::rounding::Rounding;
-use crate::matrix::{Code, Element, NO_SLOT, Operation, Tile, operands};
+use crate::matrix::{Code, Element, NO_SLOT, Operation, SCALES, Tile, operands};
 use crate::program::{Arg, Base, Instruction, LoweringError, Program, Reg, Storage};
+use ptx::ast::Modifiers;
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// The fragments of an instruction in the order of its operands.
@@ -48,10 +49,15 @@ pub(super) fn operation(
         describe(program, i).ok_or_else(|| unsupported("unsupported form of matrices"))?;
     let operands =
         operands(&operation).ok_or_else(|| unsupported("unsupported shape or type of matrices"))?;
-    let mut expected = operands.counts.into_iter().filter(|(count, _)| *count > 0);
+    let behind = match operation.scales() {
+        Some(_) => &SCALES[..],
+        None => &operands.counts[4..],
+    };
+    let expected = operands.counts[..4].iter().chain(behind);
+    let mut expected = expected.filter(|(count, _)| *count > 0);
     let results = usize::from(program.has_destination(i));
     for (n, fragment) in fragments(program, i).enumerate() {
-        let (count, wide) = expected.next().unwrap_or_default();
+        let (count, wide) = expected.next().copied().unwrap_or_default();
         if fragment.len() != count {
             return Err(unsupported("an unexpected number of registers"));
         }
@@ -60,7 +66,9 @@ pub(super) fn operation(
                 Arg::Sink if n < results => NO_SLOT,
                 Arg::Reg(reg) => {
                     let bytes = if wide { 8 } else { 4 };
-                    if program.registers[reg.index()].bytes() != bytes {
+                    let found = program.registers[reg.index()].bytes();
+                    // Bytes and threads of scales have 16 bits, and constants in their place 32.
+                    if found != bytes && !(n > 4 && found == 2) {
                         return Err(unsupported("registers of another width"));
                     }
                     match slots[reg.index()] {
@@ -145,11 +153,23 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
         Some(Arg::Int(lanes)) if sparse => *lanes as u32 & 3,
         _ => 0,
     };
-    // Kinds with scales, which are refused without them too.
-    let scaled = [M::KindMxf8f6f4, M::KindMxf4, M::KindMxf4nvf4];
-    if m.first_of(&scaled).is_some() {
-        return None;
-    }
+    let mut elements = elements;
+    let scaled = match m.has(M::BlockScale) {
+        true => {
+            if m.first_of(&[M::KindMxf4, M::KindMxf4nvf4]).is_some() {
+                elements[1..3].fill(Element::E2m1x2);
+            }
+            scale_flags(m)
+        }
+        // Kinds with scales, which are refused without them.
+        false => {
+            let kinds = [M::KindMxf8f6f4, M::KindMxf4, M::KindMxf4nvf4];
+            if m.first_of(&kinds).is_some() {
+                return None;
+            }
+            0
+        }
+    };
     let of_group = match code {
         Code::WarpGroupMma => warp_group_flags(program, i)?,
         _ => 0,
@@ -159,6 +179,7 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
         shape,
         elements,
         flags: of_group
+            | scaled
             | flag(Operation::TRANSPOSED, m.has(M::Trans))
             | flag(Operation::SHARED, shared)
             | flag(Operation::SATURATES, m.has(M::Satfinite))
@@ -228,6 +249,18 @@ fn warp_group_flags(program: &Program<'_>, i: &Instruction) -> Option<u32> {
     ];
     let set = flags.into_iter().filter(|(_, set)| *set);
     Some(set.fold(0, |all, (flag, _)| all | flag))
+}
+
+/// How many scales `mma` has for a row of A, and of which type.
+fn scale_flags(m: &Modifiers) -> u32 {
+    let scales = match m.first_of(&[M::ScaleVec1X, M::ScaleVec2X, M::ScaleVec4X]) {
+        Some(M::ScaleVec4X) => 3,
+        Some(M::ScaleVec2X) => 2,
+        None if m.has(M::KindMxf4) => 2,
+        _ => 1,
+    };
+    let type_ = if m.has(M::Ue4m3) { Operation::UE4M3 } else { 0 };
+    scales << Operation::SCALES | type_
 }
 
 /// `m16n8k16`, or `m8n8`.

@@ -83,9 +83,22 @@ impl Emitter<'_, '_> {
             (M::KindTf32, Kind::Tf32),
             (M::KindF8f6f4, Kind::F8f6f4),
             (M::KindI8, Kind::I8),
+            (M::KindMxf8f6f4, Kind::Mxf8f6f4),
+            (M::KindMxf4, Kind::Mxf4),
+            (M::KindMxf4nvf4, Kind::Mxf4),
         ];
         let Some((_, kind)) = kinds.into_iter().find(|(word, _)| m.has(*word)) else {
             return self.unsupported(i, "a product of this kind");
+        };
+        if m.has(M::Sp) {
+            return self.unsupported(i, "a sparse product in tensor memory");
+        }
+        // Of the two scaled kinds of 64 elements along `k`, one has two scales alone.
+        let four = m.first_of(&[M::ScaleVec4X, M::Block16]).is_some();
+        let scales = match (m.has(M::BlockScale), kind) {
+            (false, _) => 0,
+            (true, Kind::Mxf8f6f4) => 1,
+            (true, _) => 2 + u64::from(four),
         };
         let weights = m.has(M::Ws);
         let in_tensor_memory = matches!(self.arg(i, 1)?, Arg::Address(..));
@@ -110,6 +123,13 @@ impl Emitter<'_, '_> {
                 }
             }
         }
+        if scales > 0 {
+            for value in &mut disabled {
+                let address = self.tensor_address_value(i, next)?;
+                *value = self.coerce(address, types::I64);
+                next += 1;
+            }
+        }
         let adds = self.predicate(i, next)?;
         let adds = self.coerce(adds, types::I32);
         let scale = match self.arg(i, next + 1) {
@@ -121,6 +141,7 @@ impl Emitter<'_, '_> {
             | u64::from(in_tensor_memory) << Flags::A_IN_TENSOR_MEMORY
             | u64::from(weights) << Flags::WEIGHTS
             | scale << Flags::SCALE
+            | scales << Flags::SCALES
             | u64::from(self.line) << 32;
         let encoded = self.int(types::I64, encoded);
         let (context, thread) = (self.fixed.context, self.thread_index());

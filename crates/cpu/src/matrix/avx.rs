@@ -5,7 +5,7 @@ use std::arch::x86_64::{
     _mm256_storeu_ps,
 };
 
-use super::element::Float;
+use super::element::{Float, Floats};
 use super::factors::{COLUMNS, Factors, Sums};
 use super::registers::Words;
 
@@ -61,7 +61,7 @@ fn load(row: &[f32; COLUMNS]) -> __m256 {
 /// The halves of a register.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
-fn read_halves(register: &Words, out: &mut [f32; 128]) {
+fn read_halves(register: &Words, out: &mut Floats) {
     let words = register.as_chunks::<4>().0;
     for (words, out) in words.iter().zip(out.as_chunks_mut::<8>().0) {
         // SAFETY: 16 bytes, which are eight halves, and as many floats.

@@ -29,9 +29,11 @@ pub enum Element {
     E2m3 = 14,
     E3m2 = 15,
     E2m1 = 16,
+    /// [`E2m1`](Self::E2m1), two to a byte.
+    E2m1x2 = 17,
 }
 
-const ALL: [(Element, &str, u32); 17] = [
+const ALL: [(Element, &str, u32); 18] = [
     (Element::F16, "f16", 16),
     (Element::Bf16, "bf16", 16),
     (Element::Tf32, "tf32", 32),
@@ -49,6 +51,7 @@ const ALL: [(Element, &str, u32); 17] = [
     (Element::E2m3, "e2m3", 6),
     (Element::E3m2, "e3m2", 6),
     (Element::E2m1, "e2m1", 4),
+    (Element::E2m1x2, "e2m1x2", 4),
 ];
 
 impl Element {
@@ -76,6 +79,9 @@ impl Element {
     }
 }
 
+/// The floats of a register, or of so many [`UNITS`], as many as there may be.
+pub(super) type Floats = [f32; 256];
+
 /// How the floats of a fragment are read.
 pub(super) trait Float: Copy {
     /// Elements of a register.
@@ -87,7 +93,7 @@ pub(super) trait Float: Copy {
     const IS_F16: bool = false;
 
     /// The elements of a register, those of lane 0 first.
-    fn read(self, register: &[u32; 32], out: &mut [f32; 128]);
+    fn read(self, register: &[u32; 32], out: &mut Floats);
 }
 
 #[derive(Clone, Copy)]
@@ -96,6 +102,8 @@ pub(super) struct F16;
 pub(super) struct Bf16;
 #[derive(Clone, Copy)]
 pub(super) struct Tf32;
+#[derive(Clone, Copy)]
+pub(super) struct E2m1x2;
 /// Floats of 8 bits and less, a byte each: the values of all bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Narrow(&'static [f32; 256]);
@@ -130,7 +138,7 @@ impl Float for F16 {
     const IS_F16: bool = true;
 
     #[inline(always)]
-    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
+    fn read(self, register: &[u32; 32], out: &mut Floats) {
         for (out, half) in out.iter_mut().zip(halves(register)) {
             *out = of_f16(half);
         }
@@ -143,7 +151,7 @@ impl Float for Bf16 {
     const EXACT_PRODUCTS: bool = false;
 
     #[inline(always)]
-    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
+    fn read(self, register: &[u32; 32], out: &mut Floats) {
         for (out, half) in out.iter_mut().zip(halves(register)) {
             *out = f32::from_bits(u32::from(half) << 16);
         }
@@ -155,7 +163,7 @@ impl Float for Tf32 {
     const EXACT_PRODUCTS: bool = false;
 
     #[inline(always)]
-    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
+    fn read(self, register: &[u32; 32], out: &mut Floats) {
         for (out, word) in out.iter_mut().zip(register) {
             // The lower bits of the register do not count.
             *out = f32::from_bits(word & !0x1FFF);
@@ -172,7 +180,7 @@ fn eighths(to_f16: extern "C" fn(u32) -> u32) -> [f32; 256] {
     values
 }
 
-fn look_up(values: &[f32; 256], register: &[u32; 32], out: &mut [f32; 128]) {
+fn look_up(values: &[f32; 256], register: &[u32; 32], out: &mut Floats) {
     for (out, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(register) {
         *out = word.to_le_bytes().map(|byte| values[usize::from(byte)]);
     }
@@ -204,11 +212,27 @@ impl Narrow {
     }
 }
 
+/// The values of all floats of four bits.
+const E2M1: [f32; 16] = [
+    0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0,
+];
+
+impl Float for E2m1x2 {
+    const IN_REGISTER: usize = 8;
+    const EXACT_PRODUCTS: bool = true;
+
+    fn read(self, register: &[u32; 32], out: &mut Floats) {
+        for (out, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(register) {
+            *out = std::array::from_fn(|n| E2M1[(word >> (4 * n) & 0xF) as usize]);
+        }
+    }
+}
+
 impl Float for Narrow {
     const IN_REGISTER: usize = 4;
     const EXACT_PRODUCTS: bool = true;
 
-    fn read(self, register: &[u32; 32], out: &mut [f32; 128]) {
+    fn read(self, register: &[u32; 32], out: &mut Floats) {
         look_up(self.0, register, out);
     }
 }
@@ -224,11 +248,12 @@ pub(super) fn read_floats(element: Element, units: &[[u8; UNIT]], out: &mut [f32
     for (word, bytes) in register.iter_mut().zip(words) {
         *word = u32::from_le_bytes(*bytes);
     }
-    let mut all = [0.0; 128];
+    let mut all = [0.0; 256];
     match element {
         Element::F16 => F16.read(&register, &mut all),
         Element::Bf16 => Bf16.read(&register, &mut all),
         Element::Tf32 => Tf32.read(&register, &mut all),
+        Element::E2m1x2 => E2m1x2.read(&register, &mut all),
         _ => Narrow::new(element, false).read(&register, &mut all),
     }
     let count = out.len().min(all.len());

@@ -1,6 +1,8 @@
 //! The factors of a product of floats, from the registers of a warp.
 
+use super::element::Floats;
 use super::registers::Words;
+use super::scale::Scales;
 use super::sparse::Selection;
 
 /// Columns of the product of a `mma`.
@@ -18,6 +20,7 @@ pub(super) struct Factors<'a> {
     pub a: &'a [Words; 4],
     pub b: &'a [Words; 4],
     pub selection: Option<Selection>,
+    pub scales: Option<Scales>,
 }
 
 impl Factors<'_> {
@@ -26,13 +29,13 @@ impl Factors<'_> {
     pub(super) fn rows<const DEPTH: usize>(
         &self,
         width: usize,
-        read_a: impl Fn(&Words, &mut [f32; 128]),
-        read_b: impl Fn(&Words, &mut [f32; 128]),
+        read_a: impl Fn(&Words, &mut Floats),
+        read_b: impl Fn(&Words, &mut Floats),
     ) -> ([[f32; DEPTH]; ROWS], [[f32; COLUMNS]; DEPTH]) {
         let Factors { rows, k, .. } = *self;
         let mut left = [[0.0; DEPTH]; ROWS];
         let mut right = [[0.0; COLUMNS]; DEPTH];
-        let mut block = [0.0; 128];
+        let mut block = [0.0; 256];
         let stored = if self.selection.is_some() { k / 2 } else { k };
         for (number, register) in self.a.iter().take(rows / 8 * stored / width).enumerate() {
             read_a(register, &mut block);
@@ -50,10 +53,18 @@ impl Factors<'_> {
                 selection.expand(row, &stored, line);
             }
         }
+        if let Some(scales) = &self.scales {
+            for (row, line) in left.iter_mut().enumerate().take(rows) {
+                scales.scale_row(row, &mut line[..k]);
+            }
+        }
         for (number, register) in self.b.iter().take(k / width).enumerate() {
             read_b(register, &mut block);
-            for (column, line) in block.chunks_exact(width).take(8).enumerate() {
-                for (row, value) in right[number * width..].iter_mut().zip(line) {
+            for (column, line) in block.chunks_exact_mut(width).take(8).enumerate() {
+                if let Some(scales) = &self.scales {
+                    scales.scale_column(column, number * width, k, line);
+                }
+                for (row, value) in right[number * width..].iter_mut().zip(&*line) {
                     row[column] = *value;
                 }
             }

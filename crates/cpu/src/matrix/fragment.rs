@@ -17,6 +17,10 @@ use super::element::Element;
 use super::operation::{Code, Operands, Operation};
 use super::tensor_transfer::Tile;
 
+/// What stands behind C where A and B have scales: those of A, which byte and which thread is the
+/// first that has them, and the same of B.
+pub const SCALES: [(usize, bool); 4] = [(1, false), (2, false), (1, false), (2, false)];
+
 /// The registers of each operand that is a fragment. `None` for a form that does not exist.
 pub fn operands(operation: &Operation) -> Option<Operands> {
     let [m, n, k] = operation.shape;
@@ -31,7 +35,11 @@ pub fn operands(operation: &Operation) -> Option<Operands> {
     };
     let none = (0, false);
     let sparse = operation.has(Operation::SPARSE);
-    let metadata = (usize::from(sparse), false);
+    let behind = match operation.scales() {
+        None => usize::from(sparse),
+        Some(_) => SCALES.iter().map(|(count, _)| count).sum(),
+    };
+    let behind = (behind, false);
     let (counts, writes) = match operation.code {
         Code::Mma => {
             // Four quad pairs have a product each.
@@ -43,7 +51,7 @@ pub fn operands(operation: &Operation) -> Option<Operands> {
                     registers(products * m * stored, a),
                     registers(products * n * k, b),
                     registers(products * m * n, c),
-                    metadata,
+                    behind,
                 ],
                 true,
             )
@@ -62,7 +70,7 @@ pub fn operands(operation: &Operation) -> Option<Operands> {
             // Each warp has a quarter of the rows.
             let in_registers = operation.has(Operation::A_IN_REGISTERS);
             let a = if in_registers { (4, false) } else { none };
-            ([registers(m / 4 * n, d), a, metadata, none, none], true)
+            ([registers(m / 4 * n, d), a, behind, none, none], true)
         }
         Code::LoadA => ([factor(m * k, a), none, none, none, none], true),
         Code::LoadB => ([factor(n * k, a), none, none, none, none], true),
@@ -106,6 +114,17 @@ fn exists(operation: &Operation) -> bool {
     let shape = (m, n, k);
     let float_sum = |element| matches!(element, F16 | F32);
     let narrow = |element| matches!(element, E4m3 | E5m2 | E2m3 | E3m2 | E2m1);
+    let ue4m3 = operation.has(Operation::UE4M3);
+    match (operation.code, operation.scales()) {
+        (_, None) => {}
+        (Code::Mma, Some(scales)) if !sparse && (d, c) == (F32, F32) => {
+            return match (a, b) {
+                (E2m1x2, E2m1x2) => shape == (16, 8, 64) && (scales == 4 || scales == 2 && !ue4m3),
+                _ => narrow(a) && narrow(b) && shape == (16, 8, 32) && scales == 1 && !ue4m3,
+            };
+        }
+        _ => return false,
+    }
     match operation.code {
         Code::Mma if sparse => match (a, b) {
             (F16, F16) => matches!(shape, (16, 8, 16 | 32)) && float_sum(d) && c == d,

@@ -23,6 +23,7 @@ mod operation;
 mod product;
 mod quad_pair;
 mod registers;
+mod scale;
 mod sparse;
 mod tensor_product;
 mod tensor_transfer;
@@ -30,7 +31,7 @@ mod transfer;
 mod warp_group;
 
 pub use element::Element;
-pub use fragment::operands;
+pub use fragment::{SCALES, operands};
 pub use operation::{Code, NO_SLOT, Operation};
 pub(crate) use tensor_product::{Copied, Flags, Kind, Product, copy, multiply};
 pub use tensor_transfer::Tile;

@@ -1,6 +1,7 @@
 //! A matrix instruction of a kernel.
 
 use super::element::Element;
+use super::scale::ScaleType;
 
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,10 @@ impl Operation {
     pub const PACKS: u32 = 1 << 13;
     /// `.sp`: of A half of the elements are there, and metadata say which.
     pub const SPARSE: u32 = 1 << 14;
+    /// The shift of how many scales a row of A has: none, one, two or four.
+    pub const SCALES: u32 = 18;
+    /// Scales are `ue4m3`; otherwise `ue8m0`.
+    pub const UE4M3: u32 = 1 << 20;
     /// The shift of the selector of the lanes that have the metadata.
     pub const SELECTOR: u32 = 16;
     /// The shift of the number of the rounding of `f64`
@@ -112,6 +117,21 @@ impl Operation {
         match self.code {
             Code::WarpGroupMma => 4,
             _ => 1,
+        }
+    }
+
+    /// How many scales a row of A has.
+    pub fn scales(&self) -> Option<usize> {
+        match self.flags >> Operation::SCALES & 3 {
+            0 => None,
+            n => Some(1 << (n - 1)),
+        }
+    }
+
+    pub(super) fn scale_type(&self) -> ScaleType {
+        match self.has(Operation::UE4M3) {
+            true => ScaleType::Ue4m3,
+            false => ScaleType::Ue8m0,
         }
     }
 

@@ -14,11 +14,12 @@ use super::fragment::{is_quad_pair, operands, parts};
 use super::operation::{Code, Operation};
 use super::quad_pair;
 use super::registers::{Registers, Words};
+use super::scale::Scales;
 use super::sparse::Selection;
 use crate::math::round::fma_f64;
 
-/// The most elements along `k`: of floats and of integers, where A is dense; otherwise twice
-/// as many.
+/// The most elements along `k`: of floats and of integers, where A is dense; otherwise, and of
+/// pairs of floats in a byte, twice as many.
 const FLOATS: usize = 32;
 const INTEGERS: usize = 64;
 /// Rows that are summed at a time, a divisor of all numbers of rows.
@@ -96,12 +97,14 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
                     a: &a,
                     b: &b,
                     selection: selection(operation, registers, k),
+                    scales: Scales::new(operation, registers, tile.c + tile.rows / 4),
                 };
                 let [_, of_a, of_b, _] = operation.elements;
                 match of_a {
                     F16 => factors.add(element::F16, element::F16, sums),
                     Bf16 => factors.add(element::Bf16, element::Bf16, sums),
                     Tf32 => factors.add(element::Tf32, element::Tf32, sums),
+                    E2m1x2 => factors.add(element::E2m1x2, element::E2m1x2, sums),
                     _ => {
                         let [of_a, of_b] = [of_a, of_b].map(|of| Narrow::new(of, true));
                         factors.add(of_a, of_b, sums);
@@ -174,9 +177,9 @@ fn selection(operation: &Operation, registers: &Registers<'_>, k: usize) -> Opti
 impl Factors<'_> {
     /// Adds the products to the sums, with the instructions that the processor has.
     fn add<A: Float, B: Float>(&self, of_a: A, of_b: B, sums: &mut Sums<f32>) {
-        match &self.selection {
-            None => self.add_products::<A, B, FLOATS>(of_a, of_b, sums),
-            Some(_) => self.add_products::<A, B, { 2 * FLOATS }>(of_a, of_b, sums),
+        match self.k > FLOATS {
+            false => self.add_products::<A, B, FLOATS>(of_a, of_b, sums),
+            true => self.add_products::<A, B, { 2 * FLOATS }>(of_a, of_b, sums),
         }
     }
 
@@ -193,7 +196,7 @@ impl Factors<'_> {
                 // SAFETY: the processor has all three.
                 return unsafe { avx::add::<A, B, DEPTH>(self, of_a, of_b, sums) };
             }
-            if A::EXACT_PRODUCTS && B::EXACT_PRODUCTS {
+            if A::EXACT_PRODUCTS && B::EXACT_PRODUCTS && self.scales.is_none() {
                 return self.add_with::<A, B, DEPTH>(of_a, of_b, sums, |a, b, c| a * b + c);
             }
         }

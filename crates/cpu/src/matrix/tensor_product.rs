@@ -7,6 +7,7 @@
 use super::descriptor::Descriptor;
 use super::element::{Element, UNIT, half, of_f16, single};
 use super::lines::{BLOCK, Block, Lines, Shared, add, add_floats, in_blocks};
+use super::scale::{ScaleType, scale_line};
 use crate::abi::BlockContext;
 use crate::access::{context, record_tensor_fault};
 use crate::tensor_memory::{LANES, LANES_OF_WARP, Place, TensorFault, TensorMemory};
@@ -19,6 +20,9 @@ pub(crate) enum Kind {
     Tf32 = 1,
     F8f6f4 = 2,
     I8 = 3,
+    Mxf8f6f4 = 4,
+    /// And `mxf4nvf4`.
+    Mxf4 = 5,
 }
 
 /// Bits of the encoded instruction.
@@ -33,6 +37,8 @@ impl Flags {
     pub const WEIGHTS: u32 = 5;
     /// By which power of 2 the sums are divided before.
     pub const SCALE: u32 = 8;
+    /// How many scales a row of A has: none, one, two or four.
+    pub const SCALES: u32 = 12;
 }
 
 /// An instruction with its operands.
@@ -50,6 +56,17 @@ pub(crate) struct Product {
     pub adds: bool,
     /// The lanes of D that stay.
     pub disabled: u128,
+    /// The addresses of the scales of A and of B, where they have some.
+    pub scales: [u32; 2],
+}
+
+/// What an instruction descriptor says of scales.
+#[derive(Clone, Copy)]
+struct Scales {
+    of: ScaleType,
+    count: usize,
+    /// The first byte of those of A and of B.
+    first: [u32; 2],
 }
 
 /// What an instruction descriptor says.
@@ -63,6 +80,7 @@ struct Shape {
     n: usize,
     k: usize,
     saturates: bool,
+    scales: Option<Scales>,
 }
 
 impl Shape {
@@ -76,6 +94,12 @@ impl Shape {
         let is = |wanted: Kind| kind == wanted as u32;
         let operand = |number: u32| {
             Some(match number {
+                0 if is(Kind::Mxf8f6f4) => E4m3,
+                1 if is(Kind::Mxf8f6f4) => E5m2,
+                3 if is(Kind::Mxf8f6f4) => E2m3,
+                4 if is(Kind::Mxf8f6f4) => E3m2,
+                5 if is(Kind::Mxf8f6f4) => E2m1,
+                1 if is(Kind::Mxf4) => E2m1x2,
                 0 if is(Kind::F16) => F16,
                 1 if is(Kind::F16) => Bf16,
                 2 if is(Kind::Tf32) => Tf32,
@@ -90,7 +114,22 @@ impl Shape {
             })
         };
         let (a, b) = (operand(field(7, 3))?, operand(field(10, 3))?);
+        let scales = match encoded >> Flags::SCALES & 3 {
+            0 => None,
+            // More along `k` than there are by default.
+            _ if is_set(31) => return None,
+            n => Some(Scales {
+                of: if is_set(23) {
+                    ScaleType::Ue8m0
+                } else {
+                    ScaleType::Ue4m3
+                },
+                count: 1 << (n - 1),
+                first: [field(29, 2), field(4, 2)],
+            }),
+        };
         let d = match field(4, 2) {
+            _ if scales.is_some() => F32,
             0 if is(Kind::F8f6f4) || is(Kind::F16) && (a, b) == (F16, F16) => F16,
             1 if !is(Kind::I8) => F32,
             2 if is(Kind::I8) => S32,
@@ -106,16 +145,28 @@ impl Shape {
             n: field(17, 6) as usize * 8,
             k: 8 * 2 * UNIT / a.container() as usize,
             saturates: is_set(3),
+            scales,
         };
         let rows = match weights {
             true => matches!(shape.m, 32 | 64 | 128) && matches!(shape.n, 64 | 128 | 256),
             false => matches!(shape.m, 64 | 128) && (8..=256).contains(&shape.n),
-        };
+        } && scales.is_none_or(|scales| shape.has(scales));
         let integer = is(Kind::I8);
         let columns = !integer || shape.n <= 32 || shape.n.is_multiple_of(16);
         let dense = !is_set(2);
         let signs = !integer || shape.negated == [false; 2];
         (rows && columns && dense && signs && (integer || !shape.saturates)).then_some(shape)
+    }
+
+    /// Whether it is one with scales.
+    fn has(&self, Scales { of, count, first }: Scales) -> bool {
+        let types = match of {
+            ScaleType::Ue8m0 => true,
+            ScaleType::Ue4m3 => count == 4,
+        };
+        let in_word = first.iter().all(|first| *first as usize % count == 0);
+        let packed = self.a == Element::E2m1x2;
+        self.m == LANES && types && in_word && !(packed && self.transposed != [false; 2])
     }
 
     /// The first lane of eight rows of D, and by how many columns those of D are further.
@@ -184,6 +235,15 @@ pub(crate) unsafe fn multiply(
     let right = unsafe { shared.lines(b, shape.b, [n, k], shape.transposed[1]) }?;
     // SAFETY: as above.
     let memory = unsafe { &mut *context(block).tensor_memory };
+    let mut scales = [const { Vec::new() }; 2];
+    if let Some(of) = shape.scales {
+        for ((scales, lines), address) in scales.iter_mut().zip([m, n]).zip(product.scales) {
+            *scales = read_scales(memory, address, lines).map_err(fail).ok()?;
+        }
+        for (scales, first) in scales.iter_mut().zip(of.first) {
+            scales.iter_mut().for_each(|word| *word >>= 8 * first);
+        }
+    }
     let sums = Sums {
         memory,
         at: Place::of(product.d),
@@ -194,7 +254,7 @@ pub(crate) unsafe fn multiply(
     let scale = encoded >> Flags::SCALE & 0xF;
     let done = match shape.d {
         Element::S32 => sums.of_integers(&left, &right, product.adds),
-        _ => sums.of_floats(&left, &right, product.adds.then_some(scale)),
+        _ => sums.of_floats([&left, &right], &scales, product.adds.then_some(scale)),
     };
     done.map_err(fail).ok()
 }
@@ -221,6 +281,22 @@ fn rows(memory: &mut TensorMemory, at: Place, shape: &Shape) -> Result<Lines, Te
         }
     }
     Ok(lines)
+}
+
+/// The words that have the scales of so many lines. Those of 32 lines are in 32 lanes of a column,
+/// and each warp's lanes have them all.
+fn read_scales(
+    memory: &mut TensorMemory,
+    address: u32,
+    lines: usize,
+) -> Result<Vec<u32>, TensorFault> {
+    let mut scales = Vec::with_capacity(lines);
+    for first in (0..lines).step_by(LANES_OF_WARP) {
+        let place = Place::of(address).after(first / LANES_OF_WARP);
+        let count = LANES_OF_WARP.min(lines - first);
+        scales.extend_from_slice(memory.lanes(place, count)?);
+    }
+    Ok(scales)
 }
 
 /// D.
@@ -269,9 +345,21 @@ impl Sums<'_> {
     }
 
     /// `scale`: by which power of 2 the sums are divided before; `None`: they are 0.
-    fn of_floats(self, left: &Lines, right: &Lines, scale: Option<u32>) -> Result<(), TensorFault> {
+    fn of_floats(
+        self,
+        [left, right]: [&Lines; 2],
+        scales: &[Vec<u32>; 2],
+        scale: Option<u32>,
+    ) -> Result<(), TensorFault> {
         let Shape { d, k, .. } = *self.shape;
         let mut matrices = [left.floats(self.shape.a), right.floats(self.shape.b)];
+        if let Some(Scales { of, count, .. }) = self.shape.scales {
+            for (matrix, scales) in matrices.iter_mut().zip(scales) {
+                for (line, word) in matrix.chunks_mut(k).zip(scales) {
+                    scale_line(of, &word.to_le_bytes()[..count], line);
+                }
+            }
+        }
         for (matrix, negated) in matrices.iter_mut().zip(self.shape.negated) {
             if negated {
                 matrix.iter_mut().for_each(|value| *value = -*value);

@@ -3,7 +3,7 @@
 use super::mbarrier::{AddressSpace, place};
 use crate::abi::{Access, BlockContext, WARP_SIZE};
 use crate::access::{context, record_tensor_fault};
-use crate::matrix::{Product, copy, multiply};
+use crate::matrix::{Flags, Product, copy, multiply};
 
 /// `tcgen05.alloc`, which the first lane of the warp does for all. `encoded`: the space of the
 /// address in bits 0 to 7, the line from bit 32 on. Returns 0, or 1 after recording a fault.
@@ -59,6 +59,7 @@ pub(super) unsafe extern "C" fn tensor_free(
 }
 
 /// `tcgen05.mma`. `encoded`: [`Flags`](crate::matrix::Flags), and the line from bit 32 on.
+/// `low`, `high`: the lanes that stay, or the addresses of the scales.
 /// Returns 0, or 1 after recording a fault.
 #[allow(
     clippy::too_many_arguments,
@@ -76,6 +77,11 @@ pub(super) unsafe extern "C" fn tensor_multiply(
     low: u64,
     high: u64,
 ) -> u32 {
+    // A product that has scales disables no lanes.
+    let (disabled, scales) = match encoded as u32 >> Flags::SCALES & 3 {
+        0 => (u128::from(high) << 64 | u128::from(low), [0; 2]),
+        _ => (0, [low as u32, high as u32]),
+    };
     let product = Product {
         encoded: encoded as u32,
         d,
@@ -83,7 +89,8 @@ pub(super) unsafe extern "C" fn tensor_multiply(
         b,
         instruction,
         adds: adds != 0,
-        disabled: u128::from(high) << 64 | u128::from(low),
+        disabled,
+        scales,
     };
     let line = (encoded >> 32) as u32;
     // SAFETY: see `access`.
