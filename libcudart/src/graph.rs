@@ -182,4 +182,9 @@ entries! {
     fn cudaDeviceGetGraphMemAttribute(device: std::ffi::c_int, number: c_uint, value: *mut c_void) {
         driver!(cuDeviceGetGraphMemAttribute(device, number, value.required()?))
     }
+
+    /// Sets one of the numbers about the memory of graphs back to 0.
+    fn cudaDeviceSetGraphMemAttribute(device: std::ffi::c_int, number: c_uint, value: *mut c_void) {
+        driver!(cuDeviceSetGraphMemAttribute(device, number, value.required()?))
+    }
 }

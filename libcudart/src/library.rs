@@ -7,6 +7,7 @@ use api::{CUkernel, CUlibrary};
 use crate::binary::know;
 use crate::context::ready;
 use crate::entry::{driver, entries};
+use crate::error::Code;
 
 entries! {
     /// Loads PTX or a fatbin.
@@ -75,6 +76,12 @@ entries! {
         driver!(cuLibraryGetManaged(&mut found, &mut size, library.ptr(), name.required()?))?;
         bytes.put_optional(size);
         address.put_address(found)
+    }
+
+    /// A function that the host calls as kernels do: there is none.
+    fn cudaLibraryGetUnifiedFunction(function: *mut *mut c_void, library: CUlibrary, name: *const c_char) {
+        let _ = (function.required()?, library.ptr(), name.required()?);
+        Err(Code::NOT_SUPPORTED)
     }
 
     /// How many kernels a library has.

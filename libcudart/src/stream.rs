@@ -104,6 +104,18 @@ entries! {
         driver!(cuStreamBeginCapture_v2(stream, mode))
     }
 
+    /// Work of a stream goes into a graph that there is from now on, behind some of its nodes.
+    fn cudaStreamBeginCaptureToGraph / cudaStreamBeginCaptureToGraph_ptsz(stream: Stream, graph: CUgraph, nodes: *const CUgraphNode, edges: *const EdgeData, count: usize, mode: c_uint) {
+        ready()?;
+        driver!(cuStreamBeginCaptureToGraph(stream, graph.ptr(), nodes.ptr(), edges.ptr(), count, mode))
+    }
+
+    /// Adds to what the next work of a stream that captures depends on, or replaces it.
+    fn cudaStreamUpdateCaptureDependencies / cudaStreamUpdateCaptureDependencies_ptsz(stream: Stream, nodes: *mut CUgraphNode, edges: *const EdgeData, count: usize, flags: c_uint) {
+        ready()?;
+        driver!(cuStreamUpdateCaptureDependencies_v2(stream, nodes.ptr(), edges.ptr(), count, flags))
+    }
+
     /// The graph of what was captured.
     fn cudaStreamEndCapture / cudaStreamEndCapture_ptsz(stream: Stream, graph: *mut CUgraph) {
         ready()?;
