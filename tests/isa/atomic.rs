@@ -34,6 +34,40 @@ macro_rules! after {
     };
 }
 
+/// A row of an instruction of 128 bits on the last two inputs, whose operands `%q0` are the first two
+/// and `%q1` the last: in bytes, what it read and what is there after.
+macro_rules! wide {
+    ($statement:literal, $new:expr) => {
+        (
+            concat!(
+                "{ .reg .b128 %q<3>; mov.b128 %q0, {%a0, %a1}; mov.b128 %q1, {%a2, %a3}; ",
+                $statement,
+                " mov.b128 {%x0, %x1}, %q2; ld.global.v2.b64 {%x2, %x3}, [%in+16]; \
+                 shl.b64 %x1, %x1, 8; shl.b64 %x2, %x2, 16; shl.b64 %x3, %x3, 24; \
+                 or.b64 %d, %x0, %x1; or.b64 %d, %d, %x2; or.b64 %d, %d, %x3; }"
+            ),
+            &[1, 2, 4, 8],
+            0x0804 | $new << 16,
+        )
+    };
+}
+
+const WIDE: &[Row] = &[
+    wide!("atom.global.exch.b128 %q2, [%in+16], %q0;", 0x0201),
+    wide!("atom.cas.b128 %q2, [%in+16], %q1, %q0;", 0x0201),
+    wide!(
+        "atom.relaxed.gpu.global.cas.b128 %q2, [%in+16], %q0, %q1;",
+        0x0804
+    ),
+    wide!(
+        "{ .shared .align 16 .b8 m[16384]; .reg .b32 p; mov.u32 p, %tid.x; shl.b32 p, p, 4; \
+         mov.u32 %r4, m; add.u32 p, p, %r4; st.shared.b128 [p], %q1; \
+         atom.shared.cas.b128 %q2, [p], %q1, %q0; ld.shared.b128 %q1, [p]; \
+         st.global.b128 [%in+16], %q1; }",
+        0x0201
+    ),
+];
+
 pub const ATOMICS: &[Row] = &[
     word!("atom.global.add.u32 %r4, [%out], %r1;", 5, 3, 0, 8),
     word!("atom.global.min.s32 %r4, [%out], %r1;", 5, w(-3), 0, w(-3)),
@@ -127,4 +161,5 @@ pub const ATOMICS: &[Row] = &[
 #[test]
 fn atomics() {
     check(ATOMICS);
+    check(WIDE);
 }

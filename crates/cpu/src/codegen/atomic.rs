@@ -32,8 +32,8 @@ impl Emitter<'_, '_> {
         let Some(operation) = i.modifiers.first_of(OPERATIONS) else {
             return self.unsupported(i, "unsupported operation");
         };
-        let Some(ty) = Type::int(ptx.bits() as u16).filter(|t| t.bits() <= 64) else {
-            return self.unsupported(i, "atomics of 128 bits");
+        let Some(ty) = Type::int(ptx.bits() as u16) else {
+            return self.unsupported(i, "unsupported type");
         };
         let address_at = usize::from(atom);
         let value_at = address_at + 1;
@@ -42,6 +42,9 @@ impl Emitter<'_, '_> {
             Arg::List(list) => self.list(*list),
             single => std::slice::from_ref(single),
         };
+        if ty == types::I64 && values.len() == 2 {
+            return self.atomic_of_128_bits(i, operation);
+        }
         let width = ty.bytes() * values.len() as u32;
         let at = self.checked_address(i, address_at, width, true)?;
         let flags = MemFlagsData::trusted();
@@ -108,6 +111,51 @@ impl Emitter<'_, '_> {
             return self.count_bytes(i, value_at + 1, width);
         }
         Ok(())
+    }
+
+    /// `atom.exch` and `atom.cas` of 128 bits, whose operands are pairs of 64.
+    fn atomic_of_128_bits(&mut self, i: &Instruction, operation: M) -> EmitResult<()> {
+        if !self.has_wide_atomics {
+            return self.unsupported(i, "atomics of 128 bits, which this processor lacks");
+        }
+        let at = self.checked_address(i, 1, 16, true)?;
+        let address = self.add_offset(at.address, at.offset.into());
+        let value = self.wide_operand(i, 2)?;
+        let flags = MemFlagsData::trusted();
+        let old = match operation {
+            M::Cas => {
+                let new = self.wide_operand(i, 3)?;
+                self.b.ins().atomic_cas(flags, address, value, new)
+            }
+            _ => {
+                let exchange = AtomicRmwOp::Xchg;
+                let ty = types::I128;
+                self.b.ins().atomic_rmw(ty, flags, exchange, address, value)
+            }
+        };
+        if let Arg::List(to) = self.arg(i, 0)? {
+            let (low, high) = self.b.ins().isplit(old);
+            let to = self.list(to);
+            for (&to, half) in to.iter().zip([low, high]) {
+                if to != Arg::Sink {
+                    self.write(i, to, half)?;
+                }
+            }
+        }
+        self.observe(i, at, 16 | Access::WRITE | Access::ATOMIC);
+        Ok(())
+    }
+
+    /// A value of 128 bits, of its halves.
+    fn wide_operand(&mut self, i: &Instruction, n: usize) -> EmitResult<Value> {
+        let Arg::List(halves) = self.arg(i, n)? else {
+            return self.unsupported(i, "an operand that is not of 128 bits");
+        };
+        let [low, high] = *self.list(halves) else {
+            return self.unsupported(i, "an operand that is not of 128 bits");
+        };
+        let (low, high) = (self.read(low, types::I64)?, self.read(high, types::I64)?);
+        Ok(self.b.ins().iconcat(low, high))
     }
 
     fn integer_result(&mut self, operation: AtomicRmwOp, old: Value, value: Value) -> Value {

@@ -88,6 +88,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub has_fma: bool,
     /// The processor rounds to integral values (SSE4.1).
     pub has_rounding: bool,
+    pub has_wide_atomics: bool,
     /// The code tells the sanitizer of its accesses.
     pub is_sanitized: bool,
     /// PTX line of the current instruction.

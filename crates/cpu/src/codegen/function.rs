@@ -246,6 +246,7 @@ fn prologue<'e, 'a>(
         slow_path,
         has_fma: host.has_fma,
         has_rounding: host.has_rounding,
+        has_wide_atomics: host.has_wide_atomics,
         is_sanitized: host.is_sanitized,
         line: 0,
         guard: None,

@@ -23,6 +23,8 @@ pub(crate) struct HostIsa {
     pub slow_path_thunk: MachineCode,
     pub has_fma: bool,
     pub has_rounding: bool,
+    /// Atomics of 128 bits.
+    pub has_wide_atomics: bool,
     /// Code tells the sanitizer of its accesses.
     pub is_sanitized: bool,
 }
@@ -44,6 +46,7 @@ fn detect_host() -> Result<HostIsa, String> {
         quick: self::isa("none", "single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
         has_rounding: !x86 || found.contains(&"has_sse41"),
+        has_wide_atomics: found.contains(&"has_cmpxchg16b"),
         is_sanitized: Checks::of_process().any(),
     })
 }

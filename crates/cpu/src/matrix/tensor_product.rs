@@ -164,7 +164,9 @@ impl Shape {
             ScaleType::Ue8m0 => true,
             ScaleType::Ue4m3 => count == 4,
         };
-        let in_word = first.iter().all(|first| (*first as usize).is_multiple_of(count));
+        let in_word = first
+            .iter()
+            .all(|first| (*first as usize).is_multiple_of(count));
         let packed = self.a == Element::E2m1x2;
         self.m == LANES && types && in_word && !(packed && self.transposed != [false; 2])
     }

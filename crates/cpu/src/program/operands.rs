@@ -297,7 +297,10 @@ impl<'m, 'a> Builder<'m, 'a> {
             // It reads no value of the type, or does not mind what the value is.
             return Ok(*instruction);
         }
-        if !matches!(opcode, Opcode::Mov | Opcode::Ld | Opcode::Ldu | Opcode::St) {
+        if !matches!(
+            opcode,
+            Opcode::Mov | Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Atom
+        ) {
             return Err(LoweringError::unsupported(span, "values of type .b128"));
         }
         let mut modifiers = Modifiers::default();
