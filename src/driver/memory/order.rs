@@ -66,6 +66,7 @@ impl Part {
 
 /// Which streams use which parts of an allocation.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Order {
     /// The [identity](Stream::identity) of the stream whose use is the only one in the list, and
     /// a write of all of the memory, if the memory keeps no other record of it: nothing is to be
