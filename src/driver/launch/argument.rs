@@ -285,7 +285,7 @@ impl Argument for Arg<'_> {
 /// All arguments of a launch: a tuple of [`Argument`]s, an array of [`Arg`]s, or
 /// a slice of them where their number is known at run time only.
 pub trait Arguments {
-    /// How many they are.
+    /// How many [`each`](Arguments::each) hands over.
     fn count(&self) -> usize;
 
     /// Hands them to `take`, in order.

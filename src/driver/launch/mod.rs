@@ -276,7 +276,8 @@ impl Kernel {
         unsafe {
             match mode {
                 LaunchMode::Default => self.call_default(config, stream, parameters),
-                _ => self.call_in_mode(config, stream, mode, parameters),
+                LaunchMode::Cooperative => self.call_cooperative(config, stream, parameters),
+                LaunchMode::With(options) => self.call_with(options, config, stream, parameters),
             }
         }
     }
@@ -303,23 +304,13 @@ impl Kernel {
             false => context.bind()?,
         };
         let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
-        let (shared, queue) = (config.shared_bytes, stream.raw());
+        let (function, shared, queue) = (self.raw(), config.shared_bytes, stream.raw());
         loop {
             // SAFETY: kernel and stream are live and of one context; the caller answers for the
             // parameters.
             let launched = unsafe {
                 api.cuLaunchKernel(
-                    self.raw(),
-                    gx,
-                    gy,
-                    gz,
-                    bx,
-                    by,
-                    bz,
-                    shared,
-                    queue,
-                    pointers,
-                    extra,
+                    function, gx, gy, gz, bx, by, bz, shared, queue, pointers, extra,
                 )
             };
             match launched {
@@ -329,59 +320,49 @@ impl Kernel {
         }
     }
 
-    /// The other modes.
+    /// `cuLaunchCooperativeKernel`
     ///
     /// # Safety
     /// As for [`call`](Kernel::call).
-    #[inline(never)]
-    unsafe fn call_in_mode(
+    unsafe fn call_cooperative(
         &self,
         config: &LaunchConfig,
         stream: &Stream,
-        mode: LaunchMode<'_>,
+        Parameters { pointers, .. }: Parameters,
+    ) -> Result<(), Error> {
+        self.check_config(config)?;
+        self.check_stream(stream)?;
+        let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
+        let (function, shared, queue) = (self.raw(), config.shared_bytes, stream.raw());
+        let api = self.context().bind()?;
+        // SAFETY: kernel and stream are live and of one context; the caller answers for the
+        // parameters.
+        unsafe {
+            api.cuLaunchCooperativeKernel(function, gx, gy, gz, bx, by, bz, shared, queue, pointers)
+        }?;
+        Ok(())
+    }
+
+    /// `cuLaunchKernelEx`
+    ///
+    /// # Safety
+    /// As for [`call`](Kernel::call).
+    unsafe fn call_with(
+        &self,
+        options: &LaunchOptions<'_>,
+        config: &LaunchConfig,
+        stream: &Stream,
         Parameters { pointers, extra }: Parameters,
     ) -> Result<(), Error> {
         self.check_config(config)?;
         self.check_stream(stream)?;
+        let mut attributes = options.attributes();
+        let config = attributes.config(*config, stream.raw());
         let api = self.context().bind()?;
-        let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
-        let (shared, queue) = (config.shared_bytes, stream.raw());
         // SAFETY: kernel and stream are live and of one context; the caller answers for the
         // parameters; the attributes live through the call.
-        unsafe {
-            Ok(match mode {
-                LaunchMode::Default => api.cuLaunchKernel(
-                    self.raw(),
-                    gx,
-                    gy,
-                    gz,
-                    bx,
-                    by,
-                    bz,
-                    shared,
-                    queue,
-                    pointers,
-                    extra,
-                ),
-                LaunchMode::Cooperative => api.cuLaunchCooperativeKernel(
-                    self.raw(),
-                    gx,
-                    gy,
-                    gz,
-                    bx,
-                    by,
-                    bz,
-                    shared,
-                    queue,
-                    pointers,
-                ),
-                LaunchMode::With(options) => {
-                    let mut attributes = options.attributes();
-                    let config = attributes.config(*config, queue);
-                    api.cuLaunchKernelEx(&config, self.raw(), pointers, extra)
-                }
-            }?)
-        }
+        unsafe { api.cuLaunchKernelEx(&config, self.raw(), pointers, extra) }?;
+        Ok(())
     }
 
     /// A driver that cannot tell the parameters gets the arguments as one block
@@ -571,17 +552,12 @@ impl Kernel {
 
 /// Hands `call` a pointer for each argument.
 pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_void) -> R) -> R {
-    let mut padded = None;
-    let pointers = args.iter().map(|arg| pointer_of(arg, &mut padded));
-    let mut pointers: Vec<*mut c_void> = pointers.collect();
-    call(pointers.as_mut_ptr())
-}
-
-/// Padding is nothing that anybody may read: values with it are copied without it.
-#[inline(always)]
-fn pointer_of(arg: &Arg<'_>, padded: &mut Option<Vec<Vec<u8>>>) -> *mut c_void {
-    match arg.is_structure() {
-        true => arg.copied_to(padded.get_or_insert_default()),
+    // Padding is nothing that anybody may read: values with it are copied without it.
+    let mut copies = Vec::new();
+    let pointer = |arg: &Arg<'_>| match arg.is_structure() {
+        true => arg.copied_to(&mut copies),
         false => arg.pointer(),
-    }
+    };
+    let mut pointers: Vec<*mut c_void> = args.iter().map(pointer).collect();
+    call(pointers.as_mut_ptr())
 }
