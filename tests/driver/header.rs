@@ -1,7 +1,7 @@
 //! The entries that CUDA's headers declare, in `entries.txt`: a name, and the CUDA versions that
 //! brought its forms, up to CUDA 13.5. The table and the documentation are compared with them,
-//! and drivers of older versions, which have the entries of their time alone, are played by
-//! libraries of a few lines of C.
+//! and with what libraries of NVIDIA's older drivers export (`exports.txt`). Such drivers, which
+//! have the entries of their time alone, are played by libraries of a few lines of C.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::missing::with_driver;
-use crate::support::device;
+use crate::support::{device, in_child, isolated};
 
 /// Names, and the versions of their forms.
 fn header() -> BTreeMap<&'static str, Vec<i32>> {
@@ -31,6 +31,78 @@ fn exported(name: &str, form: usize) -> String {
     match form {
         0 => name.to_owned(),
         _ => format!("{name}_v{}", form + 1),
+    }
+}
+
+/// CUDA versions of the drivers whose exports are recorded.
+const RECORDED: [i32; 4] = [11040, 12000, 12020, 12040];
+
+/// What their libraries export, and the first of these versions that does.
+fn recorded() -> BTreeMap<&'static str, i32> {
+    let line = |line: &'static str| {
+        let (name, version) = line.split_once(' ').unwrap();
+        (name, version.parse().unwrap())
+    };
+    include_str!("exports.txt").lines().map(line).collect()
+}
+
+/// Whether a driver has a form: as recorded, or of other versions as the header says.
+fn has(version: i32, symbol: &str, since: i32, recorded: &BTreeMap<&str, i32>) -> bool {
+    match RECORDED.contains(&version) {
+        true => recorded.get(symbol).is_some_and(|first| *first <= version),
+        false => since <= version,
+    }
+}
+
+/// The header names for each form the version that brought it, and drivers keep all that they had.
+#[test]
+fn drivers_export_what_the_header_says() {
+    // For Windows, and in no driver of Linux.
+    const ELSEWHERE: [&str; 2] = ["cuEventCreateFromEGLSync", "cuWGLGetDevice"];
+    // In no header any more.
+    const FORMER: [&str; 3] = ["cuEGLApiInit", "cuMemGetAttribute", "cuMemGetAttribute_v2"];
+    let mut said = BTreeMap::new();
+    for (name, versions) in header() {
+        for (form, since) in versions.into_iter().enumerate() {
+            let first = RECORDED.into_iter().find(|version| since <= *version);
+            said.extend(first.map(|first| (exported(name, form), first)));
+        }
+    }
+    said.retain(|name, _| !ELSEWHERE.contains(&name.as_str()));
+    let recorded = recorded().into_iter();
+    let found: BTreeMap<_, _> = recorded
+        .filter(|(name, _)| !FORMER.contains(name))
+        .map(|(name, first)| (name.to_owned(), first))
+        .collect();
+    assert!(found.len() > 500);
+    assert_eq!(found, said);
+}
+
+/// `scripts/older-drivers` names libraries of NVIDIA's. Without a GPU they do not start, and yet
+/// say which entries they have.
+#[test]
+fn the_table_is_filled_from_libraries_of_older_drivers() {
+    let name = "header::the_table_is_filled_from_libraries_of_older_drivers";
+    let test = || {
+        let api = Api::nvidia().unwrap();
+        let version = api.version();
+        assert!(RECORDED.contains(&version), "{version}");
+        for (name, is_there, since) in api.entries() {
+            assert_eq!(is_there, since <= version && since > 0, "{name} {since}");
+        }
+        if let Err(error) = Driver::nvidia() {
+            let error = error.to_string();
+            assert!(error.contains("CUDA_ERROR_NO_DEVICE"), "{error}");
+        }
+    };
+    if in_child(name) {
+        return test();
+    }
+    let Ok(libraries) = std::env::var("PTXKIT_OLDER_DRIVERS") else {
+        return eprintln!("left out: scripts/older-drivers has the libraries");
+    };
+    for library in libraries.split(':') {
+        isolated(name, &[("PTXKIT_LIBCUDA", library)], test);
     }
 }
 
@@ -129,13 +201,13 @@ fn of_version(version: i32) -> String {
         "int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}"
     )
     .unwrap();
-    let mut known = String::new();
+    let (mut known, recorded) = (String::new(), recorded());
     for (name, versions) in header() {
         for (form, since) in versions.iter().enumerate() {
-            if *since > version {
+            let symbol = exported(name, form);
+            if !has(version, &symbol, *since, &recorded) {
                 continue;
             }
-            let symbol = exported(name, form);
             if !written.contains(&symbol.as_str()) {
                 writeln!(source, "int {symbol}(void) {{ return 801; }}").unwrap();
             }

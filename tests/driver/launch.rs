@@ -360,9 +360,13 @@ pub struct Fickle<'a> {
 }
 
 impl Arguments for Fickle<'_> {
-    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+    fn count(&self) -> usize {
+        self.answers[self.asked.get().min(1)].len()
+    }
+
+    fn each<'a>(&'a self, take: impl FnMut(Arg<'a>)) {
         let asked = self.asked.replace(self.asked.get() + 1);
-        use_them(self.answers[asked.min(1)])
+        self.answers[asked.min(1)].iter().copied().for_each(take);
     }
 }
 

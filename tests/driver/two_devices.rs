@@ -4,14 +4,13 @@
 use std::sync::mpsc;
 
 use ptxkit::driver::{
-    Access, AddressRange, Attach, CaptureMode, Context, CudaError, Device, DeviceAttribute,
-    DeviceBuffer, Error, Event, Graph, Kernel, Library, Location, ManagedBuffer, MemoryPool,
-    Module, PhysicalMemory, PinnedBuffer, Stream,
+    Access, AddressRange, Attach, CaptureMode, Context, Device, DeviceAttribute, DeviceBuffer,
+    Error, Event, Graph, Kernel, Library, Location, ManagedBuffer, MemoryPool, Module,
+    PhysicalMemory, PinnedBuffer, Stream,
 };
 
 use crate::peer::{linked, two};
 use crate::pool::{BLOCK, INCREMENT};
-use crate::support::is_gpu;
 
 /// A device with a stream and a kernel that adds 1 to each of 32 numbers.
 struct Side {
@@ -170,13 +169,7 @@ fn memory_of_a_pool_is_open_to_a_peer() {
         |[first, second]| {
             let pool = MemoryPool::new(first.device()).unwrap();
             assert_eq!(pool.access(second.device()).unwrap(), Access::None);
-            match pool.set_access(second.device(), Access::ReadWrite) {
-                // The CPU device's.
-                Err(error) if error.code() == Some(CudaError::NOT_SUPPORTED) => {
-                    return eprintln!("left out: {error}");
-                }
-                opened => opened.unwrap(),
-            }
+            pool.set_access(second.device(), Access::ReadWrite).unwrap();
             assert_eq!(pool.access(second.device()).unwrap(), Access::ReadWrite);
             let (first, second) = (Side::new(first), Side::new(second));
             let mut numbers = pool.buffer::<u32>(&first.stream, 32).unwrap();
@@ -327,10 +320,6 @@ fn a_graph_has_nodes_on_both_devices() {
     two(
         "two_devices::a_graph_has_nodes_on_both_devices",
         |devices| {
-            if !is_gpu() {
-                eprintln!("left out: the CPU device runs a graph on the device of its stream");
-                return;
-            }
             let [first, second] = devices.map(Side::of);
             let here = DeviceBuffer::<u32>::zeroed(&first.context, 32).unwrap();
             let there = DeviceBuffer::<u32>::zeroed(&second.context, 32).unwrap();

@@ -80,6 +80,16 @@ samples! {
     warp_reduce wide_arithmetic
 }
 
+/// The product of Blackwell's tensor cores, which most GPUs and no other sample need.
+#[test]
+fn a_product_of_sm_100a() {
+    let device = std::env::var("PTXKIT_DEVICE").unwrap_or_else(|_| "cpu".to_owned());
+    match device.as_str() {
+        "cpu" => verify("sm_100a/matmul_tcgen05"),
+        other => eprintln!("left out: {other} may have no tensor memory"),
+    }
+}
+
 /// A name without the mark that lets a keyword be one.
 fn plain(name: &str) -> &str {
     name.trim_start_matches("r#")

@@ -33,16 +33,28 @@ pub(crate) struct TensorMap {
     pub swizzle: u8,
     /// 1: what lies outside of the tensor is NaN, not 0.
     pub fill: u8,
-    /// 1: columns of pixels are copied (im2col), not boxes.
+    /// What is copied: 0 for boxes, else columns of pixels ([`Along`]).
     pub mode: u8,
     pub unused: [u8; 2],
 }
 
 const _: () = assert!(size_of::<TensorMap>() == BYTES);
 
+/// Where the pixels of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// In all dimensions of an image: `.im2col`.
+    Image = 1,
+    /// In a row of it: `.im2col::w`.
+    Width,
+    /// The same, 128 of them: `.im2col::w::128`.
+    Width128,
+}
+
 /// What columns copy of an image (im2col), whose dimensions are channels, width, height and depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
+    pub along: Along,
     /// The first and the last pixel of a filter's base, from the first and the last of the image.
     pub corners: [(i32, i32); 3],
     pub channels: u32,
@@ -171,11 +183,18 @@ impl TensorMap {
             ));
         }
         let Columns {
+            along,
             corners,
             channels,
             pixels,
         } = columns;
-        let spatial = rank as usize - 2;
+        let spatial = match along {
+            Along::Image => rank as usize - 2,
+            Along::Width | Along::Width128 => 1,
+        };
+        if along != Along::Image && !(2..=3).contains(&map.swizzle) {
+            return invalid("columns along the width are swizzled by 64 or 128 bytes".to_owned());
+        }
         let most = [0x7FFF, 0x7F, 0xF][spatial - 1];
         for (n, (lower, upper)) in corners.into_iter().enumerate().take(spatial) {
             for corner in [lower, upper] {
@@ -202,7 +221,7 @@ impl TensorMap {
             ));
         }
         map.boxes[..2].copy_from_slice(&[channels, pixels]);
-        map.mode = 1;
+        map.mode = along as u8;
         map.checked(number, rank, l2_promotion)
     }
 
@@ -304,9 +323,9 @@ impl TensorMap {
         ELEMENTS.get(usize::from(self.element)).map(|row| row.0)
     }
 
-    /// Whether it is one of columns.
-    pub fn has_columns(&self) -> bool {
-        self.mode == 1
+    /// Whether copies take boxes of it, or columns.
+    pub fn is_for(&self, columns: bool) -> bool {
+        self.mode == u8::from(columns)
     }
 
     /// The first and the last place of a filter's base along a dimension of an image.
@@ -361,12 +380,13 @@ mod tests {
             ..map()
         };
         let columns = Columns {
+            along: Along::Image,
             corners: [(-3, 5), (0, 0), (0, 0)],
             channels: 16,
             pixels: 1000,
         };
         let made = TensorMap::columns(7, images, 3, columns, 0).unwrap();
-        assert!(made.has_columns());
+        assert!(made.is_for(true) && !made.is_for(false));
         assert_eq!(made.boxes[..2], [16, 1000]);
         assert_eq!(made.corners(1), (-3, 16));
         let with = |change: fn(&mut Columns)| {
@@ -379,6 +399,24 @@ mod tests {
         assert!(with(|columns| columns.corners[0] = (-0x8001, 0)).is_err());
         assert!(with(|columns| columns.corners[0] = (0, -12)).is_err());
         assert!(TensorMap::columns(7, images, 2, columns, 0).is_err());
+
+        // Whatever the height and the depth are.
+        let wide = Columns {
+            along: Along::Width,
+            corners: [(-3, 5), (-0x9000, 0), (0, -0x9000)],
+            ..columns
+        };
+        assert!(
+            TensorMap::columns(7, images, 3, wide, 0).is_err(),
+            "without swizzling"
+        );
+        let images = TensorMap {
+            swizzle: 2,
+            ..images
+        };
+        let made = TensorMap::columns(7, images, 3, wide, 0).unwrap();
+        assert!(!made.is_for(true) && !made.is_for(false));
+        assert_eq!((made.mode, made.corners(1)), (2, (-3, 16)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use cudarc::driver::sys::CUmemorytype;
 
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Arguments};
+use crate::driver::launch::argument::{Arg, Arguments, list};
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::launch::with_pointers;
 use crate::driver::memory::buffer::DeviceBuffer;
@@ -175,26 +175,25 @@ pub(super) fn with_kernel_params<R>(
         return Err(context.api().missing("cuFuncGetParamInfo", 12_040).into());
     }
     kernel.check_config(&config)?;
-    arguments.with(|args| {
-        kernel.check_args(args)?;
-        let retained = retained_by_launch(kernel, args)?;
-        with_pointers(args, |pointers| {
-            let params = CUDA_KERNEL_NODE_PARAMS_v2 {
-                func: kernel.raw(),
-                gridDimX: config.grid[0],
-                gridDimY: config.grid[1],
-                gridDimZ: config.grid[2],
-                blockDimX: config.block[0],
-                blockDimY: config.block[1],
-                blockDimZ: config.block[2],
-                sharedMemBytes: config.shared_bytes,
-                kernelParams: pointers,
-                extra: null_mut(),
-                kern: null_mut(),
-                ctx: context.raw(),
-            };
-            call(&params, retained)
-        })
+    let args = list(arguments);
+    kernel.check_args(&args)?;
+    let retained = retained_by_launch(kernel, &args)?;
+    with_pointers(&args, |pointers| {
+        let params = CUDA_KERNEL_NODE_PARAMS_v2 {
+            func: kernel.raw(),
+            gridDimX: config.grid[0],
+            gridDimY: config.grid[1],
+            gridDimZ: config.grid[2],
+            blockDimX: config.block[0],
+            blockDimY: config.block[1],
+            blockDimZ: config.block[2],
+            sharedMemBytes: config.shared_bytes,
+            kernelParams: pointers,
+            extra: null_mut(),
+            kern: null_mut(),
+            ctx: context.raw(),
+        };
+        call(&params, retained)
     })
 }
 

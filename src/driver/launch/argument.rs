@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::driver::memory::allocation::Allocation;
 use crate::driver::memory::order::{Effect, Part};
 use crate::driver::memory::uses::Use;
-use crate::driver::module::layout::ParamSlot;
+use crate::driver::module::layout::{ParamSlot, low_bits};
 use crate::driver::pod::Pod;
 use crate::driver::pod::boolean::Bool;
 use crate::driver::pod::param::{self, DeviceParam};
@@ -183,27 +183,25 @@ impl<'a> Arg<'a> {
         self.object
     }
 
-    /// Whether it may be passed for a parameter.
+    /// 0 if it may be passed for a parameter.
     #[inline(always)]
-    pub(crate) fn matches(&self, slot: &ParamSlot) -> bool {
-        self.size == slot.size()
-            && self.may_stand_at(slot.offset())
-            && slot.takes_address(self.start)
+    pub(crate) fn difference(&self, slot: &ParamSlot) -> u32 {
+        slot.difference(self.size, self.align()) | slot.wrong_bits(self.start)
     }
 
     /// Whether its type may be that of a parameter at this offset.
     #[inline]
     pub(crate) fn may_stand_at(&self, offset: usize) -> bool {
-        // Alignments are powers of two. Parameters begin at a multiple of 16 bytes of a GPU's
-        // constant bank, and not always at one of 64: one of that alignment is at 48 on sm_90.
-        offset & (self.align().min(16) - 1) == 0
+        offset & low_bits(self.align()) == 0
     }
 
-    /// Whether a launch in `stream`, which has this identity, has nothing to note for it.
+    /// Whether a launch in `stream`, which has this identity, has nothing to do for it but to pass
+    /// it.
     #[inline(always)]
     pub(crate) fn needs_no_tracking(&self, stream: &Stream, identity: *mut ()) -> bool {
         let memory = self.memory;
         self.object.is_none()
+            && self.structure.is_none()
             && memory.is_none_or(|memory| memory.needs_no_tracking(stream, identity, self.effect))
     }
 
@@ -287,51 +285,87 @@ impl Argument for Arg<'_> {
 /// All arguments of a launch: a tuple of [`Argument`]s, an array of [`Arg`]s, or
 /// a slice of them where their number is known at run time only.
 pub trait Arguments {
-    /// Hands the arguments to `use_them`.
-    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R;
+    /// How many [`each`](Arguments::each) hands over.
+    fn count(&self) -> usize;
+
+    /// Hands them to `take`, in order.
+    // No list of them: of a tuple each then stays in registers.
+    fn each<'a>(&'a self, take: impl FnMut(Arg<'a>));
+}
+
+/// The arguments as a list, with what they are when they are asked for once.
+pub(crate) fn list(arguments: &(impl Arguments + ?Sized)) -> Vec<Arg<'_>> {
+    let mut list = Vec::new();
+    arguments.each(|arg| list.push(arg));
+    list
 }
 
 impl Arguments for [Arg<'_>] {
     #[inline(always)]
-    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
-        use_them(self)
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn each<'a>(&'a self, take: impl FnMut(Arg<'a>)) {
+        self.iter().copied().for_each(take);
     }
 }
 
 impl<const N: usize> Arguments for [Arg<'_>; N] {
     #[inline(always)]
-    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+    fn count(&self) -> usize {
+        N
+    }
+
+    #[inline(always)]
+    fn each<'a>(&'a self, take: impl FnMut(Arg<'a>)) {
         // A copy is nobody else's, so it stays in registers.
-        let arguments = *self;
-        use_them(&arguments)
+        (*self).into_iter().for_each(take);
     }
 }
 
 impl Arguments for Vec<Arg<'_>> {
     #[inline(always)]
-    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
-        use_them(self)
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn each<'a>(&'a self, take: impl FnMut(Arg<'a>)) {
+        self[..].each(take);
     }
 }
 
 impl<A: Arguments + ?Sized> Arguments for &A {
     #[inline(always)]
-    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
-        (**self).with(use_them)
+    fn count(&self) -> usize {
+        (**self).count()
+    }
+
+    #[inline(always)]
+    fn each<'a>(&'a self, take: impl FnMut(Arg<'a>)) {
+        (**self).each(take);
     }
 }
 
 macro_rules! tuples {
     ($($name:ident)*) => {
         impl<$($name: Argument),*> Arguments for ($($name,)*) {
-            #[allow(non_snake_case)]
             #[inline(always)]
-            fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
+            fn count(&self) -> usize {
+                const { 0 $(+ tuples!(@one $name))* }
+            }
+
+            #[allow(non_snake_case, unused_mut, unused_variables, reason = "the types' names, and a tuple of none")]
+            #[inline(always)]
+            fn each<'a>(&'a self, mut take: impl FnMut(Arg<'a>)) {
                 let ($($name,)*) = self;
-                use_them(&[$($name.arg()),*])
+                $(take($name.arg());)*
             }
         }
     };
+    (@one $name:ident) => { 1 };
     ($($name:ident)*; $next:ident $($rest:ident)*) => {
         tuples!($($name)*);
         tuples!($($name)* $next; $($rest)*);

@@ -12,7 +12,7 @@ use crate::driver::module::kernel::Kernel;
 use crate::driver::stream::Stream;
 
 impl Kernel {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<(), Error> {
         let LaunchConfig { grid, block, .. } = config;
         let limits = self.context().limits();

@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Arguments};
+use crate::driver::launch::argument::{Arg, Arguments, list};
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::launch::options::LaunchOptions;
 use crate::driver::launch::params::{PackedArgument, ParamBuffer};
@@ -129,8 +129,7 @@ impl Kernel {
 
     /// Nearly every launch passes numbers and addresses, and nobody else is to
     /// hear of it: then the checks are a few comparisons, and nothing is written
-    /// but the pointers. All of that is one function, so that the arguments stay in registers.
-    /// Functions out of line ask for them anew.
+    /// but the pointers.
     ///
     /// # Safety
     /// As for [`launch`](Kernel::launch).
@@ -143,24 +142,17 @@ impl Kernel {
         mode: LaunchMode<'_>,
     ) -> Result<(), Error> {
         let capture_epoch = stream.capture_epoch();
-        let launched = match self.needs_tracking(capture_epoch) {
-            true => None,
-            false => arguments.with(|args| {
-                // SAFETY: as many pointers as the driver told parameters, each to a value of
-                // its size that lives through the call, which copies it. For the kernel the
-                // caller answers.
-                self.is_untracked(stream, args).then(|| {
-                    with_pointers(args, |pointers| unsafe {
-                        self.call(&config, stream, mode, Parameters::pointers(pointers))
-                    })
-                })
-            }),
-        };
-        let Some(launched) = launched else {
+        let mut pointers = [const { MaybeUninit::uninit() }; ARGUMENTS_ON_STACK];
+        if self.needs_tracking(capture_epoch)
+            || !self.is_untracked(stream, &arguments, &mut pointers)
+        {
             // SAFETY: the caller's.
             return unsafe { self.launch_otherwise(&config, stream, &arguments, mode) };
-        };
-        launched?;
+        }
+        let pointers = Parameters::pointers(pointers.as_mut_ptr().cast());
+        // SAFETY: as many pointers as the driver told parameters, each to a value of its size that
+        // lives through the call, which copies it. For the kernel the caller answers.
+        unsafe { self.call(&config, stream, mode, pointers) }?;
         if stream.capture_epoch() != capture_epoch {
             self.leak_arguments(&arguments);
         }
@@ -178,12 +170,12 @@ impl Kernel {
         mode: LaunchMode<'_>,
     ) -> Result<(), Error> {
         // SAFETY: the caller's.
-        arguments.with(|args| unsafe { self.launch_tracked(config, stream, args, mode) })
+        unsafe { self.launch_tracked(config, stream, &list(arguments), mode) }
     }
 
     #[cold]
     fn leak_arguments(&self, arguments: &impl Arguments) {
-        arguments.with(|args| self.leak(args.iter().filter_map(Arg::memory)));
+        self.leak(list(arguments).iter().filter_map(Arg::memory));
     }
 
     /// Whether memory or a graph is to hear of a launch, whatever its arguments are.
@@ -203,27 +195,38 @@ impl Kernel {
         }
     }
 
-    /// Whether the arguments are the kernel's, and a launch has nothing to do
-    /// for them but to pass them.
+    /// Whether the arguments are the kernel's, and a launch has nothing to do for them but to
+    /// pass them; then `pointers` begins with theirs.
     #[inline(always)]
-    fn is_untracked(&self, stream: &Stream, args: &[Arg<'_>]) -> bool {
-        let Some(slots) = self.slots().filter(|_| self.layout_is_certain()) else {
-            return false;
+    fn is_untracked<'a>(
+        &self,
+        stream: &Stream,
+        arguments: &'a impl Arguments,
+        pointers: &mut [MaybeUninit<*mut c_void>; ARGUMENTS_ON_STACK],
+    ) -> bool {
+        let slots = match self.slots() {
+            Some(slots) if self.layout_is_certain() => slots,
+            _ => return false,
         };
-        if slots.len() != args.len() {
+        let count = arguments.count();
+        if slots.len() != count || count > ARGUMENTS_ON_STACK {
             return false;
         }
         let identity = stream.identity();
-        // No iterator: some of their functions are calls, to which arguments go by memory.
-        let mut at = 0;
-        while at < args.len() {
-            let (arg, slot) = (&args[at], &slots[at]);
-            if !arg.matches(slot) || !arg.needs_no_tracking(stream, identity) {
-                return false;
+        // What differs, of all arguments together: one branch, and no list of arguments.
+        let (mut at, mut wrong) = (0, 0);
+        arguments.each(|arg: Arg<'a>| {
+            // Both are there, but for arguments that are more than they said.
+            if let (Some(slot), Some(pointer)) = (slots.get(at), pointers.get_mut(at)) {
+                wrong |= arg.difference(slot);
+                if !arg.needs_no_tracking(stream, identity) {
+                    wrong = 1;
+                }
+                pointer.write(arg.pointer());
             }
             at += 1;
-        }
-        true
+        });
+        wrong == 0 && at == count
     }
 
     /// Every other launch: tells what is wrong with the arguments, or notes who
@@ -258,60 +261,108 @@ impl Kernel {
 
     /// Checks everything but the parameters, and launches.
     ///
-    /// Kernel and stream say which context they are of, so a launch while another context is
-    /// current is refused, or is the same launch. Hence the driver is not asked before it, which
-    /// takes a hundredth of a launch, but after a refusal.
-    ///
     /// # Safety
     /// The parameters are the kernel's, and live through the call; and as for
     /// [`launch`](Kernel::launch).
+    #[inline(always)]
     unsafe fn call(
         &self,
         config: &LaunchConfig,
         stream: &Stream,
         mode: LaunchMode<'_>,
+        parameters: Parameters,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller's.
+        unsafe {
+            match mode {
+                LaunchMode::Default => self.call_default(config, stream, parameters),
+                LaunchMode::Cooperative => self.call_cooperative(config, stream, parameters),
+                LaunchMode::With(options) => self.call_with(options, config, stream, parameters),
+            }
+        }
+    }
+
+    /// `cuLaunchKernel`. Kernel and stream say which context they are of, so a launch while
+    /// another context is current is refused, or is the same launch. Hence the driver is not
+    /// asked before it, which takes a hundredth of a launch, but after a refusal.
+    ///
+    /// # Safety
+    /// As for [`call`](Kernel::call).
+    #[inline(never)]
+    unsafe fn call_default(
+        &self,
+        config: &LaunchConfig,
+        stream: &Stream,
         Parameters { pointers, extra }: Parameters,
     ) -> Result<(), Error> {
         self.check_config(config)?;
         self.check_stream(stream)?;
-        let is_default = matches!(mode, LaunchMode::Default);
-        let mut is_assumed = is_default && stream.has_context() && self.context().was_current();
-        let api = match is_assumed {
-            true => self.context().api(),
-            false => self.context().bind()?,
+        let context = self.context();
+        let is_assumed = stream.has_context() && context.was_current();
+        let mut api = match is_assumed {
+            true => context.api(),
+            false => context.bind()?,
         };
-        let LaunchConfig {
-            grid: [gx, gy, gz],
-            block: [bx, by, bz],
-            shared_bytes: shared,
-        } = *config;
-        let (function, queue) = (self.raw(), stream.raw());
-        // SAFETY: kernel and stream are live and of one context; the caller answers for the
-        // parameters; the attributes live through the call.
-        unsafe {
-            match mode {
-                LaunchMode::Default => loop {
-                    let launched = api.cuLaunchKernel(
-                        function, gx, gy, gz, bx, by, bz, shared, queue, pointers, extra,
-                    );
-                    match launched {
-                        Err(_) if is_assumed && !self.context().is_current() => {
-                            is_assumed = false;
-                            self.context().bind()?;
-                        }
-                        launched => return Ok(launched?),
-                    }
-                },
-                LaunchMode::Cooperative => Ok(api.cuLaunchCooperativeKernel(
-                    function, gx, gy, gz, bx, by, bz, shared, queue, pointers,
-                )?),
-                LaunchMode::With(options) => {
-                    let mut attributes = options.attributes();
-                    let config = attributes.config(*config, queue);
-                    Ok(api.cuLaunchKernelEx(&config, function, pointers, extra)?)
-                }
+        let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
+        let (function, shared, queue) = (self.raw(), config.shared_bytes, stream.raw());
+        loop {
+            // SAFETY: kernel and stream are live and of one context; the caller answers for the
+            // parameters.
+            let launched = unsafe {
+                api.cuLaunchKernel(
+                    function, gx, gy, gz, bx, by, bz, shared, queue, pointers, extra,
+                )
+            };
+            match launched {
+                Err(_) if is_assumed && !context.is_current() => api = context.bind()?,
+                launched => return Ok(launched?),
             }
         }
+    }
+
+    /// `cuLaunchCooperativeKernel`
+    ///
+    /// # Safety
+    /// As for [`call`](Kernel::call).
+    unsafe fn call_cooperative(
+        &self,
+        config: &LaunchConfig,
+        stream: &Stream,
+        Parameters { pointers, .. }: Parameters,
+    ) -> Result<(), Error> {
+        self.check_config(config)?;
+        self.check_stream(stream)?;
+        let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
+        let (function, shared, queue) = (self.raw(), config.shared_bytes, stream.raw());
+        let api = self.context().bind()?;
+        // SAFETY: kernel and stream are live and of one context; the caller answers for the
+        // parameters.
+        unsafe {
+            api.cuLaunchCooperativeKernel(function, gx, gy, gz, bx, by, bz, shared, queue, pointers)
+        }?;
+        Ok(())
+    }
+
+    /// `cuLaunchKernelEx`
+    ///
+    /// # Safety
+    /// As for [`call`](Kernel::call).
+    unsafe fn call_with(
+        &self,
+        options: &LaunchOptions<'_>,
+        config: &LaunchConfig,
+        stream: &Stream,
+        Parameters { pointers, extra }: Parameters,
+    ) -> Result<(), Error> {
+        self.check_config(config)?;
+        self.check_stream(stream)?;
+        let mut attributes = options.attributes();
+        let config = attributes.config(*config, stream.raw());
+        let api = self.context().bind()?;
+        // SAFETY: kernel and stream are live and of one context; the caller answers for the
+        // parameters; the attributes live through the call.
+        unsafe { api.cuLaunchKernelEx(&config, self.raw(), pointers, extra) }?;
+        Ok(())
     }
 
     /// A driver that cannot tell the parameters gets the arguments as one block
@@ -500,27 +551,13 @@ impl Kernel {
 }
 
 /// Hands `call` a pointer for each argument.
-#[inline(always)]
 pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_void) -> R) -> R {
-    let mut few = [const { MaybeUninit::uninit() }; ARGUMENTS_ON_STACK];
-    let mut many;
-    let pointers = match args.len() {
-        count @ ..=ARGUMENTS_ON_STACK => &mut few[..count],
-        count => {
-            many = vec![MaybeUninit::uninit(); count];
-            &mut many[..]
-        }
+    // Padding is nothing that anybody may read: values with it are copied without it.
+    let mut copies = Vec::new();
+    let pointer = |arg: &Arg<'_>| match arg.is_structure() {
+        true => arg.copied_to(&mut copies),
+        false => arg.pointer(),
     };
-    // Padding is nothing that anybody may read: such values are copied without it.
-    let mut padded = None;
-    let mut at = 0;
-    while at < args.len() {
-        let arg = &args[at];
-        pointers[at].write(match arg.is_structure() {
-            true => arg.copied_to(padded.get_or_insert_default()),
-            false => arg.pointer(),
-        });
-        at += 1;
-    }
-    call(pointers.as_mut_ptr().cast())
+    let mut pointers: Vec<*mut c_void> = args.iter().map(pointer).collect();
+    call(pointers.as_mut_ptr())
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 
 use crate::driver::error::Error;
 use crate::driver::launch::argument::{Arg, Argument, Arguments};
@@ -20,7 +19,6 @@ use crate::driver::pod::Pod;
 use crate::driver::stream::Stream;
 use crate::driver::texture::Texture;
 use crate::driver::texture::surface::Surface;
-use sealed::List;
 
 /// A kernel whose parameters have Rust types. Whoever declares them vouches for
 /// the kernel, by [`Kernel::typed`]; launches are safe. Clones share the kernel.
@@ -107,8 +105,6 @@ impl ByValue for bool {}
 /// Implemented here alone: an address that is passed must be one of tracked
 /// memory, and a length be that memory's.
 mod sealed {
-    use std::mem::MaybeUninit;
-
     use crate::driver::error::Error;
     use crate::driver::launch::argument::Arg;
 
@@ -123,79 +119,51 @@ mod sealed {
 
     pub trait ArgumentFor<P> {
         /// Values in the memory that is passed.
+        #[inline(always)]
         fn length(&self) -> u64 {
             0
         }
 
-        fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>);
+        /// The same of memory that is passed without its length.
+        #[inline(always)]
+        fn limit(&self) -> Option<u64> {
+            None
+        }
+
+        /// The number that it is as a [`Count`](super::Count).
+        #[inline(always)]
+        fn count(&self) -> u64 {
+            0
+        }
+
+        /// Hands over the PTX arguments that it stands for.
+        fn pass<'a>(&'a self, length: &'a u64, take: &mut impl FnMut(Arg<'a>));
     }
 
     pub trait ArgumentsFor<P> {
-        /// Whether no count is greater than the memory.
-        fn check(&self) -> Result<(), Error>;
+        /// The [length](ArgumentFor::length) of each.
+        type Lengths;
 
-        fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R;
+        /// The lengths, if no count is greater than the memory.
+        fn lengths(&self) -> Result<Self::Lengths, Error>;
+
+        fn each<'a>(&'a self, lengths: &'a Self::Lengths, take: impl FnMut(Arg<'a>));
     }
 
-    /// The arguments so far.
-    pub struct List<'l, 'a> {
-        args: &'l mut [MaybeUninit<Arg<'a>>],
-        /// How many of them are written.
-        len: usize,
-        /// The least length of memory that is passed without it.
-        shortest: Option<u64>,
-        /// The greatest [`Count`](super::Count).
-        count: u64,
-    }
-
-    impl<'l, 'a> List<'l, 'a> {
-        #[inline]
-        pub fn new(args: &'l mut [MaybeUninit<Arg<'a>>]) -> List<'l, 'a> {
-            List {
-                args,
-                len: 0,
-                shortest: None,
-                count: 0,
-            }
+    /// Whether kernels access at most what there is: the least of some lengths.
+    #[inline(always)]
+    pub fn check_count(count: u64, limits: &[Option<u64>]) -> Result<(), Error> {
+        let mut shortest = None;
+        for &limit in limits {
+            shortest = match (shortest, limit) {
+                (Some(least), Some(limit)) => Some(limit.min(least)),
+                (least, limit) => least.or(limit),
+            };
         }
-
-        #[inline]
-        pub fn push(&mut self, arg: Arg<'a>) {
-            if let Some(place) = self.args.get_mut(self.len) {
-                place.write(arg);
-                self.len += 1;
-            }
-        }
-
-        #[inline]
-        pub fn push_pointer(&mut self, arg: Arg<'a>, length: u64) {
-            self.shortest = Some(self.shortest.map_or(length, |least| least.min(length)));
-            self.push(arg);
-        }
-
-        #[inline]
-        pub fn push_count(&mut self, arg: Arg<'a>, count: u64) {
-            self.count = self.count.max(count);
-            self.push(arg);
-        }
-
-        /// Whether no count is greater than the memory.
-        #[inline]
-        pub fn check(&self) -> Result<(), Error> {
-            // Without such memory there is nothing to access.
-            let shortest = self.shortest.unwrap_or(0);
-            match self.count > shortest {
-                true => Err(too_many(self.count, shortest)),
-                false => Ok(()),
-            }
-        }
-
-        /// All of them.
-        #[inline(always)]
-        pub fn args(&self) -> &[Arg<'a>] {
-            let args: *const [MaybeUninit<Arg<'a>>] = &self.args[..self.len];
-            // SAFETY: `push` has written so many.
-            unsafe { &*(args as *const [Arg<'a>]) }
+        // Without such memory there is nothing to access.
+        match shortest.unwrap_or(0) {
+            shortest if count > shortest => Err(too_many(count, shortest)),
+            _ => Ok(()),
         }
     }
 
@@ -211,26 +179,35 @@ mod sealed {
 }
 
 /// Arguments of a typed kernel, which were checked, as those of any launch.
-struct Checked<'a, P, A> {
+struct Checked<'a, P: Parameters, A: ArgumentsFor<P>> {
     arguments: &'a A,
-    parameters: PhantomData<fn(P)>,
+    lengths: A::Lengths,
 }
 
 impl<'a, P: Parameters, A: ArgumentsFor<P>> Checked<'a, P, A> {
     #[inline(always)]
     fn new(arguments: &'a A) -> Result<Checked<'a, P, A>, Error> {
-        arguments.check()?;
-        Ok(Checked {
-            arguments,
-            parameters: PhantomData,
-        })
+        let lengths = arguments.lengths()?;
+        Ok(Checked { arguments, lengths })
     }
 }
 
 impl<P: Parameters, A: ArgumentsFor<P>> Arguments for Checked<'_, P, A> {
     #[inline(always)]
-    fn with<R>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> R) -> R {
-        sealed::ArgumentsFor::<P>::with(self.arguments, use_them)
+    fn count(&self) -> usize {
+        const {
+            let (mut count, mut at) = (0, 0);
+            while at < P::TYPES.len() {
+                count += P::TYPES[at].len();
+                at += 1;
+            }
+            count
+        }
+    }
+
+    #[inline(always)]
+    fn each<'a>(&'a self, take: impl FnMut(Arg<'a>)) {
+        sealed::ArgumentsFor::<P>::each(self.arguments, &self.lengths, take);
     }
 }
 
@@ -355,8 +332,8 @@ impl<T: ByValue> sealed::Parameter for T {
 
 impl<T: ByValue> sealed::ArgumentFor<T> for T {
     #[inline]
-    fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
-        list.push(self.arg());
+    fn pass<'a>(&'a self, _: &'a u64, take: &mut impl FnMut(Arg<'a>)) {
+        take(self.arg());
     }
 }
 
@@ -385,21 +362,21 @@ macro_rules! memory {
             }
 
             #[inline]
-            fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>) {
-                list.push((**self).arg()$(.$read_only())?);
-                list.push(Arg::value(length));
+            fn pass<'a>(&'a self, length: &'a u64, take: &mut impl FnMut(Arg<'a>)) {
+                take((**self).arg()$(.$read_only())?);
+                take(Arg::value(length));
             }
         }
 
         impl<T: Pod> sealed::ArgumentFor<$pointer> for $argument {
             #[inline]
-            fn length(&self) -> u64 {
-                self.len() as u64
+            fn limit(&self) -> Option<u64> {
+                Some(self.len() as u64)
             }
 
             #[inline]
-            fn pass<'a>(&'a self, length: &'a u64, list: &mut List<'_, 'a>) {
-                list.push_pointer((**self).arg()$(.$read_only())?, *length);
+            fn pass<'a>(&'a self, _: &'a u64, take: &mut impl FnMut(Arg<'a>)) {
+                take((**self).arg()$(.$read_only())?);
             }
         }
     )* };
@@ -428,9 +405,14 @@ macro_rules! counts {
 
         impl sealed::ArgumentFor<Count<$number>> for $number {
             #[inline]
-            fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
+            fn count(&self) -> u64 {
                 // A kernel may take a negative number for a large one.
-                list.push_count(Arg::value(self), u64::try_from(*self).unwrap_or(u64::MAX));
+                u64::try_from(*self).unwrap_or(u64::MAX)
+            }
+
+            #[inline]
+            fn pass<'a>(&'a self, _: &'a u64, take: &mut impl FnMut(Arg<'a>)) {
+                take(Arg::value(self));
             }
         }
     )* };
@@ -446,8 +428,8 @@ macro_rules! handles {
 
         impl sealed::ArgumentFor<$object> for &$object {
             #[inline]
-            fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
-                list.push((**self).arg());
+            fn pass<'a>(&'a self, _: &'a u64, take: &mut impl FnMut(Arg<'a>)) {
+                take((**self).arg());
             }
         }
     )* };
@@ -465,15 +447,15 @@ impl sealed::Parameter for &mut TensorMap {
 
 impl sealed::ArgumentFor<&TensorMap> for &TensorMap {
     #[inline]
-    fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
-        list.push((**self).arg().read_only());
+    fn pass<'a>(&'a self, _: &'a u64, take: &mut impl FnMut(Arg<'a>)) {
+        take((**self).arg().read_only());
     }
 }
 
 impl sealed::ArgumentFor<&mut TensorMap> for &mut TensorMap {
     #[inline]
-    fn pass<'a>(&'a self, _: &'a u64, list: &mut List<'_, 'a>) {
-        list.push((**self).arg());
+    fn pass<'a>(&'a self, _: &'a u64, take: &mut impl FnMut(Arg<'a>)) {
+        take((**self).arg());
     }
 }
 
@@ -486,35 +468,27 @@ macro_rules! tuples {
         impl<$($parameter: Parameter, $argument: ArgumentFor<$parameter>),*>
             sealed::ArgumentsFor<($($parameter,)*)> for ($($argument,)*)
         {
-            #[allow(non_snake_case, reason = "the types' names")]
-            #[inline(always)]
-            fn check(&self) -> Result<(), Error> {
-                let ($($argument,)*) = self;
-                let ($($length,)*): ($(tuples!(@length $length),)*) = ($($argument.length(),)*);
-                // A slice is two PTX parameters.
-                let mut args = [const { MaybeUninit::uninit() }; 2 * (0 $(+ tuples!(@one $length))*)];
-                #[allow(unused_mut, reason = "without arguments")]
-                let mut list = List::new(&mut args);
-                $($argument.pass(&$length, &mut list);)*
-                list.check()
-            }
+            type Lengths = ($(tuples!(@length $length),)*);
 
             #[allow(non_snake_case, reason = "the types' names")]
             #[inline(always)]
-            fn with<Output>(&self, use_them: impl FnOnce(&[Arg<'_>]) -> Output) -> Output {
+            fn lengths(&self) -> Result<Self::Lengths, Error> {
                 let ($($argument,)*) = self;
-                let ($($length,)*): ($(tuples!(@length $length),)*) = ($($argument.length(),)*);
-                // A slice is two PTX parameters.
-                let mut args = [const { MaybeUninit::uninit() }; 2 * (0 $(+ tuples!(@one $length))*)];
-                #[allow(unused_mut, reason = "without arguments")]
-                let mut list = List::new(&mut args);
-                $($argument.pass(&$length, &mut list);)*
-                use_them(list.args())
+                let count = 0_u64$(.max($argument.count()))*;
+                sealed::check_count(count, &[$($argument.limit()),*])?;
+                Ok(($($argument.length(),)*))
+            }
+
+            #[allow(non_snake_case, unused_mut, unused_variables, reason = "the types' names, and a tuple of none")]
+            #[inline(always)]
+            fn each<'a>(&'a self, lengths: &'a Self::Lengths, mut take: impl FnMut(Arg<'a>)) {
+                let ($($argument,)*) = self;
+                let ($($length,)*) = lengths;
+                $($argument.pass($length, &mut take);)*
             }
         }
     };
     (@length $length:ident) => { u64 };
-    (@one $length:ident) => { 1 };
 }
 
 macro_rules! tuples_up_to {

@@ -66,12 +66,14 @@ impl Part {
 
 /// Which streams use which parts of an allocation.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Order {
     /// The [identity](Stream::identity) of the stream whose use is the only one in the list, and
-    /// a write of all of the memory: its work needs no further entry. Launches read it where a
-    /// lock would cost too much.
+    /// a write of all of the memory, if the memory keeps no other record of it: nothing is to be
+    /// noted of its work. Launches read it where a lock would cost too much.
     only: AtomicPtr<()>,
-    /// That of a stream of which all of the memory is in the list: its reads need no entry.
+    /// The same of a stream of which all of the memory is in the list: nothing is to be noted of
+    /// its reads. It is `only` where that is a stream.
     reader: AtomicPtr<()>,
     uses: Mutex<Vec<StreamUse>>,
 }
@@ -89,15 +91,24 @@ struct StreamUse {
 const MOST_USES: usize = 64;
 
 impl Order {
-    /// Whether work of the stream with this identity is in order and in the list.
-    #[inline]
+    /// Whether work of the stream with this identity is in order and noted.
+    #[inline(always)]
     pub fn is_kept(&self, identity: *mut (), effect: Effect) -> bool {
-        self.only.load(Ordering::Acquire) == identity
-            || effect == Effect::Read && self.reader.load(Ordering::Acquire) == identity
+        let noted = match effect {
+            Effect::Read => &self.reader,
+            Effect::Write | Effect::Synchronizes => &self.only,
+        };
+        noted.load(Ordering::Acquire) == identity
+    }
+
+    /// Has the next work noted anew, as the memory may keep other records of it now.
+    pub fn forget_noted(&mut self) {
+        *self.only.get_mut() = null_mut();
+        *self.reader.get_mut() = null_mut();
     }
 
     /// Lets work that is queued next in `stream` wait for that of other streams, and enters it
-    /// into the list.
+    /// into the list. `is_all` says whether the memory keeps no other record of work in `stream`.
     ///
     /// Work of another thread that is not queued yet may be in the list. Then it uses other
     /// parts, or both read: else the borrows of the memory would exclude one another.
@@ -108,6 +119,7 @@ impl Order {
         mut part: Part,
         mut effect: Effect,
         whole: Part,
+        is_all: bool,
         waits: &mut Waits,
     ) -> Result<(), Error> {
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +139,7 @@ impl Order {
         if let Some(used) = uses.iter().find(is_entered)
             && (effect == Effect::Read || !uses.iter().any(|used| conflicts(&used)))
         {
-            if used.part.has(&whole) {
+            if is_all && used.part.has(&whole) {
                 self.reader.store(used.stream.identity(), Ordering::Release);
             }
             return Ok(());
@@ -154,7 +166,7 @@ impl Order {
             }
             !joins
         });
-        if entry.part.has(&whole) {
+        if is_all && entry.part.has(&whole) {
             let identity = entry.stream.identity();
             self.reader.store(identity, Ordering::Release);
             if effect == Effect::Write && uses.is_empty() {

@@ -39,8 +39,8 @@ pub struct ParamLayout {
 /// What a launch compares of a parameter. Eight of them are one cache line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ParamSlot {
-    offset: u16,
-    size: u16,
+    /// The offset, and the size in the upper half.
+    place: u32,
     /// The bits of an address that are 0.
     pointer_mask: u32,
 }
@@ -49,9 +49,10 @@ impl ParamSlot {
     /// Those of a layout; `None` where one lies beyond what a parameter space can have.
     pub fn of(layout: &KernelLayout) -> Option<Box<[ParamSlot]>> {
         let slot = |param: &ParamLayout| {
+            let size = u16::try_from(param.size).ok()?;
+            let offset = u16::try_from(param.offset).ok()?;
             Some(ParamSlot {
-                offset: u16::try_from(param.offset).ok()?,
-                size: u16::try_from(param.size).ok()?,
+                place: u32::from(size) << 16 | u32::from(offset),
                 pointer_mask: param.pointer_align.saturating_sub(1),
             })
         };
@@ -60,19 +61,43 @@ impl ParamSlot {
 
     #[inline]
     pub fn offset(&self) -> usize {
-        self.offset.into()
+        self.place as usize & 0xffff
     }
 
     #[inline]
     pub fn size(&self) -> usize {
-        self.size.into()
+        self.place as usize >> 16
+    }
+
+    /// 0 if a value of this size and alignment may be passed for it. Of most arguments both are
+    /// constants.
+    #[inline(always)]
+    pub fn difference(&self, size: usize, align: usize) -> u32 {
+        match u16::try_from(size) {
+            Ok(size) => self.place & (0xffff_0000 | low_bits(align) as u32) ^ u32::from(size) << 16,
+            Err(_) => 1,
+        }
+    }
+
+    /// The bits of an address that is passed for it which should be 0.
+    #[inline(always)]
+    pub fn wrong_bits(&self, address: u64) -> u32 {
+        address as u32 & self.pointer_mask
     }
 
     /// Whether an address may be passed for it.
     #[inline]
     pub fn takes_address(&self, address: u64) -> bool {
-        address & u64::from(self.pointer_mask) == 0
+        self.wrong_bits(address) == 0
     }
+}
+
+/// The bits that are 0 in the offset of a parameter whose type has this alignment.
+#[inline(always)]
+pub(crate) fn low_bits(align: usize) -> usize {
+    // Alignments are powers of two. Parameters begin at a multiple of 16 bytes of a GPU's
+    // constant bank, and not always at one of 64: one of that alignment is at 48 on sm_90.
+    align.min(16) - 1
 }
 
 impl KernelLayout {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::entry::Argument;
 use super::region::copy_3d;
 use crate::run::LaunchConfig;
-use crate::state::context::Context;
+use crate::state::context::{self, Context};
 use crate::state::node::{NodeKind, Params, Work};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
@@ -20,17 +20,20 @@ pub(super) fn kernel(params: UserPointer<CUDA_KERNEL_NODE_PARAMS_v2>) -> Result<
     let params = params.get()?;
     // SAFETY: fields of the caller's structure, for which its contract holds as well.
     let (arguments, extra) = unsafe { (params.kernelParams.decode(), params.extra.decode()) };
-    let handle = match params.func.is_null() {
-        true => params.kern.addr(),
-        false => params.func.addr(),
-    };
     let config = LaunchConfig {
         grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared_bytes: params.sharedMemBytes,
         cluster: [1; 3],
     };
-    let function = library::compiled(handle)?;
+    let function = match (params.func.is_null(), params.ctx.is_null()) {
+        (true, false) => {
+            let context = context::find(params.ctx.addr())?;
+            library::compiled_in(params.kern.addr(), &context)?
+        }
+        (true, true) => library::compiled(params.kern.addr())?,
+        _ => library::compiled(params.func.addr())?,
+    };
     let work = launch::prepare(&function, config, arguments, extra)?;
     // The arguments were copied: the caller's are not there any more when they are asked for.
     let params = CUDA_KERNEL_NODE_PARAMS_v2 {

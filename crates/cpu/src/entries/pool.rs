@@ -2,6 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::ops::RangeInclusive;
+use std::sync::atomic::Ordering;
 
 use super::descriptor::FILE_DESCRIPTOR;
 use super::entry::entries;
@@ -124,27 +125,35 @@ entries! {
 
     fn cuMemPoolSetAccess(handle: CUmemoryPool, map: *const MemAccessDesc, count: usize) {
         let pool = pool::find(handle.addr())?;
+        let mut open_to = pool.open_to.load(Ordering::Relaxed);
         for desc in map.slice(count)? {
-            let device = device_of(desc.location)?;
-            let is_own = device == Some(pool.place.1);
-            match (desc.flags, is_own) {
+            match (desc.flags, device_of(desc.location)?) {
                 _ if pool.place.0 != Purpose::Device && matches!(desc.flags, 0..=READ_WRITE) => {}
-                (READ_WRITE, true) | (0, false) => {}
-                (READ_WRITE, false) => return Err(Status::NOT_SUPPORTED
-                    .because("a pool of the CPU device is open to its device alone")),
-                (0, true) => return Err(Status::INVALID_DEVICE
+                (READ_WRITE, Some(device)) => open_to |= 1 << device,
+                (READ_WRITE, None) => return Err(Status::NOT_SUPPORTED
+                    .because("the host does not reach a device's pool")),
+                (0, Some(device)) if device == pool.place.1 => return Err(Status::INVALID_DEVICE
                     .because("a pool's own device always reaches it")),
+                (0, device) => open_to &= device.map_or(!0, |device| !(1 << device)),
                 _ => return Err(Status::INVALID_VALUE
                     .because("a device reaches a pool to read and write (3), or not (0)")),
             }
         }
-        Ok(())
+        // Nothing is allocated from it meanwhile.
+        let _state = pool.state();
+        pool.open_to.store(open_to, Ordering::Relaxed);
+        memory::restrict_all(handle.addr())
     }
 
     fn cuMemPoolGetAccess(flags: *mut c_uint, handle: CUmemoryPool, location: *mut MemLocation) {
         let pool = pool::find(handle.addr())?;
-        let device = device_of(location.get()?)?;
-        let is_open = pool.place.0 != Purpose::Device || device == Some(pool.place.1);
+        let is_open = match device_of(location.get()?)? {
+            _ if pool.place.0 != Purpose::Device => true,
+            Some(device) if device == pool.place.1 => true,
+            device => device.is_some_and(|device| {
+                pool.open_to.load(Ordering::Relaxed) & (1 << device) != 0
+            }),
+        };
         flags.put(if is_open { READ_WRITE } else { 0 })
     }
 

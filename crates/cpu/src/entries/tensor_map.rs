@@ -1,11 +1,12 @@
 //! Tensor maps.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::ops::RangeInclusive;
 
 use super::entry::entries;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::tensor_map::{Columns, MapError, TensorMap as Map};
+use crate::tensor_map::{Along, Columns, MapError, TensorMap as Map};
 use api::TensorMap;
 
 /// The first `count` elements of an array; the others are 0.
@@ -18,6 +19,50 @@ fn array<T: Copy + Default, const N: usize>(
         *value = pointer.get_at(index)?;
     }
     Ok(values)
+}
+
+/// What all maps say of a tensor. Of a rank that such maps do not have nothing is read; it is
+/// refused below.
+struct Described {
+    /// How many elements of arrays are read.
+    count: usize,
+    map: Map,
+}
+
+impl Described {
+    fn new(ranks: RangeInclusive<c_uint>, rank: c_uint, address: UserPointer<c_void>) -> Described {
+        Described {
+            count: if ranks.contains(&rank) {
+                rank as usize
+            } else {
+                0
+            },
+            map: Map {
+                address: address.addr() as u64,
+                ..Map::default()
+            },
+        }
+    }
+
+    fn sizes(
+        mut self,
+        dims: UserPointer<u64>,
+        strides: UserPointer<u64>,
+        element_strides: UserPointer<c_uint>,
+    ) -> Result<Described> {
+        self.map.dims = array(dims, self.count)?;
+        self.map.strides = array(strides, self.count.saturating_sub(1))?;
+        self.map.element_strides = array(element_strides, self.count)?;
+        Ok(self)
+    }
+
+    fn layout(mut self, interleave: c_uint, swizzle: c_uint, fill: c_uint) -> Described {
+        let narrow = |number: c_uint| u8::try_from(number).unwrap_or(u8::MAX);
+        self.map.interleave = narrow(interleave);
+        self.map.swizzle = narrow(swizzle);
+        self.map.fill = narrow(fill);
+        self
+    }
 }
 
 /// Writes a map, unless there is none.
@@ -47,22 +92,13 @@ entries! {
         l2_promotion: c_uint,
         fill: c_uint,
     ) {
-        // Of another rank, nothing is read; it is refused below.
-        let count = if (1..=5).contains(&rank) { rank as usize } else { 0 };
-        let narrow = |number: c_uint| u8::try_from(number).unwrap_or(u8::MAX);
-        let described = Map {
-            address: address.addr() as u64,
-            strides: array(strides, count.saturating_sub(1))?,
-            dims: array(dims, count)?,
-            boxes: array(boxes, count)?,
-            element_strides: array(element_strides, count)?,
-            interleave: narrow(interleave),
-            swizzle: narrow(swizzle),
-            fill: narrow(fill),
-            ..Map::default()
-        };
+        let tensor = Described::new(1..=5, rank, address)
+            .sizes(dims, strides, element_strides)?
+            .layout(interleave, swizzle, fill);
+        let described = Map { boxes: array(boxes, tensor.count)?, ..tensor.map };
         put(map, Map::tiled(data_type, described, rank, l2_promotion))
     }
+
     fn cuTensorMapEncodeIm2col(
         map: *mut TensorMap,
         data_type: c_uint,
@@ -80,51 +116,50 @@ entries! {
         l2_promotion: c_uint,
         fill: c_uint,
     ) {
-        // Of another rank, nothing is read; it is refused below.
-        let count = if (3..=5).contains(&rank) { rank as usize } else { 0 };
-        let narrow = |number: c_uint| u8::try_from(number).unwrap_or(u8::MAX);
-        let described = Map {
-            address: address.addr() as u64,
-            strides: array(strides, count.saturating_sub(1))?,
-            dims: array(dims, count)?,
-            element_strides: array(element_strides, count)?,
-            interleave: narrow(interleave),
-            swizzle: narrow(swizzle),
-            fill: narrow(fill),
-            ..Map::default()
-        };
-        let [lower, upper]: [[c_int; 3]; 2] = [
-            array(lower, count.saturating_sub(2))?,
-            array(upper, count.saturating_sub(2))?,
-        ];
+        let tensor = Described::new(3..=5, rank, address)
+            .sizes(dims, strides, element_strides)?
+            .layout(interleave, swizzle, fill);
+        let spatial = tensor.count.saturating_sub(2);
+        let [lower, upper]: [[c_int; 3]; 2] = [array(lower, spatial)?, array(upper, spatial)?];
         let columns = Columns {
+            along: Along::Image,
             corners: std::array::from_fn(|n| (lower[n], upper[n])),
             channels,
             pixels,
         };
-        put(map, Map::columns(data_type, described, rank, columns, l2_promotion))
+        put(map, Map::columns(data_type, tensor.map, rank, columns, l2_promotion))
     }
 
     fn cuTensorMapEncodeIm2colWide(
-        _map: *mut TensorMap,
-        _data_type: c_uint,
-        _rank: c_uint,
-        _address: *mut c_void,
-        _dims: *const u64,
-        _strides: *const u64,
-        _lower: c_int,
-        _upper: c_int,
-        _channels: c_uint,
-        _pixels: c_uint,
-        _element_strides: *const c_uint,
-        _interleave: c_uint,
-        _mode: c_uint,
-        _swizzle: c_uint,
-        _l2_promotion: c_uint,
-        _fill: c_uint,
+        map: *mut TensorMap,
+        data_type: c_uint,
+        rank: c_uint,
+        address: *mut c_void,
+        dims: *const u64,
+        strides: *const u64,
+        lower: c_int,
+        upper: c_int,
+        channels: c_uint,
+        pixels: c_uint,
+        element_strides: *const c_uint,
+        interleave: c_uint,
+        mode: c_uint,
+        swizzle: c_uint,
+        l2_promotion: c_uint,
+        fill: c_uint,
     ) {
-        let what = "the CPU device copies no im2col columns along the width alone";
-        Err(Status::NOT_SUPPORTED.because(what))
+        let tensor = Described::new(3..=5, rank, address)
+            .sizes(dims, strides, element_strides)?
+            .layout(interleave, swizzle, fill);
+        let along = match mode {
+            // CU_TENSOR_MAP_IM2COL_WIDE_MODE_W and _W128
+            0 => Along::Width,
+            1 => Along::Width128,
+            _ => return Err(Status::INVALID_VALUE
+                .because(format!("no mode of im2col along the width has the number {mode}"))),
+        };
+        let columns = Columns { along, corners: [(lower, upper), (0, 0), (0, 0)], channels, pixels };
+        put(map, Map::columns(data_type, tensor.map, rank, columns, l2_promotion))
     }
 
     fn cuTensorMapReplaceAddress(map: *mut TensorMap, address: *mut c_void) {

@@ -4,9 +4,18 @@
 #[derive(Clone, Copy)]
 pub(super) struct Owner {
     pub(super) device: usize,
-    /// Peers may access it. They may not access the variables of a module, which NVIDIA's
-    /// driver does not map for them.
-    pub(super) peers: bool,
+    pub(super) open_to: OpenTo,
+}
+
+/// Which other devices may access an allocation.
+#[derive(Clone, Copy)]
+pub(super) enum OpenTo {
+    /// Those with peer access.
+    Peers,
+    /// A bit mask of devices, whatever peer access is enabled: it is a pool's.
+    Devices(u32),
+    /// None: it is a variable of a module, which NVIDIA's driver does not map for peers.
+    Nobody,
 }
 
 /// By device: a bit mask of the devices whose memory it may access.
@@ -21,8 +30,15 @@ impl PeerAccess {
 
     pub(super) fn allows(&self, device: usize, owner: Option<Owner>) -> bool {
         match (self.0.get(device), owner) {
-            (Some(_), Some(owner)) if !owner.peers => owner.device == device,
-            (Some(reached), Some(owner)) => reached & (1 << owner.device) != 0,
+            (Some(reached), Some(owner)) => {
+                let bit = |device: usize| 1 << device;
+                let is_open = match owner.open_to {
+                    OpenTo::Peers => reached & bit(owner.device) != 0,
+                    OpenTo::Devices(devices) => devices & bit(device) != 0,
+                    OpenTo::Nobody => false,
+                };
+                is_open || owner.device == device
+            }
             _ => true,
         }
     }

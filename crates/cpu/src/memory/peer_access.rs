@@ -10,7 +10,7 @@ use memmap2::MmapRaw;
 use super::allocator::{GRANULE, LiveAllocation};
 use super::arena::DeviceMemory;
 use super::error::MemoryError;
-use super::owner::Owner;
+use super::owner::{OpenTo, Owner};
 
 impl DeviceMemory {
     /// The shadow memory for the kernels of a device.
@@ -22,36 +22,33 @@ impl DeviceMemory {
     /// Sets the owner of the allocation at `start`. Its peers may access it if peer access
     /// is enabled.
     pub fn restrict(&self, start: u64, device: usize) {
-        self.set_owner(
-            start,
-            Owner {
-                device,
-                peers: true,
-            },
-        );
+        self.set_owner(start, device, OpenTo::Peers);
+    }
+
+    /// Sets the owner of the allocation at `start`, and which others may access it: a bit mask
+    /// of devices. Peer access does not matter.
+    pub fn restrict_to(&self, start: u64, device: usize, others: u32) {
+        self.set_owner(start, device, OpenTo::Devices(others));
     }
 
     /// Sets the owner of the module variable at `start`, which peers may not access.
     pub fn restrict_variable(&self, start: u64, device: usize) {
-        self.set_owner(
-            start,
-            Owner {
-                device,
-                peers: false,
-            },
-        );
+        self.set_owner(start, device, OpenTo::Nobody);
     }
 
-    fn set_owner(&self, start: u64, owner: Owner) {
+    fn set_owner(&self, start: u64, device: usize, open_to: OpenTo) {
         let mut allocator = self.allocator();
         let Some(live) = allocator.live.get_mut(&start) else {
             return;
         };
-        live.owner = Some(owner);
+        let former = live.owner.replace(Owner { device, open_to });
         let live = *live;
         for (viewer, shadow) in self.device_shadows.iter().enumerate() {
-            if !allocator.peer_access.allows(viewer, live.owner) {
-                self.clear_in(shadow, start, &live);
+            let allows = |owner| allocator.peer_access.allows(viewer, owner);
+            match (allows(former), allows(live.owner)) {
+                (true, false) => self.clear_in(shadow, start, &live),
+                (false, true) => self.mark_in(shadow, start, live.size),
+                _ => {}
             }
         }
     }
@@ -101,12 +98,13 @@ impl DeviceMemory {
     /// access the memory.
     pub fn describe_to(&self, device: usize, address: u64) -> String {
         let what = self.describe(address);
-        match self.denied_owner(device, address) {
-            Some(Owner { peers: true, .. }) => {
-                format!("{what}, which another device owns: peer access is not enabled")
-            }
-            Some(_) => format!("{what}, a variable of another device, which peers cannot access"),
-            None => what,
+        let Some(owner) = self.denied_owner(device, address) else {
+            return what;
+        };
+        what + match owner.open_to {
+            OpenTo::Peers => ", which another device owns: peer access is not enabled",
+            OpenTo::Devices(_) => ", of a pool that is not open to this device",
+            OpenTo::Nobody => ", a variable of another device, which peers cannot access",
         }
     }
 
@@ -161,6 +159,19 @@ mod tests {
         memory.set_access(1, 0, true);
         assert!(sees(0, variable) && !sees(1, variable));
         assert!(memory.describe_to(1, variable).contains("a variable"));
+
+        let of_pool = memory.allocate(600, 256, Purpose::Device).unwrap();
+        memory.restrict_to(of_pool, 0, 0);
+        assert!(
+            sees(0, of_pool) && !sees(1, of_pool),
+            "peer access is not a pool's"
+        );
+        assert!(memory.describe_to(1, of_pool).contains("a pool"));
+        memory.restrict_to(of_pool, 0, 0b10);
+        memory.set_access(1, 0, false);
+        assert!(sees(0, of_pool) && sees(1, of_pool) && !sees(1, first));
+        memory.restrict_to(of_pool, 0, 0);
+        assert!(sees(0, of_pool) && !sees(1, of_pool));
 
         memory.free(first).unwrap();
         memory.free(second).unwrap();

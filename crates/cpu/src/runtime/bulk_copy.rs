@@ -356,7 +356,7 @@ impl BoxCopy {
         };
         if usize::from(tensor.rank) != rank
             || rank >= RANK
-            || columns != tensor.has_columns()
+            || !tensor.is_for(columns)
             || columns && rank < 2
             || !(0..=rank).all(in_limits)
             || !row.is_multiple_of(PIECE)

@@ -180,7 +180,8 @@ pub(crate) fn launch(
     Ok(())
 }
 
-/// The work of a launch, which is checked now and can run any number of times.
+/// The work of a launch, which is checked now and can run any number of times. It runs on the
+/// function's device, also in a graph that is launched on another.
 pub(crate) fn prepare(
     function: &CompiledFunction,
     config: LaunchConfig,
@@ -194,10 +195,17 @@ pub(crate) fn prepare(
     let params = arguments(function, params, extra)?;
     let engine = engine()?;
     let (code, index) = (function.code.clone(), function.index);
+    let own = function.context()?;
+    let device = own.device() as usize; // a device's number is not negative
+    let own = Arc::downgrade(&own);
     Ok(move |context: &Arc<Context>| {
-        let device = context.device() as usize; // a device's number is not negative
         if let Err(fault) = engine.launch_on(device, &code, index, &grid, &params) {
-            context.fail(failure(*fault));
+            let failure = failure(*fault);
+            // Who waits for a graph hears of the faults of all its nodes.
+            if let Some(own) = own.upgrade().filter(|own| !own.shares_with(context)) {
+                own.fail(failure.clone());
+            }
+            context.fail(failure);
         }
     })
 }

@@ -57,7 +57,12 @@ impl Kernel {
 
     /// The handle of its function in the current context.
     pub(crate) fn function(&self) -> Result<usize> {
-        let (_, module) = self.library()?.in_context(&context::working()?)?;
+        self.function_in(&context::working()?)
+    }
+
+    /// The same in another context.
+    fn function_in(&self, context: &Arc<Context>) -> Result<usize> {
+        let (_, module) = self.library()?.in_context(context)?;
         let function = module.functions.get(self.index).copied();
         Ok(function.ok_or(Status::INVALID_HANDLE)?)
     }
@@ -101,6 +106,12 @@ pub(crate) fn function(handle: usize) -> Result<Arc<Function>> {
 /// The same, with its kernel compiled.
 pub(crate) fn compiled(handle: usize) -> Result<CompiledFunction> {
     function(handle)?.compiled()
+}
+
+/// The compiled function of a library's kernel in a context.
+pub(crate) fn compiled_in(handle: usize, context: &Arc<Context>) -> Result<CompiledFunction> {
+    let function = module::function(kernel(handle)?.function_in(context)?);
+    function.ok_or(Status::INVALID_HANDLE)?.compiled()
 }
 
 /// Makes a library of code; returns its handle.

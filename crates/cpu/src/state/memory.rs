@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_uint;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::context::Context;
@@ -13,6 +14,7 @@ use super::pool::{self, Sharing};
 use super::status::{Result, Status};
 use crate::memory::{Purpose, page_size};
 use crate::sanitizer::fresh;
+use api::CUdevice;
 
 /// Allocations begin at multiples of this, those of a device at a page, so that they can be
 /// shared with other processes: so does the memory of pools that are.
@@ -145,9 +147,29 @@ fn allocate_from(
         fresh::allocated(start, bytes as u64);
     }
     if is_of_device {
-        arena()?.restrict(start, context.device() as usize); // a device's number is not negative
+        restrict(start, context.device(), pool)?;
     }
     Ok((start, buffer))
+}
+
+/// Lets a device access an allocation, and others as its pool says, or else as peers.
+fn restrict(start: u64, device: CUdevice, pool: usize) -> Result {
+    let (arena, device) = (arena()?, device as usize); // a device's number is not negative
+    match pool::get(pool) {
+        Ok(pool) => arena.restrict_to(start, device, pool.open_to.load(Ordering::Relaxed)),
+        Err(_) => arena.restrict(start, device),
+    }
+    Ok(())
+}
+
+/// Gives all memory of a pool the access that it has now.
+pub(crate) fn restrict_all(pool: usize) -> Result {
+    let all = allocations();
+    let of_pool = all.iter().filter(|(_, info)| info.pool == pool);
+    for (&start, info) in of_pool {
+        restrict(start, info.device, pool)?;
+    }
+    Ok(())
 }
 
 /// In place of a pool's handle: the memory belongs to a graph.

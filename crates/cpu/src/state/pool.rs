@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::device;
@@ -37,6 +37,8 @@ pub(crate) struct Pool {
     pub(crate) place: Place,
     pub(crate) sharing: Sharing,
     is_default: bool,
+    /// A bit mask of the other devices that reach its memory, if it is a device's.
+    pub(crate) open_to: AtomicU32,
     state: Mutex<State>,
 }
 
@@ -60,6 +62,7 @@ impl Pool {
             place,
             sharing,
             is_default,
+            open_to: AtomicU32::new(0),
             state: Mutex::new(State {
                 reuse: [1; 3],
                 threshold: 0,

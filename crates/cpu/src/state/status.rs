@@ -10,7 +10,7 @@ pub(crate) struct Status(pub(crate) c_int);
 
 /// Why an entry fails: the status that it returns and, where there is more to
 /// say, the text that `ptxkitGetLastFault` returns.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) status: Status,
     pub(crate) detail: Option<String>,

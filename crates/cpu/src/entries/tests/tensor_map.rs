@@ -35,3 +35,39 @@ fn a_tensor_map_gets_another_address() {
         INVALID_VALUE
     );
 }
+
+#[test]
+fn columns_along_the_width_have_a_map() {
+    let _current = Current::new();
+    let (dims, strides, steps) = ([16_u64, 12, 10, 2], [64_u64, 768, 7680], [1_u32; 4]);
+    let encode = |map: &mut TensorMap, mode: u32, swizzle: u32, pixels: u32| {
+        cu!(cuTensorMapEncodeIm2colWide(
+            map,
+            7,
+            4,
+            std::ptr::without_provenance_mut::<c_void>(0x1000),
+            dims.as_ptr(),
+            strides.as_ptr(),
+            -1,
+            -1,
+            16,
+            pixels,
+            steps.as_ptr(),
+            0,
+            mode,
+            swizzle,
+            0,
+            0
+        ))
+    };
+    let mut maps = [TensorMap::default(); 2];
+    let [by_pixels, by_128] = &mut maps;
+    assert_eq!(encode(by_pixels, 0, 2, 64), 0);
+    assert_eq!(encode(by_128, 1, 2, 64), 0);
+    assert_ne!(by_pixels, by_128);
+    for (mode, swizzle, pixels) in [(2, 2, 64), (0, 0, 64), (0, 2, 0), (0, 2, 1025)] {
+        let before = *by_128;
+        assert_eq!(encode(by_128, mode, swizzle, pixels), INVALID_VALUE);
+        assert_eq!(*by_128, before);
+    }
+}
