@@ -16,6 +16,7 @@ mod ir;
 mod lanes;
 mod live_ranges;
 mod liveness;
+mod lockstep;
 mod module_data;
 mod module_symbol;
 mod operands;
