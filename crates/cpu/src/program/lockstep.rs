@@ -4,27 +4,31 @@
 //! it. The threads of this device run one after the other, so they meet before such an access.
 
 use super::ir::{
-    Arg, ArgList, Base, BasicBlock, BlockId, Instruction, Modifiers, Program, Step, Storage,
-    Terminator,
+    Arg, ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, Step, Terminator,
 };
+use super::memory_access::{Access, memory_access};
+use super::network::has_network;
 use ptx::ast::Span;
 use ptx::isa::Convergence;
 use ptx::names::{Modifier as M, Opcode};
 
 /// Inserts sync points at which the lanes that are there meet: before accesses to shared memory
-/// that are volatile or follow one that is, and at the end of loops with such accesses. Others
-/// may be behind: those go first, by the order of the text.
+/// that are volatile or follow one that is, before all accesses of kernels with a
+/// [network](has_network), and at the end of loops with such accesses. Of lanes at different
+/// points those go first that are behind, by the order of the text.
 pub(super) fn insert_meetings(program: &mut Program<'_>) {
-    let is_volatile = |step: &Step| access(program, step).is_some_and(|access| access.is_volatile);
     let mut steps = program.blocks.iter().flat_map(|block| &block.steps);
-    if !steps.any(is_volatile) {
+    let marked = if steps.any(|step| is_volatile(program, step)) {
+        accesses_in_step(program)
+    } else if has_network(program) {
+        all_accesses(program)
+    } else {
         return;
-    }
+    };
     let sink = ArgList {
         start: program.args.len() as u32,
         len: 1,
     };
-    let marked = accesses_in_step(program);
     let latches = latches(program, &marked);
     program.args.push(Arg::Sink);
     for (at, marked) in (0..).map(BlockId).zip(marked) {
@@ -57,8 +61,7 @@ pub(super) fn insert_meetings(program: &mut Program<'_>) {
 fn meeting(line: u32, sink: ArgList, next: BlockId) -> Terminator {
     let mut modifiers = Modifiers::default();
     modifiers.push(M::B32);
-    let instruction =
-        Instruction::new(Opcode::Activemask, modifiers, sink, Span::default(), line);
+    let instruction = Instruction::new(Opcode::Activemask, modifiers, sink, Span::default(), line);
     Terminator::Sync { instruction, next }
 }
 
@@ -76,7 +79,10 @@ fn latches(program: &Program<'_>, marked: &[Vec<(usize, bool)>]) -> Vec<(BlockId
     for (from, to) in graph.back_edges() {
         let inside = graph.natural_loop(from, to);
         let inside = || (0..inside.len()).filter(|&block| inside[block]);
-        let is_sync = matches!(program.blocks[from.index()].terminator, Terminator::Sync { .. });
+        let is_sync = matches!(
+            program.blocks[from.index()].terminator,
+            Terminator::Sync { .. }
+        );
         if !is_sync && inside().any(|block| !marked[block].is_empty()) {
             let steps = inside().flat_map(|block| &program.blocks[block].steps);
             let last = steps.map(line_of).max();
@@ -86,6 +92,21 @@ fn latches(program: &Program<'_>, marked: &[Vec<(usize, bool)>]) -> Vec<(BlockId
     latches
 }
 
+fn is_volatile(program: &Program<'_>, step: &Step) -> bool {
+    shared_access(program, step).is_some_and(|access| access.is_volatile)
+}
+
+/// By block: the accesses of memory, and whether each is a load.
+fn all_accesses(program: &Program<'_>) -> Vec<Vec<(usize, bool)>> {
+    let blocks = program.blocks.iter().map(|block| {
+        let steps = block.steps.iter().enumerate();
+        let accesses =
+            steps.filter_map(|(at, step)| Some((at, memory_access(program, step)?.is_load)));
+        accesses.collect()
+    });
+    blocks.collect()
+}
+
 /// By block: the steps before which lanes may have to meet, and whether each is a load.
 fn accesses_in_step(program: &Program<'_>) -> Vec<Vec<(usize, bool)>> {
     // Whether lanes may have left a barrier of the block and come by a volatile access since.
@@ -93,11 +114,9 @@ fn accesses_in_step(program: &Program<'_>) -> Vec<Vec<(usize, bool)>> {
     let leaves = |at: usize, follows: bool| {
         let block = &program.blocks[at];
         let mut steps = block.steps.iter();
-        let is_volatile =
-            |step: &Step| access(program, step).is_some_and(|access| access.is_volatile);
         match &block.terminator {
             Terminator::Sync { instruction, .. } if waits_for_block(instruction) => false,
-            _ => follows || steps.any(is_volatile),
+            _ => follows || steps.any(|step| is_volatile(program, step)),
         }
     };
     let mut open: Vec<usize> = (0..program.blocks.len()).collect();
@@ -114,7 +133,7 @@ fn accesses_in_step(program: &Program<'_>) -> Vec<Vec<(usize, bool)>> {
     let in_step = blocks.map(|(block, mut follows)| {
         let steps = block.steps.iter().enumerate();
         let in_step = steps.filter_map(|(at, step)| {
-            let access = access(program, step)?;
+            let access = shared_access(program, step)?;
             follows |= access.is_volatile;
             follows.then_some((at, access.is_load))
         });
@@ -127,33 +146,6 @@ fn waits_for_block(i: &Instruction) -> bool {
     i.meaning.convergence == Convergence::Block && !i.meaning.arrives
 }
 
-/// A load or store that may be of shared memory.
-struct Access {
-    is_load: bool,
-    is_volatile: bool,
-}
-
-fn access(program: &Program<'_>, step: &Step) -> Option<Access> {
-    let Step::Instruction(i) = step else {
-        return None;
-    };
-    let is_load = match i.opcode {
-        Opcode::Ld => true,
-        Opcode::St => false,
-        _ => return None,
-    };
-    let others = [M::Global, M::Const, M::Local, M::Param, M::SharedCluster];
-    let mut addresses = program.list(i.args).iter().filter_map(|arg| match arg {
-        Arg::Address(base, _) => Some(base),
-        _ => None,
-    });
-    let may_be_shared = |base: &Base| match base {
-        Base::Storage(storage) => matches!(storage, Storage::Shared(_) | Storage::DynamicShared),
-        _ => true,
-    };
-    let is_shared = i.modifiers.first_of(&others).is_none() && addresses.any(may_be_shared);
-    is_shared.then_some(Access {
-        is_load,
-        is_volatile: i.modifiers.has(M::Volatile),
-    })
+fn shared_access(program: &Program<'_>, step: &Step) -> Option<Access> {
+    memory_access(program, step).filter(|access| access.may_be_shared)
 }

@@ -1,4 +1,5 @@
-//! Lanes of a warp that take it that they run in step, by volatile accesses to shared memory.
+//! Lanes of a warp that take it that they run in step: volatile accesses to shared memory, and
+//! networks.
 
 use super::{ADDRESSES, WORDS, kernel, run};
 use crate::Vectorization;
@@ -41,7 +42,9 @@ fn leaves(body: &str, block: u32, expected: impl Fn(&[u32]) -> Vec<u32>) {
 }
 
 fn sum(words: &[u32]) -> Vec<u32> {
-    let sum = words.iter().fold(0, |sum: u32, word| sum.wrapping_add(*word));
+    let sum = words
+        .iter()
+        .fold(0, |sum: u32, word| sum.wrapping_add(*word));
     vec![sum]
 }
 
@@ -60,12 +63,21 @@ fn the_last_six_steps_of_a_reduction() {
         let distances = [32, 16, 8, 4, 2, 1];
         distances.map(|distance| add(space, at, distance)).concat()
     };
-    let store = "setp.ne.u32 %p1, %r2, 0; @%p1 ret; ld.shared.u32 %r5, [%r3]; st.global.u32 [%x2], %r5;";
+    let store =
+        "setp.ne.u32 %p1, %r2, 0; @%p1 ret; ld.shared.u32 %r5, [%r3]; st.global.u32 [%x2], %r5;";
     let first = "setp.gt.u32 %p0, %r2, 31; @%p0 ret;";
-    leaves(&format!("{first} {} {store}", steps(".shared", "%r3")), 64, sum);
+    leaves(
+        &format!("{first} {} {store}", steps(".shared", "%r3")),
+        64,
+        sum,
+    );
     // Compilers of old left the state space open.
     let generic = "cvt.u64.u32 %x3, %r3; cvta.shared.u64 %x3, %x3;";
-    leaves(&format!("{first} {generic} {} {store}", steps("", "%x3")), 64, sum);
+    leaves(
+        &format!("{first} {generic} {} {store}", steps("", "%x3")),
+        64,
+        sum,
+    );
 }
 
 #[test]
@@ -122,12 +134,37 @@ fn lanes_wait_for_none_that_is_elsewhere() {
         membar.cta; atom.shared.exch.b32 %r5, [tile+4088], 0; bar.sync 0;
         ld.shared.u32 %r6, [tile+4092]; setp.ne.u32 %p1, %r2, 5; @%p1 ret; st.global.u32 [%out], %r6;";
     let zero = "st.shared.u32 [tile+4088], 0; st.shared.u32 [tile+4092], 0; bar.sync 0;";
-    leaves(&format!("{zero} {lock}"), 64, |words| vec![words.len() as u32]);
+    leaves(&format!("{zero} {lock}"), 64, |words| {
+        vec![words.len() as u32]
+    });
     // A flag of the last lane.
-    let flag = "setp.eq.u32 %p0, %r2, 31; @%p0 st.volatile.shared.u32 [tile+4092], 7; @%p0 bra done;
+    let flag =
+        "setp.eq.u32 %p0, %r2, 31; @%p0 st.volatile.shared.u32 [tile+4092], 7; @%p0 bra done;
         wait: ld.volatile.shared.u32 %r5, [tile+4092]; setp.eq.u32 %p1, %r5, 0; @%p1 bra wait;
         setp.eq.u32 %p1, %r2, 3; @%p1 st.global.u32 [%out], %r5; done:";
     leaves(&format!("{zero} {flag}"), 64, |_| vec![7]);
+}
+
+/// As CuPy's `partition` sorts: a warp exchanges in global memory, without barriers.
+#[test]
+fn a_warp_sorts_by_a_network() {
+    let body = "and.b32 %r9, %r2, 31; mul.wide.u32 %x0, %r2, 4; add.u64 %x2, %out, %x0;
+        st.global.u32 [%x2], %r4; mov.u32 %r7, 2;
+        size: shr.u32 %r8, %r7, 1;
+        distance: neg.s32 %r5, %r8; and.b32 %r5, %r9, %r5; add.u32 %r5, %r5, %r9;
+        setp.gt.u32 %p0, %r9, 15; @%p0 bra behind;
+        sub.u32 %r6, %r2, %r9; add.u32 %r6, %r6, %r5; mul.wide.u32 %x0, %r6, 4; add.u64 %x1, %out, %x0;
+        mul.wide.u32 %x0, %r8, 4; add.u64 %x2, %x1, %x0;
+        ld.global.u32 %r10, [%x1]; ld.global.u32 %r11, [%x2]; and.b32 %r5, %r5, %r7;
+        setp.eq.u32 %p1, %r5, 0; setp.gt.u32 %p2, %r10, %r11; xor.pred %p3, %p1, %p2; @%p3 bra behind;
+        st.global.u32 [%x1], %r11; st.global.u32 [%x2], %r10;
+        behind: shr.u32 %r8, %r8, 1; setp.ne.u32 %p0, %r8, 0; @%p0 bra distance;
+        shl.b32 %r7, %r7, 1; setp.lt.u32 %p0, %r7, 33; @%p0 bra size;";
+    leaves(body, 64, |words| {
+        let mut words = words.to_vec();
+        words.chunks_mut(32).for_each(<[u32]>::sort_unstable);
+        words
+    });
 }
 
 /// A block that waits for another gives way to it, though its lanes meet in between.
