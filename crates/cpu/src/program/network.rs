@@ -26,6 +26,9 @@ pub(super) fn has_network(program: &Program<'_>) -> bool {
             continue;
         }
         let steps: Vec<&Step> = blocks.iter().flat_map(|block| &block.steps).collect();
+        if !exchanges(program, &steps, |_| true) {
+            continue;
+        }
         let mut changing = RegisterSet::new(program.registers.len());
         for step in &steps {
             program.step_effects(step, &mut |_| {}, &mut |reg| changing.insert(reg));
@@ -47,8 +50,18 @@ pub(super) fn has_network(program: &Program<'_>) -> bool {
                 any = true;
             }
         }
-        if any && exchanges(program, &steps, partners) {
-            return true;
+        if any {
+            computed_from(program, &steps, &mut partners);
+            let is_partner = |i: &Instruction| {
+                let mut addresses = program.list(i.args).iter();
+                addresses.any(|arg| match arg {
+                    Arg::Address(Base::Reg(reg), _) => partners.contains(*reg),
+                    _ => false,
+                })
+            };
+            if exchanges(program, &steps, is_partner) {
+                return true;
+            }
         }
     }
     false
@@ -78,39 +91,41 @@ fn mixed(program: &Program<'_>, step: &Step) -> Option<(Reg, Vec<Reg>)> {
     (is_bitwise && operands.len() > 1).then_some((*to, operands))
 }
 
-/// Whether the steps load and store at addresses that are computed from these registers.
-fn exchanges(program: &Program<'_>, steps: &[&Step], mut computed: RegisterSet) -> bool {
+/// Adds the registers that the steps compute from those of a set.
+fn computed_from(program: &Program<'_>, steps: &[&Step], set: &mut RegisterSet) {
     let mut changed = true;
     while std::mem::take(&mut changed) {
         for step in steps {
             let mut reads = false;
             let mut written = Vec::new();
-            program.step_effects(
-                step,
-                &mut |reg| reads |= computed.contains(reg),
-                &mut |reg| written.push(reg),
-            );
+            program.step_effects(step, &mut |reg| reads |= set.contains(reg), &mut |reg| {
+                written.push(reg)
+            });
             for reg in written {
-                if reads && !computed.contains(reg) {
-                    computed.insert(reg);
+                if reads && !set.contains(reg) {
+                    set.insert(reg);
                     changed = true;
                 }
             }
         }
     }
-    let at_computed = |i: &Instruction| {
-        program.list(i.args).iter().any(|arg| match arg {
-            Arg::Address(Base::Reg(reg), _) => computed.contains(*reg),
-            _ => false,
-        })
-    };
-    let accesses = |load: bool| {
-        steps.iter().any(|step| match step {
-            Step::Instruction(i) if at_computed(i) => {
-                memory_access(program, step).is_some_and(|access| access.is_load == load)
-            }
-            _ => false,
-        })
-    };
-    accesses(true) && accesses(false)
+}
+
+/// Whether the steps load and store memory that threads share, by instructions of this kind.
+fn exchanges(
+    program: &Program<'_>,
+    steps: &[&Step],
+    is_wanted: impl Fn(&Instruction) -> bool,
+) -> bool {
+    let (mut loads, mut stores) = (false, false);
+    for step in steps {
+        if let Step::Instruction(i) = step
+            && let Some(access) = memory_access(program, step)
+            && is_wanted(i)
+        {
+            loads |= access.is_load;
+            stores |= !access.is_load;
+        }
+    }
+    loads && stores
 }
