@@ -16,8 +16,9 @@ import tempfile
 
 def main():
     sources, python, libraries = (pathlib.Path(name).absolute() for name in sys.argv[1:])
-    asked = [python, "-c", "import nvidia.cu13; print(list(nvidia.cu13.__path__)[0])"]
-    toolkit = pathlib.Path(subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout.strip())
+    asked = [python, "-c", "import numpy, nvidia.cu13 as nvidia; print(*nvidia.__path__, numpy.get_include(), sep='\\n')"]
+    told = subprocess.run(asked, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    toolkit, numpy = map(pathlib.Path, told)
     with tempfile.TemporaryDirectory() as folder:
         # The linker looks for names without versions.
         links = {"libcuda.so": libraries / "libcuda.so.1", "libcudart.so": libraries / "libcudart.so.13",
@@ -26,7 +27,7 @@ def main():
             pathlib.Path(folder, name).symlink_to(file.resolve())
         environ = os.environ | {
             "PATH": f"{toolkit / 'bin'}:{os.environ['PATH']}",
-            "CPATH": str(toolkit / "include"),
+            "CPATH": f"{toolkit / 'include'}:{numpy}",
             "LIBRARY_PATH": folder,
             "LDFLAGS": f"-Wl,-rpath,{toolkit / 'lib'} -Wl,--no-as-needed",
         }

@@ -10,7 +10,7 @@ use super::ir::{
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
-use super::{call_params, live_ranges, reg_class, simplify_cfg, spin_loops};
+use super::{call_params, live_ranges, lockstep, reg_class, simplify_cfg, spin_loops};
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use ptx::ast::{
@@ -151,6 +151,7 @@ pub(crate) fn build<'m, 'a>(
     call_params::promote(&mut program, &builder.call_params);
     live_ranges::split(&mut program);
     reg_class::choose(&mut program);
+    lockstep::insert_meetings(&mut program);
     spin_loops::insert_yields(&mut program);
     Ok(program)
 }

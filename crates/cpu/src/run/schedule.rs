@@ -348,6 +348,7 @@ impl Schedule {
         let mut progress = false;
         let mut pause = None;
         for warp in 0..self.warps.len() {
+            let mut ran = 0;
             loop {
                 let ready = std::mem::take(&mut self.warps[warp].ready);
                 if ready == 0 {
@@ -358,8 +359,10 @@ impl Schedule {
                 self.arrive(code, context, warp, ready)?;
                 // SAFETY: the caller's contract.
                 unsafe { self.release_warp(code, context, warp) }?;
-                progress |= ready & !self.warps[warp].yielded != 0;
+                ran |= ready;
             }
+            // What lanes do between two yields does not count.
+            progress |= ran & !self.warps[warp].yielded != 0;
         }
         for id in 0..BARRIERS {
             // SAFETY: the caller's contract.
@@ -617,12 +620,12 @@ impl Schedule {
         // Operations without a mask, such as `activemask`, complete last: more lanes may
         // arrive before.
         if released == 0 {
-            while unmasked != 0 {
-                let leader = unmasked.trailing_zeros();
-                let state = states[leader as usize];
+            // The lanes that are behind, so that they can come to where the others wait.
+            let line = |state: u32| code.point(state).map(|point| (point.line, state));
+            let behind = lanes_of(unmasked).map(|lane| states[lane as usize]);
+            if let Some(state) = behind.min_by_key(|&state| line(state)) {
                 let group = lanes_of(unmasked).filter(|&lane| states[lane as usize] == state);
                 let group: LaneMask = group.fold(0, |set, lane| set | 1 << lane);
-                unmasked &= !group;
                 if let Some(point) = code.point(state) {
                     warp::resolve(point.kind, group, requests);
                 }
