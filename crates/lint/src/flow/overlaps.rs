@@ -11,6 +11,7 @@ use super::lanes::WARP;
 use super::launch::Block;
 use super::memory::AccessKind;
 use super::races::{Instance, Search};
+use super::spans::FAR;
 use ptx::ast::FunctionKind;
 use ptx::names::SpecialRegister;
 
@@ -29,15 +30,25 @@ pub struct Overlap {
     pub apart: u64,
 }
 
-/// The steps that the search may take.
+/// The steps that the search may take for one base address.
 const STEPS: u64 = 100_000;
+
+/// So many base addresses of a basic block are told apart, and so many of a kernel looked at.
+const BASES: usize = 16;
+const MANY: usize = 64;
+
+/// So many stores around a place are compared with one.
+const NEAR: usize = 64;
+
+/// The bytes of the largest store.
+const LARGEST: i64 = 32;
 
 /// At most one of each base address in a basic block.
 pub fn overlaps(function: &FunctionContext<'_, '_>) -> Vec<Overlap> {
     search(function).unwrap_or_default()
 }
 
-/// Stores that stand in one basic block, each with its distance from the first.
+/// Stores that stand in one basic block, each with its constant.
 struct Part {
     stores: Vec<(i64, SharedAccess)>,
     of: Linear,
@@ -51,25 +62,29 @@ impl Part {
 
     /// From the first byte to behind the last.
     fn bytes(&self) -> i64 {
+        let ends = self.stores.iter();
+        let end = ends.map(|(at, of)| at + of.access.bytes as i64).max();
         let first = self.stores.iter().map(|(at, _)| *at).min();
-        let last = self
-            .stores
-            .iter()
-            .map(|(at, of)| at + of.access.bytes as i64);
-        last.max().unwrap_or(0) - first.unwrap_or(0)
+        end.unwrap_or(0) - first.unwrap_or(0)
     }
 
     /// Two different stores that meet, one of a thread and one of the next.
-    fn meeting(&self) -> Option<(SharedAccess, SharedAccess)> {
-        let meets = |(at, of): &(i64, SharedAccess), (next_at, next): &(i64, SharedAccess)| {
-            let next_at = next_at + self.stride();
-            of.id != next.id
-                && *at < next_at + next.access.bytes as i64
-                && next_at < at + of.access.bytes as i64
-        };
-        self.stores.iter().find_map(|one| {
-            let next = self.stores.iter().find(|next| meets(one, next))?;
-            Some((one.1, next.1))
+    fn meeting(&mut self) -> Option<[SharedAccess; 2]> {
+        if self.bytes() <= self.stride().abs() {
+            return None;
+        }
+        self.stores.sort_unstable_by_key(|(at, of)| (*at, of.id));
+        self.stores.iter().find_map(|(at, of)| {
+            // Where the next thread's store has to stand for that.
+            let (first, end) = (at - self.stride() - LARGEST, at - self.stride());
+            let from = self.stores.partition_point(|(at, _)| *at <= first);
+            let mut near = self.stores[from..].iter().take(NEAR);
+            let next = near.find(|(next_at, next)| {
+                of.id != next.id
+                    && *next_at < end + of.access.bytes as i64
+                    && end < next_at + next.access.bytes as i64
+            });
+            next.map(|(_, next)| [*of, *next])
         })
     }
 }
@@ -79,36 +94,34 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Overlap>> {
         return None;
     }
     let flow = function.flow()?;
-    let meeting: Vec<_> = parts(function, flow)
+    let mut meeting: Vec<_> = parts(function, flow)
         .into_iter()
-        .filter(|part| part.bytes() > part.stride().abs())
-        .filter_map(|part| Some((part.meeting()?, part)))
+        .filter_map(|mut part| Some((part.meeting()?, part)))
         .collect();
+    meeting.truncate(MANY);
     if meeting.is_empty() {
         return None;
     }
     let (loops, orders) = (function.loops()?, Orders::of_function(function)?);
     let shape = Block::of(function).usual();
+    let threads = shape.0[0].min(WARP) as usize;
+    let evaluator = Evaluator::new(function, flow, loops, shape, STEPS);
+    let mut search = Search::new(&orders, &[], evaluator);
     let mut found = Vec::new();
-    for ((store, next), part) in meeting {
-        let mut steps = flow.graph.blocks[part.block.index()].steps();
-        if steps.any(|id| orders.of(id) != Order::None) {
+    for ([store, next], part) in meeting {
+        let mut between = flow.graph.blocks[part.block.index()].steps();
+        if between.any(|id| orders.of(id) != Order::None) {
             continue;
         }
-        let evaluator = Evaluator::new(function, flow, loops, shape, STEPS);
-        let accesses = [store, next];
-        let mut search = Search::new(&orders, &accesses, evaluator);
+        search.evaluator.budget = STEPS;
         let (Some((symbols, one)), Some((others, other))) =
             (search.first_instance(store), search.first_instance(next))
         else {
             continue;
         };
-        if symbols != others {
-            continue;
-        }
-        let threads = shape.0[0].min(WARP) as usize;
-        let thread = (1..threads).find(|next| meet(&search, (&one, next - 1), (&other, *next)));
-        found.extend(thread.map(|next_thread| Overlap {
+        let meet = |thread: &usize| meet(&search, (&one, thread - 1), (&other, *thread));
+        let next_thread = (1..threads).find(meet).filter(|_| symbols == others);
+        found.extend(next_thread.map(|next_thread| Overlap {
             store: store.id,
             next: next.id,
             thread: next_thread as u32 - 1,
@@ -131,15 +144,21 @@ fn parts(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Vec<Part> {
         let Some(mut linear) = function.linear(of.access.address) else {
             continue;
         };
-        if linear.coefficient(Term::Special(SpecialRegister::TidX)) == 0 {
+        let stride = linear.coefficient(Term::Special(SpecialRegister::TidX));
+        let at = std::mem::take(&mut linear.constant);
+        if stride == 0
+            || [stride, at]
+                .iter()
+                .any(|number| !(-FAR..=FAR).contains(number))
+        {
             continue;
         }
-        let at = std::mem::take(&mut linear.constant);
         let block = flow.graph.block_of(of.id);
         if parts.last().is_some_and(|part| part.block != block) {
             here = parts.len();
         }
-        match parts[here..].iter_mut().find(|part| part.of == linear) {
+        let mut last = parts[here..].iter_mut().rev().take(BASES);
+        match last.find(|part| part.of == linear) {
             Some(part) => part.stores.push((at, *of)),
             None => parts.push(Part {
                 stores: vec![(at, *of)],
