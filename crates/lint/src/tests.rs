@@ -37,6 +37,16 @@ fn examples_show_their_own_rule() {
     }
 }
 
+/// A page of a mistake names what it is one against: the language's manual, CUDA's, or a paper.
+#[test]
+fn pages_have_a_reference() {
+    let named = ["PTX ISA, \"", "CUDA C++ Programming Guide, \""];
+    let without = RULES.iter().filter(|rule| {
+        rule.code.letter() == 'W' && !named.iter().any(|source| rule.why.contains(source))
+    });
+    assert_eq!(without.map(|rule| rule.name).collect::<Vec<_>>(), [""; 0]);
+}
+
 #[test]
 fn codes_rise_and_names_are_words() {
     assert!(RULES.windows(2).all(|pair| order(pair[0]) < order(pair[1])));

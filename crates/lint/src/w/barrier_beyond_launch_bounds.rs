@@ -8,8 +8,10 @@ pub static RULE: Rule = Rule {
     code: Code::new('W', 304),
     name: "barrier-beyond-launch-bounds",
     summary: "A named barrier waits for more threads than a block of the kernel can have.",
-    why: "`.maxntid` and `.reqntid` bound the threads of a block, and no block has more than 1024. \
-          A barrier that waits for more never opens.",
+    why: "`.maxntid` and `.reqntid` bound the threads of a block, and no block has more than \
+          1024. A barrier that waits for more never opens.\n\n\
+          A count that data or a parameter decides is not looked at. (PTX ISA, \"bar, barrier\" \
+          and \"Performance-Tuning Directives: .maxntid\".)",
     instead: "Let the barrier wait for the threads that there are, or raise the launch bounds.",
     bad: "\
 .entry k() .maxntid 128

@@ -15,7 +15,8 @@ pub static RULE: Rule = Rule {
           It is the comparison itself that is looked at, `i < n` with an `i` that is counted from \
           `%tid`: a condition on data is not reported, nor one that whole warps decide alike \
           before a barrier that counts threads. Threads that end beyond the bound are those of \
-          `early-exit-before-barrier`.",
+          `early-exit-before-barrier`. (PTX ISA, \"bar, barrier\"; CUDA C++ Programming Guide, \
+          \"Synchronization Functions\".)",
     instead: "Let all threads come to the barrier, and guard the work before and behind it.",
     bad: "\
 .entry k(.param .u64 .ptr .global .align 4 out, .param .u32 n)

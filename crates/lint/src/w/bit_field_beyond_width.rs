@@ -9,7 +9,9 @@ pub static RULE: Rule = Rule {
     name: "bit-field-beyond-width",
     summary: "A bit field with a constant place and length reaches beyond the register.",
     why: "`bfe` gives zeros, or copies of the sign, for bits that are not there, and `bfi` drops \
-          what it should insert. Place and length are two operands that are easily confused.",
+          what it should insert. Place and length are two operands that are easily confused.\n\n\
+          Places and lengths that registers hold are not looked at. (PTX ISA, \"Integer \
+          Arithmetic Instructions: bfe\", \"bfi\".)",
     instead: "Take a field that ends at the width of the type, or a wider type.",
     bad: "\
 .entry k(.param .u64 dst)

@@ -10,10 +10,14 @@ pub static RULE: Rule = Rule {
     code: Code::new('W', 402),
     name: "bulk-copy-without-wait",
     summary: "Nothing waits for a bulk copy: neither for its group, nor at its mbarrier.",
-    why: "A bulk copy goes on while the thread does. What it brings is there once its mbarrier has \
-          counted the bytes, which `mbarrier.try_wait` or `mbarrier.test_wait` asks for. What it \
-          takes away may be overwritten, and the block may end, once `cp.async.bulk.wait_group` \
-          behind a `cp.async.bulk.commit_group` has waited for it.",
+    why: "A bulk copy goes on while the thread does. What it brings is there once its mbarrier \
+          has counted the bytes, which `mbarrier.try_wait` or `mbarrier.test_wait` asks for. What \
+          it takes away may be overwritten, and the block may end, once \
+          `cp.async.bulk.wait_group` behind a `cp.async.bulk.commit_group` has waited for it.\n\n\
+          Whether the wait comes before what was copied is used, `W0409` looks at for small \
+          copies; whether it is at the same mbarrier, this rule does not ask: one wait in the \
+          module is enough. (PTX ISA, \"Data Movement and Conversion Instructions: Asynchronous \
+          copy\".)",
     instead: "Wait at the mbarrier, or commit and wait for the group, as the copy says.",
     bad: "\
 .entry k(.param .u64 dst)

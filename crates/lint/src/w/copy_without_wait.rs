@@ -10,9 +10,12 @@ pub static RULE: Rule = Rule {
     code: Code::new('W', 401),
     name: "copy-without-wait",
     summary: "No way behind a `cp.async` waits for the copy.",
-    why: "`cp.async` begins a copy and goes on. Until `cp.async.wait_all`, or `cp.async.wait_group` \
-          behind a `cp.async.commit_group`, or an mbarrier that it was attached to, shared memory \
-          may hold what it held before.",
+    why: "`cp.async` begins a copy and goes on. Until `cp.async.wait_all`, or \
+          `cp.async.wait_group` behind a `cp.async.commit_group`, or an mbarrier that it was \
+          attached to, shared memory may hold what it held before.\n\n\
+          A wait on any way behind the copy is enough, also one in a function that is called; \
+          whether it comes early enough is `W0409`. (PTX ISA, \"cp.async.wait_group, \
+          cp.async.wait_all\".)",
     instead: "Commit the copies, wait for the group, and let the block meet at a barrier before \
               other threads read what was copied.",
     bad: "\

@@ -15,16 +15,17 @@ pub static RULE: Rule = Rule {
     name: "divergent-barrier",
     summary: "A barrier of the block stands behind a branch that some of its threads take and \
               others do not.",
-    why: "`bar.sync` waits until all threads of the block have come, unless it says how many \
-          do. Those that took another way never come: the block hangs, or goes on without \
-          them and reads shared memory that nobody has written yet. `bar` and `.aligned` want \
-          besides that all threads of a warp execute it together.\n\n\
+    why: "`bar.sync` waits until all threads of the block have come, unless it says how many do. \
+          Those that took another way never come: the block hangs, or goes on without them and \
+          reads shared memory that nobody has written yet. `bar` and `.aligned` want besides that \
+          all threads of a warp execute it together.\n\n\
           A finding is proven: there are threads of one block that the branch surely sends the \
           other way, whatever the data, and they meet no such barrier there. What depends on data \
           is not reported, and `i < n` is `barrier-under-bound`. Threads that have ended are not \
           waited for: `early-exit-before-barrier` is the rule for those. The size of the block is \
           that of `.reqntid` or `.maxntid`; without them, the largest is taken, and the finding \
-          names the size from which on it holds.",
+          names the size from which on it holds. (PTX ISA, \"bar, barrier\"; affine divergence: \
+          Sampaio and others, \"Divergence Analysis\", TOPLAS 2013.)",
     instead: "Move the barrier out of the branch, and guard the work alone. Where only some warps \
               meet, say how many threads: `bar.sync 1, 64`.",
     bad: "\

@@ -18,10 +18,12 @@ pub static RULE: Rule = Rule {
           lanes of their mask, and `.aligned` operations such as `mma` for the warp. A lane that \
           took another way does not come: the result is undefined, or the warp hangs. Lanes that \
           have ended are not waited for.\n\n\
-          A finding is proven: there are threads of one warp that the branch surely sends the other \
-          way, whatever the data. What depends on data, or on a parameter, is not reported; nor is \
-          a mask that is not a number, as that of `activemask`. The size of the block is that of \
-          `.reqntid` or `.maxntid`; without them, the largest is taken, of whole rows of a warp.",
+          A finding is proven: there are threads of one warp that the branch surely sends the \
+          other way, whatever the data. What depends on data, or on a parameter, is not reported; \
+          nor is a mask that is not a number, as that of `activemask`. The size of the block is \
+          that of `.reqntid` or `.maxntid`; without them, the largest is taken, of whole rows of \
+          a warp. (PTX ISA, \"shfl.sync\", \"bar.warp.sync\"; Sampaio and others, \"Divergence \
+          Analysis\", TOPLAS 2013.)",
     instead: "Execute the operation before the branch, or compute the mask of those that come \
               with `vote.sync.ballot` while all are together.",
     bad: "\

@@ -17,7 +17,8 @@ pub static RULE: Rule = Rule {
           undefined once a lane of the warp has ended.\n\n\
           Many kernels are written so and work, therefore the rule is not on by default. Whether \
           the threads of a block do decide differently may depend on the launch: `i < n` is the \
-          same for all if `n` is a multiple of the size of the block.",
+          same for all if `n` is a multiple of the size of the block. (PTX ISA, \"bar, barrier\"; \
+          CUDA C++ Programming Guide, \"Synchronization Functions\".)",
     instead: "Let all threads come to the barrier, and guard the work before and behind it.",
     bad: "\
 .entry k(.param .u64 .ptr .global .align 4 out, .param .u32 n)

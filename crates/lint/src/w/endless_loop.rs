@@ -9,7 +9,9 @@ pub static RULE: Rule = Rule {
     summary: "A loop has no way out, and nothing in it has an effect.",
     why: "The thread stays there for ever, and the kernel never ends: the host waits, and a \
           display driver resets the device. A guard was forgotten, or the branch goes to the \
-          wrong label.",
+          wrong label.\n\n\
+          A loop that stores, calls or waits is none, and nor is one whose way out never comes \
+          true: that is `W0206`. (PTX ISA, \"Control Flow Instructions: bra\".)",
     instead: "Guard the branch, or leave the loop when it is done. To stop a thread, write `trap` \
               or `exit`.",
     bad: "\

@@ -13,9 +13,9 @@ pub static RULE: Rule = Rule {
     why: "`bar.sync` orders the threads of a block alone. Blocks run in any order, or at once: \
           what lies behind the end of a block's part, the next block has written already, or has \
           not. The same holds of a place that all blocks read, change and write.\n\n\
-          The rule is off by default: a kernel that asks for its block may be launched with one \
-          alone. The addresses of two neighbouring blocks are worked out for each thread, in the first \
-          turn of all loops; without `.reqntid` or `.maxntid`, blocks of several sizes have to \
+          A kernel that asks for its block is taken to be launched with several. The addresses of \
+          two neighbouring blocks are worked out for each thread, in the first turn of all loops; \
+          without `.reqntid` or `.maxntid`, blocks of several sizes have to \
           have the race. Looked at are kernels that ask for `%ctaid` and have no fence, no \
           atomic whose result decides, and nothing else that may let blocks wait for each other; \
           of them, addresses that a parameter or a variable, `%tid`, `%ctaid` and constants \
@@ -64,7 +64,7 @@ pub static RULE: Rule = Rule {
 	ret;
 }
 ",
-    default: false,
+    default: true,
     check: Check::Function(check),
 };
 

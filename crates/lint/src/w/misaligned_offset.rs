@@ -7,7 +7,9 @@ pub static RULE: Rule = Rule {
     name: "misaligned-offset",
     summary: "An access lies at an offset in a variable that is no multiple of its size.",
     why: "An access has to be aligned to all of its bytes. At another address the kernel faults \
-          with `CUDA_ERROR_MISALIGNED_ADDRESS`.",
+          with `CUDA_ERROR_MISALIGNED_ADDRESS`.\n\n\
+          Looked at are offsets in variables; of pointers that are passed, nothing is known but \
+          what `W0508` and `W0509` say. (PTX ISA, \"Addresses as Operands\".)",
     instead: "Access at a multiple of the size, or in smaller pieces.",
     bad: "\
 .entry k(.param .u64 dst)

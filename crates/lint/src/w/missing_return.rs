@@ -8,7 +8,8 @@ pub static RULE: Rule = Rule {
     name: "missing-return",
     summary: "A way through the function ends at its closing brace, without `ret` or `exit`.",
     why: "ptxas accepts it, and lets the thread end or return there today. The language does not \
-          say so, and where a branch was meant to go elsewhere, the mistake stays hidden.",
+          say so, and where a branch was meant to go elsewhere, the mistake stays hidden. (PTX \
+          ISA, \"Control Flow Instructions: ret\", \"exit\".)",
     instead: "End every way with `ret`, `exit`, `trap`, or a jump.",
     bad: "\
 .entry k(.param .u64 dst)

@@ -1,5 +1,6 @@
 //! Wrong, or nearly so.
 
+pub mod always_traps;
 pub mod barrier_beyond_launch_bounds;
 pub mod barrier_counts;
 pub mod barrier_under_bound;
@@ -26,6 +27,7 @@ pub mod missing_return;
 pub mod narrow_scope;
 pub mod null_address;
 pub mod out_of_bounds;
+pub mod overlapping_parts;
 pub mod parameter_as_shared;
 mod parted;
 pub mod read_before_copied;

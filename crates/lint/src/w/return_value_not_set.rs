@@ -9,7 +9,10 @@ pub static RULE: Rule = Rule {
     code: Code::new('W', 204),
     name: "return-value-not-set",
     summary: "A function returns on a way where its return value has not been written.",
-    why: "The caller reads whatever is in the register or stack slot of the result.",
+    why: "The caller reads whatever is in the register or stack slot of the result.\n\n\
+          A result in memory counts as written wherever an instruction names it; a way that no \
+          data takes is a way all the same. (PTX ISA, \"Function Declarations and Definitions\" \
+          and \"Control Flow Instructions: ret\".)",
     instead: "Write the return value before every `ret`.",
     bad: "\
 .global .b32 last;

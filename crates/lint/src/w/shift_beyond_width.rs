@@ -10,7 +10,9 @@ pub static RULE: Rule = Rule {
     summary: "A shift by a constant that is no less than the width of what is shifted.",
     why: "`shl` and `shr` clamp the amount to the width: all bits are gone, and the result is 0, \
           or the sign of a negative number. `shf.wrap` takes the amount modulo 32, and shifts by \
-          nothing at all. Who writes such an amount means another one, or another width.",
+          nothing at all. Who writes such an amount means another one, or another width.\n\n\
+          Amounts in registers are not looked at. (PTX ISA, \"Logic and Shift Instructions: \
+          shl\", \"shf\".)",
     instead: "Shift a wider register, or by less. For 0, `mov` it.",
     bad: "\
 .entry k(.param .u64 dst)

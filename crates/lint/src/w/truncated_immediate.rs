@@ -9,7 +9,10 @@ pub static RULE: Rule = Rule {
     name: "truncated-immediate",
     summary: "A constant has more bits than the type of its instruction.",
     why: "The upper bits are dropped without a word, so that another number is used than the one \
-          that stands there.",
+          that stands there.\n\n\
+          Looked at are types of 8 to 32 bits; a negative number that fits with its sign is none. \
+          (PTX ISA, \"Constants: Integer Constants\" and \"Operand Size Exceeding \
+          Instruction-Type Size\".)",
     instead: "Use a wider type, or write the number that is meant.",
     bad: "\
 .entry k(.param .u64 dst)

@@ -17,7 +17,8 @@ pub static RULE: Rule = Rule {
           Inline assembly is left alone: the compiler gives it the generic address, and CUDA's \
           own headers count on that. Where a tool has taken the comments out of the text, it is \
           known by the empty lines that are left of them, and by blocks with registers of their \
-          own. A function has one finding.",
+          own. A function has one finding. (PTX ISA, \"Data Movement and Conversion Instructions: \
+          cvta\".)",
     instead: "Convert the pointer with `cvta.to.global`, or declare the parameter `.ptr .global`, \
               which says that it holds a global address.",
     bad: "\

@@ -10,7 +10,9 @@ pub static RULE: Rule = Rule {
     name: "uninitialised-mbarrier",
     summary: "An mbarrier in shared memory is used, and nothing in the module initialises it.",
     why: "Shared memory holds anything at first. An mbarrier that was not initialised counts from \
-          there: whoever waits may wait for ever, or not at all.",
+          there: whoever waits may wait for ever, or not at all.\n\n\
+          One `mbarrier.init` of the variable anywhere in the module is enough, and so is one at \
+          an address that is not known; the order is `W0407`. (PTX ISA, \"mbarrier.init\".)",
     instead: "Let one thread execute `mbarrier.init` with the number of arrivals, and a barrier \
               of the block behind it before others use it.",
     bad: "\

@@ -19,8 +19,8 @@ pub static RULE: Rule = Rule {
           The rule speaks where one decision leads past the write, and what is read reaches a \
           branch, an address, or memory that others read. Compilers also copy what they never \
           use, the padding of a structure or the items beyond the end of a tile: that is no \
-          finding, nor is a register of a range, `%r<100>`, stored in a vector beside others \
-          that are written.",
+          finding, nor is a register of a range, `%r<100>`, stored in a vector beside others that \
+          are written. (PTX ISA, \"State Spaces: Register State Space\".)",
     instead: "Write the register on every way to the read, or read another one. Writes under a \
               guard count where the read has the same guard.",
     bad: "\

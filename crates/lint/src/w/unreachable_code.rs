@@ -8,9 +8,10 @@ pub static RULE: Rule = Rule {
     name: "unreachable-code",
     summary: "No way through the function leads to an instruction.",
     why: "What stands behind an unconditional `bra`, `ret` or `trap` without a label that \
-          something jumps to is never executed. A label is missing or never named, or a guard \
-          was forgotten.\n\n\
-          Behind inline assembly that leaves, compilers write on: that is no finding.",
+          something jumps to is never executed. A label is missing or never named, or a guard was \
+          forgotten.\n\n\
+          Behind inline assembly that leaves, compilers write on: that is no finding. A branch by a \
+          table is a way to each of its labels. (PTX ISA, \"Control Flow Instructions\".)",
     instead: "Jump there, guard what leads away, or leave the code out.",
     bad: "\
 .entry k(.param .u64 dst)

@@ -15,8 +15,9 @@ pub static RULE: Rule = Rule {
     why: "The instruction has no other effect, so it does nothing. Often another register was \
           meant: the value that was computed goes nowhere, and what is used instead is old.\n\n\
           Results in registers of a range, `%r<100>`, are no finding where they are written \
-          nowhere else, by `mov`, or by inline assembly: compilers number registers so, and leave such \
-          results behind. Nor is what takes up the result of a call.",
+          nowhere else, by `mov`, or by inline assembly: compilers number registers so, and leave \
+          such results behind. Nor is what takes up the result of a call. (PTX ISA, \"Instruction \
+          Operands: Destination Operands\".)",
     instead: "Use the result, or leave the instruction out.",
     bad: "\
 .entry k(.param .u64 dst)

@@ -13,14 +13,15 @@ pub static RULE: Rule = Rule {
     code: Code::new('W', 501),
     name: "weak-alignment",
     summary: "An access is wider than the alignment of the variable or parameter that it goes to.",
-    why: "An access has to be aligned to all of its bytes, a `.v4.f32` to 16. The compiler keeps no \
-          more than `.align` says: behind another variable of 4 bytes, the access faults.\n\n\
-          A variable that nothing displaces is no finding: the memory of a state space begins at a \
-          multiple of 16 at least, and so does `.extern .shared`, which the launch sizes; so does \
-          a variable behind others whose sizes are multiples of the access. ptxas lays `.shared` \
-          variables out in the order of the text, a function's own before those of the module, \
-          and `.local` ones the other way round. Where the parameters of a kernel lie, the \
-          language says. Of the variables of other modules nothing is known.",
+    why: "An access has to be aligned to all of its bytes, a `.v4.f32` to 16. The compiler keeps \
+          no more than `.align` says: behind another variable of 4 bytes, the access faults.\n\n\
+          A variable that nothing displaces is no finding: the memory of a state space begins at \
+          a multiple of 16 at least, and so does `.extern .shared`, which the launch sizes; so \
+          does a variable behind others whose sizes are multiples of the access. ptxas lays \
+          `.shared` variables out in the order of the text, a function's own before those of the \
+          module, and `.local` ones the other way round. Where the parameters of a kernel lie, \
+          the language says. Of the variables of other modules nothing is known. (PTX ISA, \
+          \"Variables: Alignment\".)",
     instead: "Declare the variable with the `.align` of its widest access.",
     bad: "\
 .entry k(.param .u64 dst)

@@ -11,7 +11,9 @@ pub static RULE: Rule = Rule {
     name: "wgmma-without-wait",
     summary: "No way behind a `wgmma.mma_async` commits it and waits for it.",
     why: "The registers of the result belong to the tensor core until `wgmma.wait_group` behind a \
-          `wgmma.commit_group`. Whoever reads them before gets what they held, or anything.",
+          `wgmma.commit_group`. Whoever reads them before gets what they held, or anything.\n\n\
+          A wait on any way behind the product is enough, also one in a function that is called. \
+          (PTX ISA, \"Asynchronous Warpgroup Level Matrix Instructions: wgmma.wait_group\".)",
     instead: "Write `wgmma.commit_group` and `wgmma.wait_group 0` before the result is read.",
     bad: "\
 .version 9.0

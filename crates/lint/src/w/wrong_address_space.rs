@@ -15,7 +15,8 @@ pub static RULE: Rule = Rule {
           something else. The other way round, a generic address is no offset, and `cvta.to` of \
           another space than that of the address gives none either.\n\n\
           `ld.b32 a, [tile]`, which names the variable itself, is right: ptxas knows its state \
-          space.",
+          space. An address that is loaded or that a function returns is not followed. (PTX ISA, \
+          \"Generic Addressing\" and \"cvta\".)",
     instead: "Say the state space, `ld.shared`, or convert the address with `cvta.shared`; convert \
               a generic address with `cvta.to.shared` before `ld.shared`.",
     bad: "\
