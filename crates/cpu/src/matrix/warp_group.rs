@@ -152,7 +152,7 @@ fn of_floats(
                 }
                 _ => {
                     let [even, odd] = [0, 1].map(|n| registers.words(2 * number + n));
-                    for (pair, words) in pairs.zip(even.into_iter().zip(odd)) {
+                    for (pair, words) in pairs.zip(even.iter().zip(odd)) {
                         *pair = [f32::from_bits(*words.0), f32::from_bits(*words.1)];
                     }
                 }
