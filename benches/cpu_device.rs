@@ -43,9 +43,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     if let Ok(launches) = std::env::var(LAUNCHES) {
         return process(launches.parse()?);
     }
-    // The peers run two threads; more of ours would compare machines.
+    // The peers run two threads; more of ours would compare machines. A thread of OpenMP that waits
+    // for its next loop must not take one of the two cores from us.
     // SAFETY: no other thread runs yet.
     unsafe {
+        std::env::set_var("OMP_WAIT_POLICY", "passive");
         std::env::set_var("PTXKIT_CPU_THREADS", "2");
         std::env::set_var("POCL_MAX_PTHREAD_COUNT", "2");
     }

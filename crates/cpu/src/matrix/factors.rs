@@ -17,8 +17,8 @@ pub(super) type Sums<T> = [[T; COLUMNS]; ROWS];
 pub(super) struct Factors<'a> {
     pub rows: usize,
     pub k: usize,
-    pub a: &'a [Words; 4],
-    pub b: &'a [Words; 4],
+    pub a: [&'a Words; 4],
+    pub b: [&'a Words; 4],
     pub selection: Option<Selection>,
     pub scales: Option<Scales>,
 }

@@ -84,18 +84,11 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
             let mut sums = [[[0.0; COLUMNS]; ROWS]; 2];
             for (sums, tile) in sums.iter_mut().zip(tiles) {
                 read_sums(operation.elements[3], registers, tile, sums);
-                let (mut a, mut b) = ([[0; 32]; 4], [[0; 32]; 4]);
-                for (n, words) in a.iter_mut().enumerate() {
-                    *words = registers.words(tile.a + n);
-                }
-                for (n, words) in b.iter_mut().enumerate() {
-                    *words = registers.words(tile.b + n);
-                }
                 let factors = Factors {
                     rows: tile.rows,
                     k,
-                    a: &a,
-                    b: &b,
+                    a: [0, 1, 2, 3].map(|n| registers.words(tile.a + n)),
+                    b: [0, 1, 2, 3].map(|n| registers.words(tile.b + n)),
                     selection: selection(operation, registers, k),
                     scales: Scales::new(operation, registers, tile.c + tile.rows / 4),
                 };
@@ -111,54 +104,60 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
                     }
                 }
             }
-            for (sums, tile) in sums.iter().zip(tiles) {
+            for (sums, tile) in sums.iter_mut().zip(tiles) {
                 write_sums(operation.elements[0], registers, tile, sums);
             }
         }
     }
 }
 
-/// Reads C. Lane after lane, the pairs of elements that each lane holds are the rows of a
-/// block.
+/// The elements of eight rows. Lane after lane, each lane holds a pair of them.
+fn pairs(sums: &mut Sums<f32>, block: usize) -> Option<&mut [[f32; 2]; 32]> {
+    let rows = sums.get_mut(8 * block..)?.as_flattened_mut();
+    rows.as_chunks_mut::<2>().0.first_chunk_mut()
+}
+
+/// Reads C. By index, here and in [`write_sums`], as in [`Factors::add_with`].
+#[allow(clippy::needless_range_loop, reason = "of each operation: see there")]
 fn read_sums(element: Element, registers: &Registers<'_>, tile: &Tile, sums: &mut Sums<f32>) {
     for block in 0..tile.rows / 8 {
-        let pairs = sums[8 * block..8 * block + 8].as_flattened_mut();
-        let pairs = pairs.as_chunks_mut::<2>().0.iter_mut();
+        let Some(pairs) = pairs(sums, block) else {
+            return;
+        };
         if element == Element::F16 {
             let words = registers.words(tile.c + block);
-            for (pair, word) in pairs.zip(&words) {
-                pair[0] = of_f16(*word as u16);
-                pair[1] = of_f16((*word >> 16) as u16);
+            for lane in 0..32 {
+                let word = words[lane];
+                pairs[lane] = [of_f16(word as u16), of_f16((word >> 16) as u16)];
             }
             continue;
         }
         let left = registers.words(tile.c + 2 * block);
         let right = registers.words(tile.c + 2 * block + 1);
-        for (pair, (left, right)) in pairs.zip(left.iter().zip(&right)) {
-            pair[0] = f32::from_bits(*left);
-            pair[1] = f32::from_bits(*right);
+        for lane in 0..32 {
+            pairs[lane] = [f32::from_bits(left[lane]), f32::from_bits(right[lane])];
         }
     }
 }
 
 /// Writes D.
-fn write_sums(element: Element, registers: &mut Registers<'_>, tile: &Tile, sums: &Sums<f32>) {
+#[allow(clippy::needless_range_loop, reason = "as in `read_sums`")]
+fn write_sums(element: Element, registers: &mut Registers<'_>, tile: &Tile, sums: &mut Sums<f32>) {
     for block in 0..tile.rows / 8 {
-        let pairs = sums[8 * block..8 * block + 8].as_flattened();
-        let pairs = pairs.as_chunks::<2>().0;
+        let Some(pairs) = pairs(sums, block) else {
+            return;
+        };
         let (mut left, mut right) = ([0; 32], [0; 32]);
         if element == Element::F16 {
-            for (word, pair) in left.iter_mut().zip(pairs) {
-                *word = half(pair[0]) | half(pair[1]) << 16;
+            for lane in 0..32 {
+                left[lane] = half(pairs[lane][0]) | half(pairs[lane][1]) << 16;
             }
             registers.set_words(tile.d + block, &left);
             continue;
         }
-        for (word, pair) in left.iter_mut().zip(pairs) {
-            *word = single(pair[0]);
-        }
-        for (word, pair) in right.iter_mut().zip(pairs) {
-            *word = single(pair[1]);
+        for lane in 0..32 {
+            left[lane] = single(pairs[lane][0]);
+            right[lane] = single(pairs[lane][1]);
         }
         registers.set_words(tile.d + 2 * block, &left);
         registers.set_words(tile.d + 2 * block + 1, &right);
@@ -170,7 +169,7 @@ fn selection(operation: &Operation, registers: &Registers<'_>, k: usize) -> Opti
     operation.has(Operation::SPARSE).then(|| {
         let metadata = registers.words(registers.len() - 1);
         let selector = operation.flags >> Operation::SELECTOR & 3;
-        Selection::new(operation.elements[1], k, selector as usize, &metadata)
+        Selection::new(operation.elements[1], k, selector as usize, metadata)
     })
 }
 
@@ -287,7 +286,7 @@ fn of_integers<const DEPTH: usize>(
         let mut left = [[0; DEPTH]; ROWS];
         let stored = if selection.is_some() { k / 2 } else { k };
         for number in 0..blocks * stored / width {
-            integers(of_a, &registers.words(tile.a + number), &mut block);
+            integers(of_a, registers.words(tile.a + number), &mut block);
             let (first, at) = (number % blocks * 8, number / blocks * width);
             for (row, line) in left[first..]
                 .iter_mut()
@@ -304,7 +303,7 @@ fn of_integers<const DEPTH: usize>(
         }
         let mut right = [[0; COLUMNS]; DEPTH];
         for number in 0..k / width {
-            integers(of_b, &registers.words(tile.b + number), &mut block);
+            integers(of_b, registers.words(tile.b + number), &mut block);
             for (column, line) in block.chunks_exact(width).take(8).enumerate() {
                 for (row, value) in right[number * width..].iter_mut().zip(line) {
                     row[column] = *value;

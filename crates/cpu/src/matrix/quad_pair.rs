@@ -28,7 +28,9 @@ pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
     let [d, _, _, c] = operation.elements;
     let results = if d == Element::F16 { 4 } else { 8 };
     let words = |first: usize, count: usize| -> Vec<Words> {
-        (first..first + count).map(|n| registers.words(n)).collect()
+        (first..first + count)
+            .map(|n| *registers.words(n))
+            .collect()
     };
     let (a, b) = (words(results, 2), words(results + 2, 2));
     let third = words(results + 4, registers.len() - results - 4);

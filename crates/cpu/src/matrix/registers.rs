@@ -44,9 +44,10 @@ impl<'a> Registers<'a> {
             .then(|| unsafe { self.slots.add(slot as usize * SLOT_BYTES as usize).cast() })
     }
 
-    pub(super) fn words(&self, n: usize) -> Words {
-        // SAFETY: as above. Slots are aligned to 16 bytes.
-        self.place(n).map_or([0; 32], |place| unsafe { *place })
+    pub(super) fn words(&self, n: usize) -> &Words {
+        // SAFETY: as above. Slots are aligned to 16 bytes, and are written by this type alone.
+        self.place(n)
+            .map_or(&[0; 32], |place: *mut Words| unsafe { &*place })
     }
 
     pub(super) fn doubles(&self, n: usize) -> Doubles {

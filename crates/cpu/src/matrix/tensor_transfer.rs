@@ -91,7 +91,7 @@ pub(super) fn transfer(
         if tile == Tile::Lanes32 && !packs {
             let words = memory.lanes(at.after(register), LANES_OF_WARP)?;
             match stores {
-                true => words.copy_from_slice(&registers.words(register)),
+                true => words.copy_from_slice(registers.words(register)),
                 false => {
                     let loaded = std::array::from_fn(|lane| words[lane]);
                     registers.set_words(register, &loaded);
@@ -99,7 +99,7 @@ pub(super) fn transfer(
             }
             continue;
         }
-        let mut words = registers.words(register);
+        let mut words = *registers.words(register);
         for (lane, word) in words.iter_mut().enumerate() {
             let (row, column) = tile.place(register, lane);
             let further = match tile {

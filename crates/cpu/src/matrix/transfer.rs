@@ -111,7 +111,7 @@ unsafe fn store_matrices(
     access: &Access,
 ) -> Option<()> {
     for number in 0..operation.shape[2] {
-        let mut words = registers.words(number as usize);
+        let mut words = *registers.words(number as usize);
         if operation.has(Operation::TRANSPOSED) {
             words = transposed(&words);
         }
@@ -129,7 +129,7 @@ unsafe fn store_matrices(
 
 /// `movmatrix`
 pub(super) fn transpose(registers: &mut Registers<'_>) {
-    let words = transposed(&registers.words(1));
+    let words = transposed(registers.words(1));
     registers.set_words(0, &words);
 }
 

@@ -46,7 +46,7 @@ pub(super) unsafe fn multiply(
     let selections: Vec<Selection> = (0..ROWS / ROWS_OF_WARP)
         .take_while(|_| sparse)
         .map(|warp| {
-            let metadata = of_warp(warp).words(operation.slots.len() - 1);
+            let metadata = *of_warp(warp).words(operation.slots.len() - 1);
             Selection::new(of_a, k, selector as usize, &metadata)
         })
         .collect();
@@ -146,14 +146,14 @@ fn of_floats(
             match (adds, d) {
                 (false, _) => {}
                 (_, Element::F16) => {
-                    for (pair, word) in pairs.zip(registers.words(number)) {
+                    for (pair, &word) in pairs.zip(registers.words(number)) {
                         *pair = [of_f16(word as u16), of_f16((word >> 16) as u16)];
                     }
                 }
                 _ => {
                     let [even, odd] = [0, 1].map(|n| registers.words(2 * number + n));
-                    for (pair, words) in pairs.zip(even.into_iter().zip(odd)) {
-                        *pair = [f32::from_bits(words.0), f32::from_bits(words.1)];
+                    for (pair, words) in pairs.zip(even.iter().zip(odd)) {
+                        *pair = [f32::from_bits(*words.0), f32::from_bits(*words.1)];
                     }
                 }
             }
@@ -195,7 +195,7 @@ fn of_integers(
             let first = 2 * (2 * block + upper);
             for (n, number) in (first..first + 2).enumerate() {
                 let before = match adds {
-                    true => registers.words(number),
+                    true => *registers.words(number),
                     false => [0; 32],
                 };
                 let words = std::array::from_fn(|lane| {

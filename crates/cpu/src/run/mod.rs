@@ -8,6 +8,7 @@ mod deadlock;
 mod fault;
 mod launch;
 mod lines;
+mod lockstep;
 mod matrices;
 mod pool;
 mod schedule;
