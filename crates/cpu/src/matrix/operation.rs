@@ -1,7 +1,6 @@
 //! A matrix instruction of a kernel.
 
 use super::element::Element;
-use super::scale::ScaleType;
 
 /// What an instruction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,13 +124,6 @@ impl Operation {
         match self.flags >> Operation::SCALES & 3 {
             0 => None,
             n => Some(1 << (n - 1)),
-        }
-    }
-
-    pub(super) fn scale_type(&self) -> ScaleType {
-        match self.has(Operation::UE4M3) {
-            true => ScaleType::Ue4m3,
-            false => ScaleType::Ue8m0,
         }
     }
 

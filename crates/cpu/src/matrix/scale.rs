@@ -64,7 +64,10 @@ impl Scales {
         let (byte_a, thread_a, byte_b, thread_b) = (word(1), word(2), word(4), word(5));
         let bytes = |word: u32, byte: usize| (word >> (8 * (byte & 3))).to_le_bytes();
         Some(Scales {
-            of: operation.scale_type(),
+            of: match operation.has(Operation::UE4M3) {
+                true => ScaleType::Ue4m3,
+                false => ScaleType::Ue8m0,
+            },
             count,
             rows: std::array::from_fn(|row| {
                 let lane = row % 8 * 4 + (thread_a & 1) * 2 + row / 8;
