@@ -34,6 +34,7 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<bool>
     }
     e.line = i.line;
     e.set_guard(None);
+    // The last bytes of each lane are those of its value.
     let unused = stride - bytes;
     let shift = e.scalar_int(types::I32, 8 * unused.cast_unsigned());
     let count = e.width / ty.lane_count();
@@ -41,24 +42,28 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<bool>
         .map(|n| {
             let flags = LITTLE_ENDIAN.with_notrap();
             let at = 16 * n.cast_signed();
-            let value = match n {
+            match n {
                 // Nothing before the first value is read.
                 0 => {
                     let value = e.b.ins().load(ty, flags, address, at);
                     e.b.ins().ishl(value, shift)
                 }
                 _ => e.b.ins().load(ty, flags, address, at - unused as i32),
-            };
-            e.b.ins().ushr(value, shift)
+            }
         })
         .collect();
+    let shift = e.scalar_int(types::I32, (32 - 8 * bytes).cast_unsigned());
     for (n, pair) in (0..).zip(vectors.chunks(if stride == 8 { 2 } else { 1 })) {
         let value = match *pair {
             [first, second] => {
-                let low = [0, 8, 16, 24].into_iter().flat_map(|at| at..at + 4);
-                e.bytes_of(first, second, low.collect())
+                let high = [4, 12, 20, 28].into_iter().flat_map(|at| at..at + 4);
+                e.bytes_of(first, second, high.collect())
             }
             _ => pair[0],
+        };
+        let value = match bytes {
+            4 => value,
+            _ => e.b.ins().ushr(value, shift),
         };
         let value = match e.program.registers[reg.index()] {
             RegClass::F32 => e.b.ins().bitcast(types::F32X4, LITTLE_ENDIAN, value),
