@@ -28,12 +28,25 @@ impl LaunchConfig {
     }
 
     /// `%ctaid` of the block of a rank in a cluster, by the cluster's number.
+    #[inline]
     pub(super) fn position(&self, cluster: u64, rank: u32) -> [u32; 3] {
-        let [x, y, _] = [0, 1, 2].map(|axis| u64::from(self.grid[axis] / self.cluster[axis]));
-        let first = [cluster % x, cluster / x % y, cluster / x / y];
+        let place = |[x, y, _]: [u32; 3]| {
+            let (columns, rows) = (u64::from(x), u64::from(y));
+            let row = cluster / columns;
+            // Each is less than a dimension of the grid, which has 32 bits.
+            let column = (cluster - row * columns) as u32;
+            match row < rows {
+                true => [column, row as u32, 0],
+                false => [column, (row % rows) as u32, (row / rows) as u32],
+            }
+        };
+        // Blocks start often, and few of them in clusters.
+        if self.cluster == [1; 3] {
+            return place(self.grid);
+        }
         let inside = self.position_in_cluster(rank);
-        // Each is less than a dimension of the grid, which has 32 bits.
-        [0, 1, 2].map(|axis| first[axis] as u32 * self.cluster[axis] + inside[axis])
+        let first = place([0, 1, 2].map(|axis| self.grid[axis] / self.cluster[axis]));
+        [0, 1, 2].map(|axis| first[axis] * self.cluster[axis] + inside[axis])
     }
 
     /// The number of a block in the grid.

@@ -322,9 +322,11 @@ impl<'a> Workers<'a> {
             };
             match (waiting, postponed) {
                 (Some(block), _) => {
-                    if !self.resume(&mut spare, block, worker) {
+                    let mut block = Some(block);
+                    if !self.resume(&mut block, worker) {
                         return;
                     }
+                    spare = block.or(spare);
                 }
                 (None, Some(index)) => {
                     if !self.run_block(&mut spare, index, worker) {
@@ -345,10 +347,14 @@ impl<'a> Workers<'a> {
     /// Runs a block from its start. Returns false if the launch must end.
     fn run_block(&self, spare: &mut Option<Cluster<'a>>, index: u64, worker: u32) -> bool {
         let kernel = self.launch.kernel.fastest();
-        let mut block = match spare.take().filter(|block| block.runs(kernel)) {
+        if spare.as_ref().is_some_and(|block| !block.runs(kernel)) {
+            *spare = None;
+        }
+        // It stays where it is: moving it takes as long as what else starts it.
+        let block = match spare {
             Some(block) => block,
             None => match Cluster::new(self.launch, kernel) {
-                Ok(block) => block,
+                Ok(block) => spare.insert(block),
                 Err(error) => {
                     let mut shared = self.lock();
                     if !shared.waiting.is_empty() {
@@ -364,16 +370,16 @@ impl<'a> Workers<'a> {
             },
         };
         block.start(index, worker);
-        self.resume(spare, block, worker)
+        self.resume(spare, worker)
     }
 
-    /// Continues a block. Returns false if the launch must end.
-    fn resume(&self, spare: &mut Option<Cluster<'a>>, mut block: Cluster<'a>, worker: u32) -> bool {
-        let outcome = block.run(worker);
-        match outcome {
-            Outcome::Done => *spare = Some(block),
+    /// Continues a block, which stays there when it is done. Returns false if the launch must end.
+    fn resume(&self, running: &mut Option<Cluster<'a>>, worker: u32) -> bool {
+        let Some(block) = running else { return true };
+        match block.run(worker) {
+            Outcome::Done => {}
             Outcome::Waiting | Outcome::AtClusterBarrier => {
-                self.lock().waiting.push_back(block);
+                self.lock().waiting.extend(running.take());
                 std::thread::yield_now();
             }
             Outcome::Stopped => return false,

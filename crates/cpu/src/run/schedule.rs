@@ -33,7 +33,7 @@ const LONGEST_PAUSE: u64 = 1_000_000;
 #[derive(Clone, Copy)]
 pub(super) struct CompiledKernel<'a> {
     pub(super) scalar: KernelFn,
-    /// The vector function and its width. The range of threads must be a multiple of the
+    /// The vector function and its width, a power of 2. The range of threads must be a multiple of the
     /// width, and all of them must be in the same state.
     pub(super) vector: Option<(KernelFn, u32)>,
     pub(super) stateless: bool,
@@ -57,11 +57,7 @@ impl CompiledKernel<'_> {
         in_lockstep: bool,
     ) -> Result<bool, Faulted> {
         let function = match self.vector {
-            Some((function, width))
-                if in_lockstep && first.is_multiple_of(width) && last.is_multiple_of(width) =>
-            {
-                function
-            }
+            Some((function, width)) if in_lockstep && (first | last) & (width - 1) == 0 => function,
             _ => self.scalar,
         };
         // SAFETY: the caller's contract.
@@ -133,8 +129,15 @@ impl Schedule {
     }
 
     /// Resets all threads to the entry of the kernel.
-    pub(super) fn start(&mut self) {
-        self.states.fill(0);
+    pub(super) fn start(&mut self, code: &CompiledKernel<'_>) {
+        match code.vector {
+            // It asks for the state of the first, and stores those of others before it is asked
+            // for them.
+            Some((_, width)) if self.threads & (width - 1) == 0 => {
+                self.states.iter_mut().take(1).for_each(|state| *state = 0);
+            }
+            _ => self.states.fill(0),
+        }
         for (warp, first) in self
             .warps
             .iter_mut()

@@ -202,7 +202,7 @@ impl<'a> ThreadBlock<'a> {
             sanitizer.start(self.index);
         }
         if let Some(arrays) = &mut self.arrays {
-            arrays.schedule.start();
+            arrays.schedule.start(&self.kernel.code);
         }
     }
 

@@ -79,9 +79,9 @@ fn launched<'m>(
     grid: &Grid,
 ) -> Option<Kernel<'m>> {
     let image = compiled.image();
-    let vector = compiled
-        .vector()
-        .filter(|(_, width)| *width != 0 && grid.config.block[0].is_multiple_of(*width));
+    let vector = compiled.vector().filter(|(_, width)| {
+        width.is_power_of_two() && grid.config.block[0].is_multiple_of(*width)
+    });
     Some(Kernel {
         name: &image.name,
         code: CompiledKernel {
