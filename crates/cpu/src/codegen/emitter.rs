@@ -56,6 +56,8 @@ pub(super) struct ValueLocation {
     /// The value that the block has last written to it then. A variable takes space for each of
     /// the function's blocks.
     pub value: Option<Value>,
+    /// What the first lane has, where that is one number.
+    pub first_lane: Option<i64>,
 }
 
 /// Variables of the loop over threads.
@@ -386,7 +388,9 @@ impl<'e, 'a> Emitter<'e, 'a> {
 
     /// The negation of a predicate.
     pub fn not(&mut self, predicate: Value) -> Value {
-        if self.b.func.dfg.value_type(predicate).is_vector() {
+        if let Some(lanes) = self.constant_lanes(predicate) {
+            self.vector_of(lanes.map(|lane| !lane))
+        } else if self.b.func.dfg.value_type(predicate).is_vector() {
             self.b.ins().bnot(predicate)
         } else {
             self.b.ins().bxor_imm_u(predicate, 1)
@@ -459,6 +463,9 @@ impl<'e, 'a> Emitter<'e, 'a> {
     }
 
     pub fn icmp(&mut self, cc: IntCC, a: Value, b: Value) -> Value {
+        if let Some(known) = self.constant_comparison(cc, a, b) {
+            return known;
+        }
         self.b.ins().icmp(cc, a, b)
     }
 
@@ -491,6 +498,11 @@ impl<'e, 'a> Emitter<'e, 'a> {
         let ty = self.b.func.dfg.value_type(a);
         if !ty.is_vector() {
             return self.b.ins().select(condition, a, b);
+        }
+        match self.constant_mask(condition) {
+            Some(true) => return a,
+            Some(false) => return b,
+            None => {}
         }
         let mask = self.b.func.dfg.value_type(condition);
         let condition = if mask == ty {

@@ -29,7 +29,8 @@ use super::{arrival, lane_group, masked, shared_check, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
-    Arg, BlockId, LoweringError, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+    Arg, BlockId, LoweringError, Program, Reg, RegClass, Step, Terminator, Uniformity,
+    UniformityInfo,
 };
 use ptx::ast::Span;
 
@@ -207,6 +208,7 @@ fn prologue<'e, 'a>(
         1 => variables::declare(program, &plan.liveness, &plan.local, &mut b),
         _ => Vec::new(),
     };
+    let facts = uniformity;
     let locations = program.registers.iter().enumerate().map(|(i, &class)| {
         let uniformity = uniformity.map_or(Uniformity::Uniform, |uniformity| {
             uniformity.of(Reg(i as u32))
@@ -225,6 +227,12 @@ fn prologue<'e, 'a>(
             uniformity,
             variables,
             value: None,
+            first_lane: match class {
+                RegClass::I32 | RegClass::I64 => {
+                    facts.and_then(|facts| facts.first_lane(Reg(i as u32)))
+                }
+                _ => None,
+            },
         }
     });
     let locations = locations.collect();
@@ -292,12 +300,6 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let targets = JumpTargets::new(plan, interchange.as_ref(), &blocks);
     resume_threads(e, plan, first_state, targets.outside(), &mut errors);
 
-    let mut last_predecessor = vec![None; program.blocks.len()];
-    for (from, block) in (0..).zip(&program.blocks) {
-        for to in block.terminator.successors() {
-            last_predecessor[to.index()] = Some(from);
-        }
-    }
     // Its number, and whether it is the head.
     let mut loop_at = vec![None; program.blocks.len()];
     if e.width > 1 {
@@ -305,6 +307,24 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
             for block in &counted.blocks {
                 loop_at[block.index()] = Some((number, *block == counted.blocks[0]));
             }
+        }
+    }
+    // Where the last branch to each block is emitted.
+    let mut last_predecessor: Vec<Option<u32>> = vec![None; program.blocks.len()];
+    for (from, block) in (0..).zip(&program.blocks) {
+        let at = match loop_at[from as usize] {
+            Some((number, _)) => plan.together.loops[number].blocks[0].0.max(from),
+            None => from,
+        };
+        let join = match e.width {
+            1 => None,
+            _ => plan.masked[from as usize]
+                .as_ref()
+                .map(|masked| masked.join),
+        };
+        for to in block.terminator.successors().chain(join) {
+            let last = &mut last_predecessor[to.index()];
+            *last = (*last).max(Some(at));
         }
     }
     for (i, in_loop) in (0..).zip(loop_at) {
@@ -318,8 +338,14 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
             // Early, so that variables need no parameters of the block to be looked up.
             Some(last) if last >= i => e.b.switch_to_block(block),
             None if i > 0 => e.b.switch_to_block(block),
-            _ if e.width > 1 || !errors.is_empty() => e.b.switch_to_block(block),
+            _ if interchange.is_some() || !errors.is_empty() => e.b.switch_to_block(block),
             _ => e.enter(block),
+        }
+        if e.b.is_unreachable() {
+            // No lane takes the branch to it. Its registers would have values of their own.
+            let fail = e.fail;
+            e.b.ins().jump(fail, &[]);
+            continue;
         }
         let targets = targets.from(number);
         let emitted = match in_loop {

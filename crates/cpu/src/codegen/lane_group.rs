@@ -521,6 +521,18 @@ pub(super) fn require_packed(e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
 }
 
 impl Emitter<'_, '_> {
+    /// Puts the results of some lanes into vectors, whose other lanes stay.
+    pub fn merge_lane_writes(&mut self) {
+        for (reg, lane, value) in std::mem::take(&mut self.lane_writes) {
+            let per_vector = lanes_per_vector(self.program.registers[reg.index()]);
+            let variable = self.locations[reg.index()].variables[(lane / per_vector) as usize];
+            let vector = self.b.use_var(variable);
+            let lane = (lane % per_vector) as u8;
+            let vector = self.b.ins().insertlane(vector, value, lane);
+            self.b.def_var(variable, vector);
+        }
+    }
+
     /// Packs the results of a scalarized step into vectors.
     pub fn pack_lane_writes(&mut self) {
         let written = std::mem::take(&mut self.lane_writes);

@@ -33,6 +33,10 @@ pub(super) fn branch(
     (block, blocks): (BlockId, &[Block]),
 ) -> EmitResult<()> {
     e.splats.clear();
+    let masks = masks(e, predicate);
+    if let Some(bits) = e.constant_ballot(&masks) {
+        return at_constant(e, plan, (predicate, bits), (yes, no), (block, blocks));
+    }
     if let Some(ends) = at_ends(e, block, predicate) {
         let parts = e.b.create_block();
         e.b.set_cold_block(parts);
@@ -51,13 +55,10 @@ pub(super) fn branch(
         e.enter(parts);
     }
     let (mut all, mut any): (Option<Value>, Option<Value>) = (None, None);
-    for lane in vectors(e.width, RegClass::Pred) {
-        e.lane_set = lane;
-        let mask = e.register(predicate);
+    for &mask in &masks {
         all = Some(all.map_or(mask, |all| e.b.ins().band(all, mask)));
         any = Some(any.map_or(mask, |any| e.b.ins().bor(any, mask)));
     }
-    e.lane_set = LaneSet::Scalar;
     let (Some(all), Some(any)) = (all, any) else {
         return Ok(());
     };
@@ -72,10 +73,66 @@ pub(super) fn branch(
 
     e.enter(diverged);
     if let Some(masked) = &plan.masked[block.index()] {
-        return emit(e, plan, masked, (predicate, yes, no), blocks);
+        let bits = Lanes::Mask(e.ballot(&masks));
+        return emit(e, plan, masked, (predicate, bits), (yes, no), blocks);
     }
     lane_group::part(e, plan, predicate, (yes, no));
     Ok(())
+}
+
+/// The vectors of a predicate.
+fn masks(e: &mut Emitter<'_, '_>, predicate: Reg) -> Vec<Value> {
+    let mut masks = Vec::new();
+    for lane in vectors(e.width, RegClass::Pred) {
+        e.lane_set = lane;
+        masks.push(e.register(predicate));
+    }
+    e.lane_set = LaneSet::Scalar;
+    masks
+}
+
+/// A branch whose lanes are known: `lane == 0` in a group of a whole warp.
+fn at_constant(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    (predicate, bits): (Reg, u32),
+    (yes, no): (BlockId, BlockId),
+    (block, blocks): (BlockId, &[Block]),
+) -> EmitResult<()> {
+    let all = u32::MAX >> (u32::BITS - e.width);
+    let same = match bits {
+        0 => Some(no),
+        bits if bits == all => Some(yes),
+        _ => None,
+    };
+    match (same, &plan.masked[block.index()]) {
+        (Some(next), _) => {
+            e.b.ins().jump(blocks[next.index()], &[]);
+        }
+        (None, Some(masked)) => {
+            let bits = Lanes::Known(bits);
+            return emit(e, plan, masked, (predicate, bits), (yes, no), blocks);
+        }
+        (None, None) => lane_group::part(e, plan, predicate, (yes, no)),
+    }
+    Ok(())
+}
+
+/// The lanes that execute an arm.
+#[derive(Clone, Copy)]
+enum Lanes {
+    /// One bit each.
+    Mask(Value),
+    Known(u32),
+}
+
+impl Lanes {
+    fn not(self, e: &mut Emitter<'_, '_>) -> Lanes {
+        match self {
+            Lanes::Mask(bits) => Lanes::Mask(e.b.ins().bnot(bits)),
+            Lanes::Known(bits) => Lanes::Known(!bits & u32::MAX >> (u32::BITS - e.width)),
+        }
+    }
 }
 
 /// Emits the arms of a branch for a group whose threads diverge at it.
@@ -83,19 +140,13 @@ fn emit(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     masked: &MaskedBranch,
-    (predicate, yes, no): (Reg, BlockId, BlockId),
+    (predicate, bits): (Reg, Lanes),
+    (yes, no): (BlockId, BlockId),
     blocks: &[Block],
 ) -> EmitResult<()> {
-    let mut masks = Vec::new();
-    for lane in vectors(e.width, RegClass::Pred) {
-        e.lane_set = lane;
-        masks.push(e.register(predicate));
-    }
-    e.lane_set = LaneSet::Scalar;
-    let bits = e.ballot(&masks);
     for (start, negated) in [(yes, false), (no, true)] {
         let bits = match negated {
-            true => e.b.ins().bnot(bits),
+            true => bits.not(e),
             false => bits,
         };
         // Where the other lanes are meanwhile.
@@ -126,7 +177,7 @@ fn masked_step(
     e: &mut Emitter<'_, '_>,
     step: &Step,
     guard: Guard,
-    bits: Value,
+    bits: Lanes,
     kept: &[Reg],
 ) -> EmitResult<()> {
     let Step::Instruction(i) = step else {
@@ -137,7 +188,14 @@ fn masked_step(
         let uniformity_of = |reg: Reg| locations[reg.index()].uniformity;
         let lowering = lowering(e.program, &uniformity_of, step, e.has_fma);
         if lowering != Lowering::Uniform {
-            return masked_access(e, i, bits);
+            return match bits {
+                Lanes::Known(bits) if bits.count_ones() <= MAX_KNOWN => known_access(e, i, bits),
+                Lanes::Known(bits) => {
+                    let bits = e.scalar_int(types::I32, bits.into());
+                    masked_access(e, i, bits, kept)
+                }
+                Lanes::Mask(bits) => masked_access(e, i, bits, kept),
+            };
         }
     }
     let mut keeps = false;
@@ -151,9 +209,29 @@ fn masked_step(
     lane_group::step(e, &Step::Instruction(guarded))
 }
 
+/// The most lanes of which each has code of its own.
+const MAX_KNOWN: u32 = 2;
+
+/// An access of known lanes, one after the other.
+fn known_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: u32) -> EmitResult<()> {
+    for lane in (0..e.width).filter(|lane| bits >> lane & 1 != 0) {
+        e.lane_set = LaneSet::Lane(lane);
+        e.instruction(i)?;
+    }
+    e.merge_lane_writes();
+    e.lane_set = LaneSet::Scalar;
+    e.set_guard(None);
+    Ok(())
+}
+
 /// An access of the lanes whose bit is set, one after the other, in a loop over them: its code is
 /// as long as that of one lane.
-fn masked_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: Value) -> EmitResult<()> {
+fn masked_access(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    bits: Value,
+    kept: &[Reg],
+) -> EmitResult<()> {
     let mut registers: Vec<(Reg, bool)> = i.guard.iter().map(|g| (g.reg, false)).collect();
     let mut written = Vec::new();
     let reads = &mut |reg| registers.push((reg, false));
@@ -199,6 +277,7 @@ fn masked_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: Value) -> EmitR
             uniformity: Uniformity::Uniform,
             variables: Vec::new(),
             value: Some(value),
+            first_lane: None,
         };
         let location = &mut e.locations[register.reg.index()];
         locations.push(std::mem::replace(location, of_lane));
@@ -222,8 +301,13 @@ fn masked_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: Value) -> EmitR
     e.b.ins().brif(rest, body, &[], done, &[]);
 
     e.b.switch_to_block(done);
-    for register in lanes.iter().filter(|register| register.is_written) {
-        register.reload(e);
+    // What was only read as well: code after the arm that used the values from before it would have
+    // them computed a second time, since Cranelift's optimizer puts what the arm stores into it.
+    let is_kept = |register: &LaneRegister| kept.binary_search(&register.reg).is_ok();
+    for register in &lanes {
+        if register.is_written || is_kept(register) {
+            register.reload(e);
+        }
     }
     emitted
 }
@@ -324,6 +408,9 @@ impl LaneRegister {
 
     /// After the loop.
     fn reload(&self, e: &mut Emitter<'_, '_>) {
+        if self.uniformity != Uniformity::Divergent {
+            return;
+        }
         for n in 0..e.locations[self.reg.index()].variables.len() {
             let ty = vector_type(self.class);
             let value = e.b.ins().load(ty, FLAGS, self.start, 16 * n as i32);

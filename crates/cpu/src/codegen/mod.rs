@@ -14,6 +14,7 @@ mod checked_together;
 mod cluster;
 mod cold_code;
 mod compare;
+mod constant_lanes;
 mod convert;
 mod counted_loop;
 mod dispatch;

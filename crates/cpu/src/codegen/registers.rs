@@ -29,6 +29,10 @@ impl Emitter<'_, '_> {
     /// The scalar variable of a uniform or affine register.
     fn uniform_value(&mut self, reg: Reg) -> Value {
         let location = &self.locations[reg.index()];
+        if let Some(number) = location.first_lane {
+            let ty = type_of(self.program.registers[reg.index()]);
+            return self.scalar_int(ty, number.cast_unsigned());
+        }
         match (location.value, location.variables.first()) {
             (Some(value), _) => value,
             (None, Some(&variable)) => self.b.use_var(variable),
@@ -48,14 +52,19 @@ impl Emitter<'_, '_> {
             LaneSet::Vector(vector_index) => {
                 let ty = self.b.func.dfg.value_type(base);
                 let lanes = 16 / ty.bytes();
+                let number = self.constant_scalar(base);
                 let mut bytes = Vec::with_capacity(16);
                 for lane in 0..lanes {
-                    let offset = stride.wrapping_mul(i64::from(vector_index * lanes + lane));
+                    let distance = stride.wrapping_mul(i64::from(vector_index * lanes + lane));
+                    let offset = distance.wrapping_add(number.unwrap_or(0));
                     bytes.extend_from_slice(&offset.to_le_bytes()[..ty.bytes() as usize]);
                 }
                 let offsets = self.b.func.dfg.constants.insert(bytes.into());
                 let vector = self.simd_type(ty);
                 let offsets = self.b.ins().vconst(vector, offsets);
+                if number.is_some() {
+                    return offsets;
+                }
                 let base = self.splat(base);
                 self.b.ins().iadd(base, offsets)
             }

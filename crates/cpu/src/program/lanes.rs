@@ -5,7 +5,7 @@
 use super::clamps::clamp;
 use super::ir::{Arg, Base, Instruction, Program, Reg, RegClass, Storage};
 use super::liveness::RegisterSet;
-use analysis::dependence::{Dependence, Linear, Shape, Sources, Wrapping, special, transfer};
+use analysis::dependence::{Dependence, Linear, Shape, Sources, WARP, Wrapping, special, transfer};
 use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
@@ -148,6 +148,10 @@ pub(super) fn operand(
             Dependence::function(register(reg)?.sources, symbol)
         }
         Arg::Int(number) => Dependence::number(number.cast_signed()),
+        Arg::Special(S::Laneid) if known.0 == Group::Warp => {
+            let lane = special(S::TidX, &Shape::of(WARP, 1, 1), symbol);
+            lane.of_group(known.0.lane_bits(), symbol)
+        }
         // The lanes of a group are those of one warp.
         Arg::Special(S::TidX | S::Laneid) => {
             special(S::TidX, &Shape::default(), symbol).of_group(known.0.lane_bits(), symbol)

@@ -75,6 +75,14 @@ impl UniformityInfo {
         self.registers[reg.index()]
     }
 
+    /// What the first thread of every lane group has in a uniform or affine register, where that is
+    /// one number.
+    pub fn first_lane(&self, reg: Reg) -> Option<i64> {
+        let linear = self.facts[reg.index()].linear?;
+        let is_number = linear.base.symbol.is_none() && self.of(reg) != Uniformity::Divergent;
+        is_number.then_some(linear.base.offset)
+    }
+
     /// Whether all threads of a lane group have the same in an operand.
     pub fn is_uniform(&self, program: &Program<'_>, arg: Arg) -> bool {
         let mut parts = Vec::new();
