@@ -52,6 +52,16 @@ pub(super) fn arrive(e: &mut Emitter<'_, '_>, state: u32) {
     }
 }
 
+/// Whether the groups so far have arrived in this state, or none has; `None` if each stores its
+/// states.
+pub(super) fn is_common(e: &mut Emitter<'_, '_>, state: u32) -> Option<Value> {
+    let together = e.arrival.and_then(|arrival| arrival.together)?;
+    let reached = e.b.use_var(together.reached);
+    let none = e.icmp_imm(IntCC::Equal, reached, NONE.cast_signed());
+    let same = e.icmp_imm(IntCC::Equal, reached, state.into());
+    Some(e.b.ins().bor(none, same))
+}
+
 /// Has the scalar function run the threads of the group, then continues with the next group.
 pub(super) fn continue_scalar(e: &mut Emitter<'_, '_>) {
     let block = e.arrival.map_or(e.fail, |arrival| arrival.scalar);

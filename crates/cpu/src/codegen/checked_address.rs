@@ -1,7 +1,8 @@
 //! Addresses that a check has found to be in bounds.
 
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::{MemFlagsData, Value};
 
+use super::emitter::READONLY;
 use crate::program::Instruction;
 
 /// A checked host address: `address + offset`.
@@ -9,6 +10,26 @@ use crate::program::Instruction;
 pub(super) struct CheckedAddress {
     pub address: Value,
     pub offset: i32,
+    /// Nothing is written there while the address is known.
+    pub is_unwritten: bool,
+}
+
+impl CheckedAddress {
+    pub const fn new(address: Value, offset: i32) -> CheckedAddress {
+        CheckedAddress {
+            address,
+            offset,
+            is_unwritten: false,
+        }
+    }
+
+    /// The flags of a load: what it loads is loaded where it is used if that makes no difference.
+    pub fn load_flags(&self) -> MemFlagsData {
+        match self.is_unwritten {
+            true => READONLY,
+            false => MemFlagsData::trusted(),
+        }
+    }
 }
 
 /// An access that the guard of a loop has found to be in bounds: its address in the first
@@ -20,6 +41,7 @@ pub(super) struct InBounds {
     pub address: Value,
     pub distance: i64,
     pub step: i64,
+    pub is_unwritten: bool,
 }
 
 impl InBounds {
@@ -29,6 +51,7 @@ impl InBounds {
         (self.operands == i.args.start).then_some(CheckedAddress {
             address: self.address,
             offset: i32::try_from(offset).ok()?,
+            is_unwritten: self.is_unwritten,
         })
     }
 }

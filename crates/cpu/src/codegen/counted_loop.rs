@@ -11,6 +11,7 @@ use crate::program::{
     Arg, BlockId, Instruction, Liveness, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use ptx::ast::Modifiers;
+use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
 /// The largest loop that is copied.
@@ -59,6 +60,9 @@ pub(super) struct LoopAccess {
     /// iteration.
     pub distance: i64,
     pub step: i64,
+    /// It is a load, and the loop writes nothing. The address changes, so that no load of it is
+    /// moved to where the loop is not yet checked.
+    pub is_unwritten: bool,
 }
 
 /// The loops of a kernel whose accesses can be checked before they start.
@@ -258,6 +262,10 @@ impl<'p, 'a> Body<'p, 'a> {
     }
 
     fn accesses(&self, has_fma: bool) -> Vec<LoopAccess> {
+        let only_loads = self.steps.iter().all(|step| match step {
+            Step::Instruction(i) => matches!(i.meaning.effect, Effect::Pure | Effect::Load),
+            Step::SystemCall { .. } => false,
+        });
         let steps = self.steps.iter().enumerate();
         steps
             .filter_map(|(number, step)| {
@@ -276,6 +284,7 @@ impl<'p, 'a> Body<'p, 'a> {
                     access,
                     distance,
                     step,
+                    is_unwritten: only_loads && step != 0,
                 })
             })
             .collect()

@@ -9,13 +9,14 @@ use super::lane_set::{LaneSet, each_lane};
 use super::resume::ResumePlan;
 use super::slots::{reload, unpack};
 use super::thread_state::{jump_to_state, thread_state};
+use super::unroll_and_jam;
 use crate::program::{LoweringError, Terminator, Uniformity};
 
 /// Dispatches the thread to its resume point.
 pub(super) fn resume_threads(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    first_state: Option<Value>,
+    (first_state, last): (Option<Value>, Value),
     blocks: &[Block],
     errors: &mut Vec<LoweringError>,
 ) {
@@ -55,8 +56,13 @@ pub(super) fn resume_threads(
         }
         if e.width > 1 {
             lane_group::require_packed(e, plan);
+            if let Some(jammed) = unroll_and_jam::find(e, plan, point)
+                && let Err(error) = unroll_and_jam::emit(e, plan, (point, &jammed), last, errors)
+            {
+                errors.push(error);
+            }
         }
-        reload(e, plan, point);
+        reload(e, plan, &point.reload);
         if let Some(block) = point.sync
             && let Terminator::Sync { instruction, .. } =
                 &e.program.blocks[block.index()].terminator

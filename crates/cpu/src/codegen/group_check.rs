@@ -268,15 +268,14 @@ impl GroupChecked {
             return None;
         }
         Some(match self.addresses {
-            Addresses::Strided(address, stride) => CheckedAddress {
-                address,
-                offset: i32::try_from(stride * i64::from(lane)).ok()?,
-            },
+            Addresses::Strided(address, stride) => {
+                CheckedAddress::new(address, i32::try_from(stride * i64::from(lane)).ok()?)
+            }
             Addresses::Register(shared, reg, offset) => {
                 let place = e.register(reg);
                 let place = e.coerce(place, types::I64);
                 let address = e.b.ins().iadd(shared, place);
-                CheckedAddress { address, offset }
+                CheckedAddress::new(address, offset)
             }
         })
     }

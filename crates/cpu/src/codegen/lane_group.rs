@@ -161,7 +161,10 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
         Some(at) => at,
         None => checked_range(e, i, (base, at), bytes, !load)?,
     };
-    let flags = MemFlagsData::new().with_notrap();
+    let flags = match at.is_unwritten {
+        true => at.load_flags(),
+        false => MemFlagsData::new().with_notrap(),
+    };
     e.splats.clear();
     match bytes {
         1 | 2 if load => {
@@ -297,7 +300,7 @@ fn checked_range(
         }
         _ => address,
     };
-    Ok(CheckedAddress { address, offset: 0 })
+    Ok(CheckedAddress::new(address, 0))
 }
 
 impl Emitter<'_, '_> {

@@ -71,7 +71,7 @@ impl Emitter<'_, '_> {
             {
                 READONLY
             }
-            _ => TRUSTED,
+            _ => at.load_flags(),
         };
         if self.is_ordered(i) {
             // Keeps an ordered load from being merged with another.
@@ -201,7 +201,7 @@ impl Emitter<'_, '_> {
             let address = self.cluster_address(value);
             let access = width | if store { Access::WRITE } else { 0 };
             self.check(address, Space::Generic, width, access);
-            return Ok(CheckedAddress { address, offset: 0 });
+            return Ok(CheckedAddress::new(address, 0));
         }
         let space = match base {
             Base::Storage(Storage::Shared(_) | Storage::DynamicShared) => Space::Shared,
@@ -257,10 +257,7 @@ impl Emitter<'_, '_> {
         if let (Base::Storage(storage), Some(start)) = (base, start)
             && let Some(offset) = self.in_bounds_offset(storage, offset, width)
         {
-            return Ok(CheckedAddress {
-                address: start,
-                offset,
-            });
+            return Ok(CheckedAddress::new(start, offset));
         }
         let address = match base {
             Base::Reg(reg) => {
@@ -276,7 +273,7 @@ impl Emitter<'_, '_> {
             Some(start) => self.b.ins().iadd(start, address),
             None => address,
         };
-        Ok(CheckedAddress { address, offset: 0 })
+        Ok(CheckedAddress::new(address, 0))
     }
 
     /// The offset of an access to a variable that is statically in bounds and aligned.

@@ -54,6 +54,7 @@ mod tensor;
 mod texture;
 mod thread_state;
 mod unroll;
+mod unroll_and_jam;
 mod variables;
 mod vector_math;
 mod vectorize;

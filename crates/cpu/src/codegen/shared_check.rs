@@ -35,6 +35,7 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, plan: &ResumePlan, block: BlockId) {
                 address,
                 distance,
                 step: 0,
+                is_unwritten: false,
             }));
     }
     if let Some(good) = good {

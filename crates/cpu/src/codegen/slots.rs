@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{Emitter, READONLY, type_of};
 use super::lane_set::{LaneSet, vector_type, vectors};
-use super::resume::{ResumePlan, ResumePoint};
+use super::resume::ResumePlan;
 use crate::abi::{SLOT_BYTES, WARP_SIZE, offset};
 use crate::program::{Reg, RegClass, Uniformity};
 
@@ -135,13 +135,38 @@ fn slot_type(class: RegClass) -> Type {
     }
 }
 
-/// Restores the registers that a resume point reloads.
-pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, point: &ResumePoint) {
-    if point.reload.is_empty() {
+/// Whether two threads, or the first lanes of two groups, have saved the same in these registers.
+pub(super) fn saved_alike(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    registers: &[Reg],
+    threads: [Value; 2],
+) -> Value {
+    let slots = threads.map(|thread| Slots::of(e, plan, thread));
+    let mut alike = e.scalar_int(types::I8, 1);
+    for &reg in registers {
+        let Some(slot) = plan.slots[reg.index()] else {
+            continue;
+        };
+        let class = e.program.registers[reg.index()];
+        let ty = slot_type(class).as_int();
+        let [one, other] = slots.map(|slots| {
+            let (at, offset) = slots.at(slot, class);
+            e.b.ins().load(ty, MemFlagsData::trusted(), at, offset)
+        });
+        let same = e.icmp(IntCC::Equal, one, other);
+        alike = e.b.ins().band(alike, same);
+    }
+    alike
+}
+
+/// Restores these registers.
+pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, registers: &[Reg]) {
+    if registers.is_empty() {
         return;
     }
     let slots = Slots::new(e, plan);
-    for &reg in &point.reload {
+    for &reg in registers {
         let Some(slot) = plan.slots[reg.index()] else {
             continue;
         };

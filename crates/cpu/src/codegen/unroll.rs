@@ -26,7 +26,8 @@ use crate::program::{BlockId, LoweringError, Reg, Step};
 const ITERATIONS: u32 = 4;
 
 /// The host address of a register with an address in shared memory.
-struct Pointer {
+#[derive(Clone, Copy)]
+pub(super) struct Pointer {
     base: Reg,
     step: i64,
     address: Variable,
@@ -53,17 +54,37 @@ pub(super) fn emit(
         lane_group::resume_scalar_unless(e, plan, good, state);
     }
 
-    let pointers = pointers(e, &counted.accesses);
+    let pointers = pointers(e, counted.accesses.iter());
+    unrolled(e, last.number, &pointers, exit, |e| {
+        if e.iteration == 0 {
+            in_bounds(e, counted.accesses.iter(), &pointers);
+        }
+        iteration(e, plan, counted, errors);
+    });
+    e.in_bounds.clear();
+    Ok(())
+}
+
+/// Emits the copies of a loop's iteration, up to the one with the number `last`.
+pub(super) fn unrolled(
+    e: &mut Emitter<'_, '_>,
+    last: Value,
+    pointers: &[Pointer],
+    exit: Block,
+    mut iteration: impl FnMut(&mut Emitter<'_, '_>),
+) {
     let left = e.b.declare_var(types::I64);
-    let all = e.add_offset(last.number, 1);
+    let all = e.add_offset(last, 1);
     e.b.def_var(left, all);
-    let start = e.b.create_block();
-    e.b.ins().jump(start, &[]);
-    e.b.switch_to_block(start);
-    let addresses = addresses(e, counted, &pointers);
+    let head = e.b.create_block();
+    e.b.ins().jump(head, &[]);
+    e.b.switch_to_block(head);
+    let addresses: Vec<Value> = pointers.iter().map(|p| e.b.use_var(p.address)).collect();
+    e.iteration = 0;
     let now = e.b.use_var(left);
     for number in 1..ITERATIONS {
-        iteration(e, plan, counted, errors);
+        iteration(e);
+        e.iteration += 1;
         // It also keeps Cranelift's optimizer from moving what the iteration computes behind the
         // loads of the next ones.
         let is_last = e.icmp_imm(IntCC::Equal, now, number.into());
@@ -71,27 +92,66 @@ pub(super) fn emit(
         e.b.ins().brif(is_last, exit, &[], next, &[]);
         e.enter(next);
     }
-    iteration(e, plan, counted, errors);
-    e.in_bounds.clear();
+    iteration(e);
     for (pointer, address) in pointers.iter().zip(addresses) {
         let next = e.add_offset(address, pointer.step * i64::from(ITERATIONS));
         e.b.def_var(pointer.address, next);
     }
     let now = e.add_offset(now, -i64::from(ITERATIONS));
     e.b.def_var(left, now);
-    e.b.ins().brif(now, start, &[], exit, &[]);
-    Ok(())
+    e.b.ins().brif(now, head, &[], exit, &[]);
+}
+
+/// Emits the iterations of a loop up to the one with the number `last`, two at a time, with nothing
+/// in between that keeps Cranelift's optimizer from computing things where they are used.
+pub(super) fn by_twos(
+    e: &mut Emitter<'_, '_>,
+    last: Value,
+    pointers: &[Pointer],
+    exit: Block,
+    mut iteration: impl FnMut(&mut Emitter<'_, '_>),
+) {
+    let left = e.b.declare_var(types::I64);
+    let [head, rest, one] = [(); 3].map(|()| e.b.create_block());
+    let all = e.add_offset(last, 1);
+    e.b.def_var(left, all);
+    let more = e.icmp_imm(IntCC::NotEqual, last, 0);
+    e.b.ins().brif(more, head, &[], rest, &[]);
+    for (block, iterations) in [(head, 2), (one, 1)] {
+        e.b.switch_to_block(block);
+        let addresses: Vec<Value> = pointers.iter().map(|p| e.b.use_var(p.address)).collect();
+        for number in 0..iterations {
+            e.iteration = number;
+            iteration(e);
+        }
+        if iterations == 1 {
+            e.b.ins().jump(exit, &[]);
+            break;
+        }
+        for (pointer, address) in pointers.iter().zip(addresses) {
+            let next = e.add_offset(address, pointer.step * i64::from(iterations));
+            e.b.def_var(pointer.address, next);
+        }
+        let now = e.b.use_var(left);
+        let now = e.add_offset(now, -i64::from(iterations));
+        e.b.def_var(left, now);
+        let more = e.icmp_imm(IntCC::UnsignedGreaterThan, now, 1);
+        e.b.ins().brif(more, head, &[], rest, &[]);
+        e.b.switch_to_block(rest);
+        let now = e.b.use_var(left);
+        e.b.ins().brif(now, one, &[], exit, &[]);
+    }
 }
 
 /// The last iteration of a loop.
-struct LastIteration {
+pub(super) struct LastIteration {
     /// Its number from 0 on.
-    number: Value,
+    pub number: Value,
     /// Whether it has that number; `None` if it always has.
-    is_counted: Option<Value>,
+    pub is_counted: Option<Value>,
 }
 
-fn last_iteration(e: &mut Emitter<'_, '_>, count: &Count) -> EmitResult<LastIteration> {
+pub(super) fn last_iteration(e: &mut Emitter<'_, '_>, count: &Count) -> EmitResult<LastIteration> {
     let ty = native(count.ty).unwrap_or(types::I64);
     let counter = e.register(count.counter);
     let counter = e.coerce(counter, ty);
@@ -163,7 +223,7 @@ fn last_iteration(e: &mut Emitter<'_, '_>, count: &Count) -> EmitResult<LastIter
 }
 
 /// Whether an access is in bounds up to the last iteration.
-fn is_inside(e: &mut Emitter<'_, '_>, known: &LoopAccess, last: Value) -> Value {
+pub(super) fn is_inside(e: &mut Emitter<'_, '_>, known: &LoopAccess, last: Value) -> Value {
     let access = &known.access;
     let span = e.b.ins().imul_imm_s(last, known.step.abs());
     let base = e.register(access.base);
@@ -177,7 +237,10 @@ fn is_inside(e: &mut Emitter<'_, '_>, known: &LoopAccess, last: Value) -> Value 
     is_in_shared(e, lowest, bytes, access.align)
 }
 
-fn pointers(e: &mut Emitter<'_, '_>, accesses: &[LoopAccess]) -> Vec<Pointer> {
+pub(super) fn pointers<'l>(
+    e: &mut Emitter<'_, '_>,
+    accesses: impl Iterator<Item = &'l LoopAccess>,
+) -> Vec<Pointer> {
     let shared = e.context_word(offset::SHARED);
     let mut pointers: Vec<Pointer> = Vec::new();
     for access in accesses {
@@ -199,22 +262,25 @@ fn pointers(e: &mut Emitter<'_, '_>, accesses: &[LoopAccess]) -> Vec<Pointer> {
     pointers
 }
 
-/// Notes that the accesses are in bounds, and returns the addresses in the current iteration.
-fn addresses(e: &mut Emitter<'_, '_>, counted: &CountedLoop, pointers: &[Pointer]) -> Vec<Value> {
-    let addresses: Vec<Value> = pointers.iter().map(|p| e.b.use_var(p.address)).collect();
-    for known in &counted.accesses {
-        let mut all = pointers.iter().zip(&addresses);
-        if let Some((_, &address)) = all.find(|(pointer, _)| pointer.base == known.access.base) {
+/// Notes that the accesses are in bounds, with their addresses in the current iteration.
+pub(super) fn in_bounds<'l>(
+    e: &mut Emitter<'_, '_>,
+    accesses: impl Iterator<Item = &'l LoopAccess>,
+    pointers: &[Pointer],
+) {
+    for known in accesses {
+        let mut pointers = pointers.iter();
+        if let Some(pointer) = pointers.find(|pointer| pointer.base == known.access.base) {
+            let address = e.b.use_var(pointer.address);
             e.in_bounds.push(InBounds {
                 operands: known.access.operands,
                 address,
                 distance: known.distance,
                 step: known.step,
+                is_unwritten: known.is_unwritten,
             });
         }
     }
-    e.iteration = 0;
-    addresses
 }
 
 /// Emits an iteration.
@@ -246,5 +312,4 @@ fn iteration(
         e.set_guard(None);
         save(e, plan, &plan.saved[block.index()]);
     }
-    e.iteration += 1;
 }

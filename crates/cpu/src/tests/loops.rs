@@ -136,3 +136,46 @@ fn faults_in_unrolled_loops_name_the_access() {
         assert_eq!(together, alone, "{start} {offset}");
     }
 }
+
+/// Rows of a block that sum over the same rows of a tile run their loops together, where there are
+/// two of them, they agree on the loop, and all of it is in bounds.
+#[test]
+fn rows_run_loops_together() {
+    let product = |count: &str, from: &str, distance: i32| {
+        format!(
+            "mov.u32 %r12, %tid.y; mad.lo.u32 %r3, %r12, %r1, %r2; mad.lo.u32 %i, %r0, 256, %r3; {ADDRESSES} \
+             ld.global.u32 %r6, [%x1]; mov.u32 %r4, tile; mad.lo.u32 %r5, %r3, 4, %r4; st.shared.u32 [%r5], %r6; \
+             not.b32 %r6, %r6; st.shared.u32 [%r5+2048], %r6; mad.lo.u32 %r7, %r12, 64, %r4; \
+             mad.lo.u32 %r8, %r2, 4, %r4; mov.u32 %r9, %i; mov.u32 %r14, 0; mov.u32 %r15, 16; {count}\n\
+             TILE: bar.sync 0;\nmov.u32 %r10, %r7; mov.u32 %r11, {from}; mov.u32 %r13, %r15;\n\
+             L: ld.shared.u32 %r5, [%r10];\nld.shared.u32 %r6, [%r11+{distance}];\n\
+             mad.lo.u32 %r9, %r5, %r6, %r9; add.u32 %r10, %r10, 4; add.u32 %r11, %r11, 64; \
+             sub.u32 %r13, %r13, 1; setp.ne.u32 %p0, %r13, 0; @%p0 bra L;\n\
+             bar.sync 0; add.u32 %r14, %r14, 1; setp.lt.u32 %p1, %r14, 3; @%p1 bra TILE; st.global.u32 [%x2], %r9;"
+        )
+    };
+    let differs = "setp.eq.u32 %p2, %r12, 1; @!%p2 bra SAME; mov.u32 %r15, 5; SAME:";
+    for (count, from, distance) in [
+        ("", "%r8", 2048),
+        ("mov.u32 %r15, 7;", "%r8", 2048),
+        // Only when they run is it known that the second row's loop ends earlier.
+        (differs, "%r8", 2048),
+        // Each row reads its own.
+        ("", "%r7", 0),
+        // The last iterations leave shared memory.
+        ("", "%r8", 3200),
+    ] {
+        let source = kernel(&product(count, from, distance));
+        for (grid, block) in [
+            (2, [16, 16, 1]),
+            (1, [16, 3, 1]),
+            (1, [32, 4, 1]),
+            (3, [16, 1, 1]),
+        ] {
+            let alone = run(&source, Vectorization::Never, grid, block, 0);
+            let together = run(&source, Vectorization::Always, grid, block, 0);
+            assert_eq!(alone.is_err(), distance == 3200, "{alone:?}");
+            assert_eq!(together, alone, "{count} {from} {distance}, {block:?}");
+        }
+    }
+}
