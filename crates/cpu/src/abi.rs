@@ -24,13 +24,17 @@ use crate::print::Output;
 use crate::sanitizer::{BlockSanitizer, LaunchSanitizer};
 use crate::tensor_memory::TensorMemory;
 
-/// A compiled kernel. It runs threads `first..last` of the block, and returns 0, [`TOGETHER`], or
-/// another value if `BlockContext::fault` holds a fault.
+/// A compiled kernel. It runs threads `first..last` of the block, and returns 0, [`TOGETHER`],
+/// [`IN_LOOP`], or another value if `BlockContext::fault` holds a fault.
 pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32, last: u32) -> u32;
 
 /// What the vector function returns if all threads are in one state, which it has stored for the
 /// first of them alone.
 pub const TOGETHER: u32 = 2;
+
+/// What the vector function returns after a step of a loop, where `BlockContext::in_turn` asks for
+/// that. The next call goes on in the loop.
+pub const IN_LOOP: u32 = 3;
 
 /// The state of a thread that has exited.
 pub const EXITED: u32 = u32::MAX;
@@ -116,6 +120,12 @@ pub struct BlockContext {
     /// Address of the kernel's scalar function, which the vector function calls where a lane
     /// group diverges.
     pub scalar: usize,
+
+    /// 1 if other blocks take their turn after each step of a loop by the size of the grid: the
+    /// vector function returns [`IN_LOOP`] then.
+    pub in_turn: u32,
+    /// 1 if the vector function has returned [`IN_LOOP`].
+    pub in_loop: u32,
 
     /// The block's tensor memory. Compiled code does not access it.
     pub(crate) tensor_memory: *mut TensorMemory,
@@ -451,6 +461,8 @@ pub mod offset {
         CLUSTER_BLOCKS = B, cluster_blocks;
         CLUSTER_RANK = B, cluster_rank;
         SCALAR = B, scalar;
+        IN_TURN = B, in_turn;
+        IN_LOOP = B, in_loop;
         FAULT_KIND = B, fault.kind;
         REQUEST_OPERANDS = Request, operands;
         REQUEST_RESULTS = Request, results;

@@ -86,6 +86,8 @@ pub struct VectorFunction {
     pub offset: u32,
     /// A power of two.
     pub width: u32,
+    /// It has loops by the size of the grid, which the blocks can run step by step in turn.
+    pub has_steps: bool,
 }
 
 /// The layout of a kernel parameter.
@@ -330,6 +332,7 @@ impl KernelImage {
         w.option(self.vector, |w, l| {
             w.u32(l.offset);
             w.u32(l.width);
+            w.u8(u8::from(l.has_steps));
         });
         w.list(&self.params, |w, p| {
             w.u32(p.offset);
@@ -369,6 +372,7 @@ impl KernelImage {
                 Ok(VectorFunction {
                     offset: r.u32()?,
                     width: r.u32()?,
+                    has_steps: r.flag()?,
                 })
             })?,
             params: r.list(|r| {
@@ -482,6 +486,7 @@ mod tests {
                 vector: Some(VectorFunction {
                     offset: 1,
                     width: 8,
+                    has_steps: true,
                 }),
                 params: vec![ParamLayout {
                     offset: 0,

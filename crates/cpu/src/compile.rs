@@ -153,10 +153,14 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
 impl Image {
     pub(super) fn add(&mut self, program: &Program<'_>, code: &KernelCode, target: u32) {
         let scalar = self.append(&code.scalar);
-        let vector = code.vector.as_ref().map(|(code, width)| VectorFunction {
-            offset: self.append(code),
-            width: *width,
-        });
+        let vector = code
+            .vector
+            .as_ref()
+            .map(|(machine_code, width)| VectorFunction {
+                offset: self.append(machine_code),
+                width: *width,
+                has_steps: code.has_steps,
+            });
         self.kernels.push(KernelImage {
             name: program.name.to_owned(),
             target,

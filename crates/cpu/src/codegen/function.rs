@@ -16,7 +16,7 @@ use super::emitter::{
 use super::entry::resume_threads;
 use super::host::HostIsa;
 use super::interchange::{Interchange, JumpTargets};
-use super::interchanged_loop;
+use super::interchanged_loop::{self, InterchangedLoop};
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
@@ -30,7 +30,7 @@ use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
     Arg, BlockId, LoweringError, Program, Reg, RegClass, Step, Terminator, Uniformity,
-    UniformityInfo,
+    UniformityInfo, rematerialize,
 };
 use ptx::ast::Span;
 
@@ -41,6 +41,8 @@ pub(crate) struct KernelCode {
     /// The function that runs a lane group at a time, and the group's width.
     pub vector: Option<(MachineCode, u32)>,
     pub slots: u32,
+    /// The vector function has loops by the size of the grid, which blocks run in turn.
+    pub has_steps: bool,
     /// It has no resume points, so that its threads need no state.
     pub stateless: bool,
     pub sync_points: Vec<SyncPoint>,
@@ -62,7 +64,6 @@ pub(crate) fn compile_kernel(
         Some(uniformity) => lane_group::split_at_checks(program, uniformity),
         None => vec![Vec::new(); program.blocks.len()],
     };
-    let program = &*program;
     let uniformity = vectorized.as_ref();
     let together = match uniformity {
         Some(uniformity) => CheckedTogether::find(program, uniformity, host.has_fma),
@@ -77,6 +78,9 @@ pub(crate) fn compile_kernel(
         }
         _ => Vec::new(),
     };
+    let resumes = resumes(program, uniformity, &together, &interchanged);
+    rematerialize(program, &resumes);
+    let program = &*program;
     let plan = ResumePlan::new(program, uniformity, checks, together, interchanged)
         .map_err(|r| vec![r])?;
     let compile = |contexts: &mut CompilerContexts,
@@ -110,10 +114,41 @@ pub(crate) fn compile_kernel(
         scalar,
         vector,
         slots: plan.slot_count,
+        has_steps: vectorized.is_some() && plan.interchanged.iter().any(|i| i.by_grid),
         stateless: plan.resume_points.is_empty(),
         sync_points: plan.sync_points,
         matrices: plan.matrices,
     })
+}
+
+/// The blocks in which threads often resume: behind sync points, and at the heads of loops that groups
+/// run step by step.
+fn resumes(
+    program: &Program<'_>,
+    uniformity: Option<&UniformityInfo>,
+    together: &CheckedTogether,
+    interchanged: &[InterchangedLoop],
+) -> Vec<BlockId> {
+    let behind = program
+        .blocks
+        .iter()
+        .filter_map(|block| match &block.terminator {
+            Terminator::Sync { instruction, next } => {
+                let is_passed = uniformity
+                    .is_some_and(|uniformity| uniformity.executes_together(program, instruction));
+                (!is_passed).then_some(*next)
+            }
+            _ => None,
+        });
+    let mut blocks: Vec<BlockId> = behind.chain(interchanged.iter().map(|i| i.head)).collect();
+    // The steps of loops that are checked together have numbers.
+    blocks.retain(|block| {
+        let mut loops = together.loops.iter();
+        !loops.any(|counted| counted.blocks.contains(block))
+    });
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks
 }
 
 /// [`compile_kernel`] without machine code, which finds what cannot be compiled.
@@ -287,7 +322,12 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let head = e.b.create_block();
     let body = e.b.create_block();
     let done = e.b.create_block();
-    e.b.ins().jump(head, &[]);
+    match &interchange {
+        Some(interchange) => interchange.start(e, head),
+        None => {
+            e.b.ins().jump(head, &[]);
+        }
+    }
 
     e.b.switch_to_block(head);
     let thread = e.b.use_var(e.thread.index);
@@ -298,7 +338,7 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     e.b.switch_to_block(body);
     let mut errors = Vec::new();
     let targets = JumpTargets::new(plan, interchange.as_ref(), &blocks);
-    resume_threads(e, plan, first_state, targets.outside(), &mut errors);
+    resume_threads(e, plan, (first_state, last), targets.outside(), &mut errors);
 
     // Its number, and whether it is the head.
     let mut loop_at = vec![None; program.blocks.len()];

@@ -8,13 +8,14 @@
 //! its groups again and again until none of them is in the loop.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 use cranelift_frontend::Variable;
 
 use super::emitter::Emitter;
 use super::resume::ResumePlan;
 use super::slots::{reload, save};
 use super::thread_state::{set_state, thread_state};
+use crate::abi::{IN_LOOP, offset};
 use crate::program::{BlockId, Reg};
 
 /// The code between the iterations of such loops.
@@ -26,6 +27,8 @@ pub(super) struct Interchange {
     goes_on: Variable,
     /// The loop over the groups that are in loops.
     head: Block,
+    /// Starts it.
+    again: Block,
 }
 
 /// The blocks at the head of a loop.
@@ -62,7 +65,16 @@ impl Interchange {
             in_loops,
             goes_on,
             head: e.b.create_block(),
+            again: e.b.create_block(),
         })
+    }
+
+    /// Starts with all groups, at `head`, or goes on in the loop in which the block was left.
+    pub fn start(&self, e: &mut Emitter<'_, '_>, head: Block) {
+        let flags = MemFlagsData::trusted();
+        let context = e.fixed.context;
+        let in_loop = e.b.ins().load(types::I32, flags, context, offset::IN_LOOP);
+        e.b.ins().brif(in_loop, self.again, &[], head, &[]);
     }
 
     /// Emits what a group does where it enters a loop or starts the next iteration.
@@ -111,14 +123,25 @@ impl Interchange {
         (first, last): (Value, Value),
         blocks: &[Block],
     ) {
-        let (again, done) = (e.b.create_block(), e.b.create_block());
-        let end = e.b.create_block();
+        let [step, done, end, leave] = [(); 4].map(|()| e.b.create_block());
         e.b.ins().jump(end, &[]);
         e.b.switch_to_block(end);
         let goes_on = e.b.use_var(self.goes_on);
-        e.b.ins().brif(goes_on, again, &[], done, &[]);
+        e.b.ins().brif(goes_on, step, &[], done, &[]);
 
-        e.b.switch_to_block(again);
+        // Other blocks take their turn before the next step.
+        e.b.switch_to_block(step);
+        let flags = MemFlagsData::trusted();
+        let context = e.fixed.context;
+        let in_turn = e.b.ins().load(types::I32, flags, context, offset::IN_TURN);
+        e.b.ins().brif(in_turn, leave, &[], self.again, &[]);
+        e.b.switch_to_block(leave);
+        let one = e.scalar_int(types::I32, 1);
+        e.b.ins().store(flags, one, context, offset::IN_LOOP);
+        let in_loop = e.scalar_int(types::I32, IN_LOOP.into());
+        e.b.ins().return_(&[in_loop]);
+
+        e.b.switch_to_block(self.again);
         let (no, yes) = (e.scalar_int(types::I32, 0), e.scalar_int(types::I32, 1));
         e.b.def_var(self.goes_on, no);
         e.b.def_var(self.in_loops, yes);
@@ -140,13 +163,19 @@ impl Interchange {
             let is_here = e.icmp_imm(IntCC::Equal, state, edges.state.into());
             e.b.ins().brif(is_here, here, &[], elsewhere, &[]);
             e.b.switch_to_block(here);
-            reload(e, plan, &plan.resume_points[edges.state as usize - 1]);
+            reload(
+                e,
+                plan,
+                &plan.resume_points[edges.state as usize - 1].reload,
+            );
             e.b.ins().jump(blocks[interchanged.head.index()], &[]);
             e.b.switch_to_block(elsewhere);
         }
         let next = e.next_thread;
         e.b.ins().jump(next, &[]);
         e.b.switch_to_block(done);
+        let zero = e.scalar_int(types::I32, 0);
+        e.b.ins().store(flags, zero, context, offset::IN_LOOP);
     }
 }
 

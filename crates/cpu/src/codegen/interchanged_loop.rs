@@ -20,6 +20,8 @@ pub(super) struct InterchangedLoop {
     pub blocks: Vec<BlockId>,
     /// The registers that it writes.
     pub written: Vec<Reg>,
+    /// It goes on by the size of the grid.
+    pub by_grid: bool,
 }
 
 /// The loops that are worth it: those without inner loops and sync points that do nothing but stream
@@ -56,9 +58,10 @@ pub(super) fn find(
         }
         written.sort_unstable();
         written.dedup();
-        if accesses == 0 || !strides_by_size(program, uniformity, &blocks, &written) {
+        let strides = stride(program, uniformity, &blocks, &written);
+        let Some(stride) = strides.filter(|_| accesses > 0) else {
             continue;
-        }
+        };
         let live = liveness.get_or_insert_with(|| Liveness::new(program));
         let carries_vectors = live.live_in(head).iter().any(|reg| {
             uniformity.of(*reg) == Uniformity::Divergent && written.binary_search(reg).is_ok()
@@ -68,6 +71,7 @@ pub(super) fn find(
                 head,
                 blocks,
                 written,
+                by_grid: stride == Size::Grid,
             });
         }
     }
@@ -113,22 +117,29 @@ fn accesses(
     Some(accesses)
 }
 
-/// Whether the loop adds the size of the block or of the grid to an affine value.
-fn strides_by_size(
+/// What a loop goes on by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    Block,
+    Grid,
+}
+
+/// The size that the loop adds to an affine value.
+fn stride(
     program: &Program<'_>,
     uniformity: &UniformityInfo,
     blocks: &[BlockId],
     written: &[Reg],
-) -> bool {
+) -> Option<Size> {
     let threads = program.required_threads.map(|[x, y, z]| x * y * z);
-    let is_stride = |arg: &Arg| match *arg {
-        Arg::Int(amount) => threads.is_some_and(|threads| amount == u64::from(threads)),
-        Arg::Reg(reg) => {
-            written.binary_search(&reg).is_err() && follows_from_size(program, reg, MAX_DEPTH)
+    let size = |arg: &Arg| match *arg {
+        Arg::Int(amount) if threads.is_some_and(|threads| amount == u64::from(threads)) => {
+            Some(Size::Block)
         }
-        _ => false,
+        Arg::Reg(reg) if written.binary_search(&reg).is_err() => size_of(program, reg, MAX_DEPTH),
+        _ => None,
     };
-    steps(program, blocks).any(|step| match step {
+    steps(program, blocks).find_map(|step| match step {
         Step::Instruction(i) if i.opcode == O::Add => {
             let args = program.list(i.args);
             let is_affine = |arg: &Arg| match *arg {
@@ -136,16 +147,16 @@ fn strides_by_size(
                 _ => false,
             };
             let operands = args.get(1..3).unwrap_or(&[]);
-            args.first().is_some_and(is_affine)
-                && operands.iter().any(is_affine)
-                && operands.iter().any(is_stride)
+            let adds = args.first().is_some_and(is_affine) && operands.iter().any(is_affine);
+            operands.iter().filter(|_| adds).find_map(size)
         }
-        _ => false,
+        _ => None,
     })
 }
 
-/// Whether a register's only definition computes it from `%ntid` or `%nctaid`.
-fn follows_from_size(program: &Program<'_>, reg: Reg, depth: usize) -> bool {
+/// The size from which a register's only definition computes it: that of the grid if it reads
+/// `%nctaid`, that of the block if only `%ntid`.
+fn size_of(program: &Program<'_>, reg: Reg, depth: usize) -> Option<Size> {
     let mut definitions = program
         .blocks
         .iter()
@@ -157,18 +168,20 @@ fn follows_from_size(program: &Program<'_>, reg: Reg, depth: usize) -> bool {
             _ => None,
         });
     let (Some(definition), None) = (definitions.next(), definitions.next()) else {
-        return false;
+        return None;
     };
     let scales = matches!(
         definition.opcode,
         O::Mov | O::Cvt | O::Mul | O::Mad | O::Shl | O::Mul24
     );
-    scales
-        && program.list(definition.args)[1..]
-            .iter()
-            .any(|arg| match *arg {
-                Arg::Special(S::NtidX | S::NctaidX) => true,
-                Arg::Reg(from) => depth > 0 && follows_from_size(program, from, depth - 1),
-                _ => false,
-            })
+    let sizes = program.list(definition.args)[1..].iter();
+    let sizes = sizes.filter_map(|arg| match *arg {
+        Arg::Special(S::NtidX) => Some(Size::Block),
+        Arg::Special(S::NctaidX) => Some(Size::Grid),
+        Arg::Reg(from) if depth > 0 => size_of(program, from, depth - 1),
+        _ => None,
+    });
+    // The product of both is the size of the grid.
+    let largest = |a, b| if a == Size::Grid { a } else { b };
+    sizes.filter(|_| scales).reduce(largest)
 }

@@ -23,6 +23,7 @@ mod module_symbol;
 mod network;
 mod operands;
 mod reg_class;
+mod rematerialize;
 mod scope;
 mod shuffle_loops;
 mod simplify_cfg;
@@ -43,6 +44,7 @@ pub(crate) use ir::{
 pub(crate) use lanes::{Group, Uniformity};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
+pub(crate) use rematerialize::rematerialize;
 pub(crate) use shuffle_loops::unroll_shuffle_loops;
 pub(crate) use together::together;
 pub(crate) use uniformity::{NoWrap, UniformityInfo};

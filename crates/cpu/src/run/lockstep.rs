@@ -2,7 +2,7 @@
 //! in one call.
 
 use super::barrier::{self, Barrier};
-use super::schedule::{CompiledKernel, Faulted, Progress, Schedule, lanes_meet};
+use super::schedule::{CompiledKernel, Faulted, Progress, Returned, Schedule, lanes_meet};
 use super::warp::{self, LaneMask};
 use crate::abi::{BlockContext, EXITED, Request, SyncKind, SyncPoint, WARP_SIZE};
 use crate::access;
@@ -15,8 +15,17 @@ impl Schedule {
         code: &CompiledKernel<'_>,
         context: *mut BlockContext,
     ) -> Result<Progress, Faulted> {
-        // SAFETY: while `in_lockstep` is set, no thread has exited.
-        let together = unsafe { code.call(context, 0, self.threads, true) }?;
+        // SAFETY: the context is valid. While `in_lockstep` is set, no thread has exited.
+        let returned = unsafe {
+            (*context).in_turn = self.in_turn.into();
+            let returned = code.call(context, 0, self.threads, true);
+            (*context).in_turn = 0;
+            returned?
+        };
+        if returned == Returned::InLoop {
+            return Ok(Progress::InLoop);
+        }
+        let together = returned == Returned::Together;
         let first = self.states.first().copied().unwrap_or(EXITED);
         let differs = match together {
             true => 0,

@@ -6,6 +6,7 @@ mod cluster;
 mod config;
 mod deadlock;
 mod fault;
+mod in_turn;
 mod launch;
 mod lines;
 mod lockstep;
@@ -302,8 +303,18 @@ impl<'a> Workers<'a> {
 
     /// Runs blocks until there are no more.
     fn work(&self, mut spare: Option<Cluster<'a>>, worker: u32) {
+        let mut in_turn = Vec::new();
         while !self.launch.stop.load(Ordering::Relaxed) {
-            if let Some(first) = self.take(self.launch.chunk) {
+            let together = in_turn::blocks(self.launch);
+            if together > 1 {
+                if let Some(first) = self.take(together) {
+                    let blocks = first..(first + together).min(self.launch.total);
+                    if !self.run_in_turn(&mut in_turn, blocks, worker) {
+                        return;
+                    }
+                    continue;
+                }
+            } else if let Some(first) = self.take(self.launch.chunk) {
                 for index in first..(first + self.launch.chunk).min(self.launch.total) {
                     if self.launch.stop.load(Ordering::Relaxed)
                         || !self.run_block(&mut spare, index, worker)
@@ -378,7 +389,7 @@ impl<'a> Workers<'a> {
         let Some(block) = running else { return true };
         match block.run(worker) {
             Outcome::Done => {}
-            Outcome::Waiting | Outcome::AtClusterBarrier => {
+            Outcome::Waiting | Outcome::AtClusterBarrier | Outcome::InLoop => {
                 self.lock().waiting.extend(running.take());
                 std::thread::yield_now();
             }

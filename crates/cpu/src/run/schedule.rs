@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use crate::abi::{
-    BlockContext, EXITED, FaultKind, FaultRecord, KernelFn, Request, SyncKind, SyncPoint, TOGETHER,
-    WARP_SIZE,
+    BlockContext, EXITED, FaultKind, FaultRecord, IN_LOOP, KernelFn, Request, SyncKind, SyncPoint,
+    TOGETHER, WARP_SIZE,
 };
 
 use super::barrier::{BARRIERS, Barrier};
@@ -36,6 +36,8 @@ pub(super) struct CompiledKernel<'a> {
     /// The vector function and its width, a power of 2. The range of threads must be a multiple of the
     /// width, and all of them must be in the same state.
     pub(super) vector: Option<(KernelFn, u32)>,
+    /// The vector function has loops by the size of the grid.
+    pub(super) has_steps: bool,
     pub(super) stateless: bool,
     pub(super) points: &'a [SyncPoint],
     pub(super) lines: Lines<'a>,
@@ -43,8 +45,7 @@ pub(super) struct CompiledKernel<'a> {
 }
 
 impl CompiledKernel<'_> {
-    /// Runs threads `first..last`. `in_lockstep` says that all are in the same state. Returns
-    /// whether they are in one state then that is stored for the first alone.
+    /// Runs threads `first..last`. `in_lockstep` says that all are in the same state.
     ///
     /// # Safety
     /// The context describes a block of this kernel whose arrays are large enough, and no
@@ -55,15 +56,16 @@ impl CompiledKernel<'_> {
         first: u32,
         last: u32,
         in_lockstep: bool,
-    ) -> Result<bool, Faulted> {
+    ) -> Result<Returned, Faulted> {
         let function = match self.vector {
             Some((function, width)) if in_lockstep && (first | last) & (width - 1) == 0 => function,
             _ => self.scalar,
         };
         // SAFETY: the caller's contract.
         match unsafe { function(context, first, last) } {
-            0 => Ok(false),
-            TOGETHER => Ok(true),
+            0 => Ok(Returned::Apart),
+            TOGETHER => Ok(Returned::Together),
+            IN_LOOP => Ok(Returned::InLoop),
             _ => Err(Faulted),
         }
     }
@@ -71,6 +73,17 @@ impl CompiledKernel<'_> {
     pub(super) fn point(&self, state: u32) -> Option<SyncPoint> {
         self.points.get((state as usize).checked_sub(1)?).copied()
     }
+}
+
+/// What a call of compiled code has done with its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Returned {
+    /// It has stored the state of each.
+    Apart,
+    /// All are in one state, which is stored for the first alone.
+    Together,
+    /// They are in a loop, in which they go on.
+    InLoop,
 }
 
 /// The state of a block after it ran.
@@ -82,6 +95,8 @@ pub(super) enum Outcome {
     Waiting,
     /// No thread is ready before all blocks of the cluster have arrived at its barrier.
     AtClusterBarrier,
+    /// It has done a step of a loop, and takes turns.
+    InLoop,
     /// A fault, which `BlockContext::fault` describes.
     Faulted,
     /// The launch has ended because of a fault in another block.
@@ -100,6 +115,8 @@ pub(super) struct Schedule {
     pub(super) live: u32,
     /// All threads are in the same state and ready.
     pub(super) in_lockstep: bool,
+    /// Other blocks run after each step of a loop by the size of the grid.
+    pub(super) in_turn: bool,
     /// The description of a fault that the scheduler found.
     pub(super) detail: Option<String>,
 }
@@ -157,6 +174,7 @@ impl Schedule {
         }
         self.live = self.threads;
         self.in_lockstep = true;
+        self.in_turn = false;
         self.detail = None;
     }
 
@@ -189,6 +207,7 @@ impl Schedule {
                 Ok(Progress::Done) => return Outcome::Done,
                 Ok(Progress::Advanced) => {}
                 Ok(Progress::AtClusterBarrier) => return Outcome::AtClusterBarrier,
+                Ok(Progress::InLoop) => return Outcome::InLoop,
                 Ok(Progress::Stalled(pause)) => {
                     stalled_rounds += 1;
                     if pause >= SHORTEST_PAUSE {
@@ -295,8 +314,8 @@ impl Schedule {
             let states = &self.states[first as usize..last as usize];
             let in_lockstep = states.iter().all(|state| *state == states[0]);
             // SAFETY: the caller's contract.
-            let together = unsafe { code.call(context, first, last, in_lockstep) }?;
-            if together {
+            let returned = unsafe { code.call(context, first, last, in_lockstep) }?;
+            if returned == Returned::Together {
                 let states = &mut self.states[first as usize..last as usize];
                 states.fill(states[0]);
             }
@@ -572,6 +591,7 @@ pub(super) enum Progress {
     Done,
     Advanced,
     AtClusterBarrier,
+    InLoop,
     /// All threads that ran have yielded, for at least this many nanoseconds.
     Stalled(u64),
 }

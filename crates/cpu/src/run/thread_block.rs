@@ -109,6 +109,8 @@ impl<'a> ThreadBlock<'a> {
                 cluster_blocks: 0,
                 cluster_rank: 0,
                 scalar: kernel.code.scalar as usize,
+                in_turn: 0,
+                in_loop: 0,
                 tensor_memory: std::ptr::null_mut(),
                 sanitizer: std::ptr::null(),
                 launch: (&raw const launch.info).cast(),
@@ -197,12 +199,20 @@ impl<'a> ThreadBlock<'a> {
         self.done = false;
         self.context.worker = worker;
         self.context.fault = FaultRecord::default();
+        self.context.in_loop = 0;
         self.tensor_memory.reset();
         if let Some(mut sanitizer) = self.sanitizer() {
             sanitizer.start(self.index);
         }
         if let Some(arrays) = &mut self.arrays {
             arrays.schedule.start(&self.kernel.code);
+        }
+    }
+
+    /// Whether other blocks run after each of its steps of a loop by the size of the grid.
+    pub(super) fn take_turns(&mut self, in_turn: bool) {
+        if let Some(arrays) = &mut self.arrays {
+            arrays.schedule.in_turn = in_turn;
         }
     }
 

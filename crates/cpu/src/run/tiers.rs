@@ -87,6 +87,7 @@ fn launched<'m>(
         code: CompiledKernel {
             scalar: compiled.scalar()?,
             vector,
+            has_steps: vector.is_some() && image.vector.is_some_and(|vector| vector.has_steps),
             stateless: image.stateless,
             points: &image.sync_points,
             lines: Lines(module.original_lines()),

@@ -24,6 +24,7 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
         code: CompiledKernel {
             scalar,
             vector: None,
+            has_steps: false,
             stateless: points.is_empty(),
             points,
             lines: Lines::default(),

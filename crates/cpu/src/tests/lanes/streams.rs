@@ -135,3 +135,22 @@ fn faults_in_steps_name_the_thread() {
         );
     }
 }
+
+/// Blocks that run a loop in turn report the fault that they would one after the other: that of an
+/// earlier block, though a later one has its own in an earlier step.
+#[test]
+fn blocks_in_turn_report_the_first_fault_of_the_grid() {
+    let source = kernel(
+        "setp.eq.u32 %p1, %r0, 0; selp.u32 %n, 1000, %n, %p1; setp.eq.u32 %p1, %r0, 2; \
+         selp.u32 %r10, 8192, 0, %p1; mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; bra TEST; \
+         NEXT: add.u32 %r11, %i, %r10; mul.wide.u32 %x0, %r11, 4; add.u64 %x1, %in, %x0; \
+         mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3;\nld.global.u32 %r5, [%x1];\n\
+         st.global.u32 [%x2], %r5;\nadd.u32 %i, %i, %r4; TEST: setp.lt.u32 %p0, %i, %n; @%p0 bra NEXT;",
+    );
+    for n in [2000, 4400] {
+        let alone = run(&source, Vectorization::Never, 4, [128, 1, 1], n);
+        let together = run(&source, Vectorization::Always, 4, [128, 1, 1], n);
+        assert!(alone.is_err());
+        assert_eq!(together, alone, "{n}");
+    }
+}
