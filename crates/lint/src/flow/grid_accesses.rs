@@ -109,7 +109,11 @@ pub(super) fn near(
                 || place.of.writes() && places.iter().any(|read| read.meets(*other, place, *one))
         })
     };
-    places.iter().filter(is_near).map(|place| place.of).collect()
+    places
+        .iter()
+        .filter(is_near)
+        .map(|place| place.of)
+        .collect()
 }
 
 /// An address that has been worked out.
@@ -129,20 +133,19 @@ fn places(
     let mut places = Vec::with_capacity(accesses.len());
     for GridAccess { of, address } in accesses {
         // Most addresses are a constant apart from another.
-        let apart = |known: &Known| {
-            let same = known.address.terms() == address.terms();
-            let apart = address.constant.checked_sub(known.address.constant);
-            apart.filter(|_| same)
+        let alike = |known: &Known| known.address.terms() == address.terms();
+        let at = match known.iter().position(alike) {
+            Some(at) => at,
+            None => {
+                let Some(found) = worked_out(of, *address, evaluator, register) else {
+                    continue;
+                };
+                known.push(found);
+                known.len() - 1
+            }
         };
-        let alike = known.iter().position(|known| apart(known).is_some());
-        if alike.is_none() {
-            let Some(found) = worked_out(of, *address, evaluator, register) else {
-                continue;
-            };
-            known.push(found);
-        }
-        let at = alike.unwrap_or(known.len() - 1);
-        let Some((known, apart)) = known.get(at).and_then(|known| Some((known, apart(known)?))) else {
+        let known = &known[at];
+        let Some(apart) = address.constant.checked_sub(known.address.constant) else {
             continue;
         };
         let (least, most) = known.range;
