@@ -49,6 +49,8 @@ pub(crate) fn accesses(
     let mut found = Vec::new();
     let copies = copies(function, space);
     let accesses = function.accesses().iter().chain(&copies);
+    // Many accesses are at a number of bytes from the same value.
+    let mut bases: HashMap<ValueId, Option<Term>> = HashMap::default();
     for MemoryAccess {
         id,
         instruction,
@@ -62,7 +64,12 @@ pub(crate) fn accesses(
         if !(generic || access.space == Some(space)) || !flow.graph.is_reached(block) {
             continue;
         }
-        let base = base(function, flow, &access, space);
+        let base = match flow.instructions.reference(access.address) {
+            Reference::Register(_) => *bases
+                .entry(flow.values.of_operand(access.address))
+                .or_insert_with(|| base(function, flow, &access, space)),
+            _ => base(function, flow, &access, space),
+        };
         // Without a variable, a generic address may lie anywhere.
         if base.is_none() && (generic || space == Space::Global) {
             continue;

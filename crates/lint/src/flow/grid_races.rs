@@ -1,20 +1,17 @@
 //! Races between blocks of a grid: a thread of one and a thread of the next access the same
 //! bytes of global memory, and one of them writes. No barrier of the block orders them.
 
-use super::HashMap;
-use super::accesses::SharedAccess;
-use super::affine::Term;
-use super::context::{Flow, FunctionContext};
+use super::context::FunctionContext;
 use super::evaluate::{Evaluator, Known};
+use super::grid_accesses::{meeting, near};
 use super::instructions::InstructionId;
 use super::intervals::{Order, Orders};
 use super::lanes::{Lanes, Shape, Sum, Symbols};
 use super::launch::Block;
 use super::memory::AccessKind;
 use super::races::{Instance, Search};
-use super::values::Definition;
 use ptx::ast::FunctionKind;
-use ptx::names::{Opcode, SpecialRegister};
+use ptx::names::SpecialRegister;
 
 /// Two accesses that threads of two blocks make at any time.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +31,6 @@ pub struct GridRace {
 /// So much is worked out for each instruction of a function, and for small ones.
 const STEPS_FOR_EACH: u64 = 20;
 const STEPS: u64 = 100_000;
-
-/// With more accesses, a kernel is not looked at.
-const ACCESSES: usize = 48;
 
 /// Neither block is the first one, which may have work of its own.
 const PAIRS: [(i64, i64); 2] = [(1, 2), (2, 1)];
@@ -60,15 +54,7 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<GridRace>> {
     let register = asked.find(|way| function.names_special(|register| register == *way))?;
     let flow = function.flow()?;
     let accesses = meeting(function, flow)?;
-    let (loops, orders) = (function.loops()?, Orders::of_function(function)?);
-    // An atomic or a fence may be how blocks wait for each other.
-    if flow
-        .instructions
-        .ids()
-        .any(|id| orders.of(id) == Order::Other)
-    {
-        return None;
-    }
+    let loops = function.loops()?;
     let shapes = match Block::of(function) {
         Block::Known(shape) => vec![shape],
         // The small ones are soon done, and few kernels have a race there.
@@ -82,8 +68,18 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<GridRace>> {
     let budget = flow.instructions.steps.len() as u64 * STEPS_FOR_EACH + STEPS;
     let mut all: Option<Vec<GridRace>> = None;
     for shape in shapes {
-        let evaluator = Evaluator::new(function, flow, loops, shape, budget);
-        let mut found = races(Search::new(&orders, &accesses, evaluator), register);
+        let mut evaluator = Evaluator::new(function, flow, loops, shape, budget);
+        let near = near(&accesses, &mut evaluator, register, &PAIRS);
+        if near.is_empty() {
+            return None;
+        }
+        let orders = Orders::of_function(function)?;
+        // An atomic or a fence may be how blocks wait for each other.
+        let mut ids = flow.instructions.ids();
+        if ids.any(|id| orders.of(id) == Order::Other) {
+            return None;
+        }
+        let mut found = races(Search::new(&orders, &near, evaluator), register);
         if let Some(all) = all {
             found.retain(|race| all.iter().any(|known| known.access == race.access));
         }
@@ -93,52 +89,6 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<GridRace>> {
         all = Some(found);
     }
     all
-}
-
-/// The accesses whose address is a sum of a base, thread, block and constants, of bases that
-/// are written and not accessed at one place by each thread alone.
-fn meeting(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Option<Vec<SharedAccess>> {
-    let is_product = |term: &Term| match term {
-        Term::Product(_) => true,
-        Term::Value(value) => match flow.values.definition(*value) {
-            Some(Definition::Written(id)) => flow
-                .instructions
-                .get(id)
-                .is_some_and(|instruction| instruction.opcode == Opcode::Mul),
-            _ => false,
-        },
-        _ => false,
-    };
-    let mut of_base: HashMap<Term, (bool, Vec<_>)> = HashMap::default();
-    for of in function.global_accesses() {
-        let (Some(base), Some(linear)) = (of.base, function.linear(of.access.address)) else {
-            continue;
-        };
-        let known = |term: &Term| {
-            matches!(term, Term::Special(_) | Term::Parameter(..)) || is_product(term)
-        };
-        let mut terms = linear.terms().iter();
-        if !terms.all(|(term, _)| *term == base || known(term)) || matches!(base, Term::Value(_)) {
-            continue;
-        }
-        let (written, accesses) = of_base.entry(base).or_default();
-        *written |= of.writes();
-        accesses.push((linear, *of));
-    }
-    let mut found = Vec::new();
-    for (_, (written, accesses)) in of_base {
-        let (first, _) = accesses.first()?;
-        let of_block = first.terms().iter().any(|(term, _)| {
-            is_product(term)
-                || matches!(term, Term::Special(way) if way.text().starts_with("%ctaid"))
-        });
-        let own = of_block && accesses.iter().all(|(linear, _)| linear == first);
-        if written && !own {
-            found.extend(accesses.into_iter().map(|(_, of)| of));
-        }
-    }
-    found.sort_unstable_by_key(|of| of.id);
-    (!found.is_empty() && found.len() <= ACCESSES).then_some(found)
 }
 
 /// An access as a block makes it: what is unknown of its address besides, and the rest.

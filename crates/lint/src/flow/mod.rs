@@ -28,6 +28,7 @@ mod executors;
 mod fences;
 mod first_pass;
 mod graph;
+mod grid_accesses;
 mod grid_races;
 mod handovers;
 mod instructions;

@@ -5,6 +5,7 @@ mod containers;
 mod fix;
 mod formats;
 mod inputs;
+mod large;
 mod limits;
 mod options;
 mod origin;

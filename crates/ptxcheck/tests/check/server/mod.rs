@@ -1,7 +1,7 @@
 //! `ptxcheck server`, with a client at its pipes.
 
 mod bad_input;
-mod client;
+pub mod client;
 mod features;
 
 use serde_json::{Value, json};
