@@ -349,3 +349,40 @@ fn a_graph_has_nodes_on_both_devices() {
         },
     );
 }
+
+/// Freeing it waits for the work of its own device, and the graph is that of another.
+#[test]
+fn memory_stays_until_a_graph_of_another_device_is_done() {
+    two(
+        "two_devices::memory_stays_until_a_graph_of_another_device_is_done",
+        |devices| {
+            let [first, second] = devices.map(Side::of);
+            let there = DeviceBuffer::<u32>::zeroed(&second.context, 32).unwrap();
+            let [fork, join] =
+                [&first, &second].map(|side| Event::without_timing(&side.context).unwrap());
+            second.context.synchronize().unwrap();
+            let graph = Graph::capture(&first.stream, CaptureMode::ThreadLocal, |stream| {
+                fork.record(stream)?;
+                second.stream.wait_for(&fork)?;
+                second.add_one(&there)?;
+                join.record(&second.stream)?;
+                stream.wait_for(&join)
+            })
+            .unwrap();
+            let ready = graph.instantiate().unwrap();
+            let gate = first.hold();
+            ready.launch(&first.stream).unwrap();
+            drop(graph);
+            std::thread::scope(|scope| {
+                let stream = &first.stream;
+                let freed = scope.spawn(move || {
+                    drop((ready, there));
+                    stream.is_done().unwrap()
+                });
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                gate.send(()).unwrap();
+                assert!(freed.join().unwrap(), "it was freed under the graph");
+            });
+        },
+    );
+}

@@ -424,6 +424,8 @@ impl Retained for Allocation {
             // Which nodes read it, and which parts, is not known.
             self.keep_order(Some(stream), self.whole(), Effect::Write, waits)?;
         }
+        // Nodes of a graph that is launched here may be of another context.
+        self.record_peer(stream.context());
         self.record_stream(stream)
     }
 
