@@ -139,9 +139,13 @@ fn report(format: Format) -> Result<(), Failure> {
         Format::Text => {
             let mut lines = Lines::default();
             lines.add("ptxkit", env!("CARGO_PKG_VERSION"));
-            for (driver, missing) in [("nvidia", why(&nvidia)), ("cpu", why(&cpu))] {
-                if let Some(missing) = missing {
-                    lines.add(driver, format!("not found: {missing}"));
+            for (driver, result) in [("nvidia", &nvidia), ("cpu", &cpu)] {
+                match result {
+                    Ok(_) => {}
+                    Err(error @ Error::DriverMissing(_)) => {
+                        lines.add(driver, format!("not found: {}", reasons(error)));
+                    }
+                    Err(error) => lines.add(driver, format!("fails: {error}")),
                 }
             }
             for driver in drivers {
