@@ -18,6 +18,10 @@ fn main() -> ExitCode {
     if paths.next_if(|first| first == "--codegen").is_some() {
         options.level = Level::Codegen;
     }
+    if paths.peek().is_none() {
+        eprintln!("give one or more PTX files");
+        return ExitCode::from(2);
+    }
     for path in paths {
         let shown = path.display();
         let source = match std::fs::read_to_string(&path) {

@@ -248,7 +248,8 @@ pub enum Error {
     /// Something that a graph cannot do, or cannot keep.
     Captured { what: &'static str },
 
-    /// Borrowed memory was used after it went back to its owner.
+    /// Borrowed memory was used after it went back to its owner, or a buffer was to grow whose
+    /// values were moved out of it.
     Ended,
 
     /// A byte of device memory is no truth value.

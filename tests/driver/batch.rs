@@ -184,6 +184,12 @@ fn boxes_that_do_not_fit_are_refused() {
     batch
         .copy(to.rows_mut(4).unwrap(), from.rows(4).unwrap(), [0, 3, 1])
         .unwrap();
+    // Nothing of a row that is longer than all memory.
+    let mut other = DeviceBuffer::<u32>::zeroed(&context, 12).unwrap();
+    let far = from.rows(usize::MAX).unwrap().at([usize::MAX / 2, 0, 0]);
+    batch
+        .copy(other.rows_mut(4).unwrap(), far, [0, 0, 0])
+        .unwrap();
     assert!(batch.is_empty());
     batch
         .queue(&Stream::non_blocking(&context).unwrap())

@@ -74,6 +74,32 @@ fn every_context_reaches_it() {
     ));
 }
 
+/// Freeing waits for the work of its own context, and so must it for that of others.
+#[test]
+fn it_stays_until_other_contexts_are_done() {
+    alone();
+    let numbers = managed(&[1; 32]);
+    let other = Context::create(&device(), 0).unwrap();
+    let increment = Module::load(&other, INCREMENT).unwrap();
+    let increment = increment.kernel("increment").unwrap();
+    let stream = Stream::non_blocking(&other).unwrap();
+    let (go, wait) = mpsc::channel::<()>();
+    stream
+        .call(move || wait.recv().unwrap_or_default())
+        .unwrap();
+    unsafe { increment.launch(BLOCK, &stream, (&numbers,)) }.unwrap();
+    std::thread::scope(|scope| {
+        let stream = &stream;
+        let freed = scope.spawn(move || {
+            drop(numbers);
+            stream.is_done().unwrap()
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        go.send(()).unwrap();
+        assert!(freed.join().unwrap(), "it was freed under the kernel");
+    });
+}
+
 /// Alone, and of so much memory that it shares no page with other allocations:
 /// beside other tests, an H200 once had forgotten the advice to 256 KiB.
 #[test]

@@ -1,6 +1,7 @@
 //! Two devices: on the CPU two that share the cores, on GPUs where there are two.
 
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use ptxkit::driver::api::Api;
 use ptxkit::driver::{
@@ -247,8 +248,10 @@ fn a_copy_in_the_default_stream_is_ordered_with_both_devices() {
         let seen = DeviceBuffer::from_slice(&second, &[0_u32; 2]).unwrap();
         let flags = PinnedBuffer::from_slice(&first, &[0_u32; 2]).unwrap();
         let flag = |at: usize| flags.device_address() + 4 * at as u64;
-        // SAFETY: one of two words, which nobody else writes.
-        let raise = |at: usize| unsafe { flags.pointer().add(at).write_volatile(1) };
+        let raise = |at: usize| {
+            // SAFETY: one of two words, which the device reads meanwhile.
+            unsafe { AtomicU32::from_ptr(flags.pointer().add(at)) }.store(1, Ordering::Release);
+        };
         let copy = |to, from| {
             move |api: &Api| {
                 // SAFETY: words of buffers that are live until the end.

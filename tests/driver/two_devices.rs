@@ -1,11 +1,11 @@
 //! Work of two devices together: order between their streams, memory that both reach, code that
 //! both run. `peer` has access and copies between them.
 
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
 
 use ptxkit::driver::{
     Access, AddressRange, Attach, CaptureMode, Context, Device, DeviceAttribute, DeviceBuffer,
-    Error, Event, Graph, Kernel, Library, Location, ManagedBuffer, MemoryPool, Module,
+    Error, Event, Graph, GraphExec, Kernel, Library, Location, ManagedBuffer, MemoryPool, Module,
     PhysicalMemory, PinnedBuffer, Stream,
 };
 
@@ -44,7 +44,7 @@ impl Side {
     }
 
     /// The stream waits until the gate is opened.
-    fn hold(&self) -> mpsc::Sender<()> {
+    fn hold(&self) -> Sender<()> {
         let (gate, opened) = mpsc::channel();
         let wait = move || opened.recv().unwrap_or_default();
         self.stream.call(wait).unwrap();
@@ -346,6 +346,59 @@ fn a_graph_has_nodes_on_both_devices() {
             first.stream.synchronize().unwrap();
             assert_eq!(here.to_vec().unwrap(), [8; 32]);
             assert_eq!(there.to_vec().unwrap(), [4; 32]);
+        },
+    );
+}
+
+/// Launches a graph in the first device's stream, which waits for the gate. Its one node, on the
+/// second device, adds 1 to `there`.
+fn pending([first, second]: [&Side; 2], there: &DeviceBuffer<u32>) -> (GraphExec, Sender<()>) {
+    let [fork, join] = [first, second].map(|side| Event::without_timing(&side.context).unwrap());
+    second.context.synchronize().unwrap();
+    let graph = Graph::capture(&first.stream, CaptureMode::ThreadLocal, |stream| {
+        fork.record(stream)?;
+        second.stream.wait_for(&fork)?;
+        second.add_one(there)?;
+        join.record(&second.stream)?;
+        stream.wait_for(&join)
+    })
+    .unwrap();
+    let ready = graph.instantiate().unwrap();
+    let gate = first.hold();
+    ready.launch(&first.stream).unwrap();
+    (ready, gate)
+}
+
+/// Whether a stream is done with what waits for the gate after `free`, which comes before it opens.
+fn is_waited_for(stream: &Stream, gate: Sender<()>, free: impl FnOnce() + Send) -> bool {
+    std::thread::scope(|scope| {
+        let freed = scope.spawn(move || {
+            free();
+            stream.is_done().unwrap()
+        });
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        gate.send(()).unwrap();
+        freed.join().unwrap()
+    })
+}
+
+/// Freeing memory and unloading code wait for the work of their own device, and the graph is
+/// another's.
+#[test]
+fn memory_and_code_stay_until_a_graph_of_another_device_is_done() {
+    two(
+        "two_devices::memory_and_code_stay_until_a_graph_of_another_device_is_done",
+        |devices| {
+            let [first, second] = devices.map(Side::of);
+            let [freed, kept] =
+                [(); 2].map(|()| DeviceBuffer::<u32>::zeroed(&second.context, 32).unwrap());
+            let (ready, gate) = pending([&first, &second], &freed);
+            let free = move || drop((ready, freed));
+            assert!(is_waited_for(&first.stream, gate, free), "memory");
+
+            let (ready, gate) = pending([&first, &second], &kept);
+            let free = move || drop((ready, second));
+            assert!(is_waited_for(&first.stream, gate, free), "code");
         },
     );
 }

@@ -222,6 +222,26 @@ fn buffers_grow_where_they_are() {
     assert_eq!(numbers.len(), 3 * granule);
 }
 
+/// Its values may be moved out of it, and are then nobody else's.
+#[test]
+fn values_that_were_moved_out_have_one_owner() {
+    let context = context();
+    if memory(&context).is_none() {
+        return;
+    }
+    let mut numbers = GrowableBuffer::<u32>::with_capacity(&context, 1000).unwrap();
+    numbers.extend(&[1, 2, 3]).unwrap();
+    let other = DeviceBuffer::from_slice(&context, &[4, 5]).unwrap();
+    let moved = std::mem::replace(numbers.buffer_mut(), other);
+    let grown = numbers.extend(&[6]);
+    assert!(matches!(grown, Err(Error::Ended)), "{grown:?}");
+    assert!(matches!(numbers.resize(2), Err(Error::Ended)));
+    let other = std::mem::replace(numbers.buffer_mut(), moved);
+    assert_eq!(other.to_vec().unwrap(), [4, 5]);
+    numbers.extend(&[6]).unwrap();
+    assert_eq!(numbers.to_vec().unwrap(), [1, 2, 3, 6]);
+}
+
 #[test]
 fn graphs_keep_what_is_mapped() {
     alone();

@@ -37,3 +37,4 @@ mod tensor;
 mod tensor_memory;
 mod video;
 mod warp_group;
+mod wide_columns;

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use terminal::failure::Failure;
 use terminal::output::{Escaped, Format, Lines, json_line, print};
 
+/// The address of a remote cache, with what its service asks for.
+const REMOTE: &str = "PTXKIT_REMOTE";
+
 #[derive(Serialize)]
 struct Listed {
     /// The value for `--device`.
@@ -32,7 +35,7 @@ pub struct DevicesArgs {
 /// Lists the devices, or prints the report.
 ///
 /// # Errors
-/// A driver that is there does not answer.
+/// No driver that is there answers, where the devices are listed.
 pub fn run(args: &DevicesArgs, is_verbose: bool) -> Result<(), Failure> {
     match args.report || is_verbose {
         true => report(args.format),
@@ -41,16 +44,22 @@ pub fn run(args: &DevicesArgs, is_verbose: bool) -> Result<(), Failure> {
 }
 
 fn list(format: Format) -> Result<(), Failure> {
-    let mut found = Vec::new();
-    let nvidia = Driver::nvidia();
-    if let Ok(driver) = &nvidia {
-        for device in driver.devices().map_err(Failure::new)? {
-            let name = format!("nvidia:{}", device.ordinal());
-            found.push(describe(name, &device).map_err(Failure::new)?);
-        }
+    let gpus = |driver: Driver| -> Result<Vec<Listed>, Error> {
+        let devices = driver.devices()?;
+        let name = |device: &Device| format!("nvidia:{}", device.ordinal());
+        devices
+            .iter()
+            .map(|device| describe(name(device), device))
+            .collect()
+    };
+    let cpu = |driver: Driver| Ok(vec![describe("cpu".into(), &driver.device(0)?)?]);
+    // One that fails hides no other.
+    let nvidia = Driver::nvidia().and_then(gpus);
+    let cpu = Driver::cpu().and_then(cpu);
+    let found: Vec<&Listed> = nvidia.iter().chain(&cpu).flatten().collect();
+    if let (true, Err(error)) = (found.is_empty(), &cpu) {
+        return Err(Failure::new(error.clone()));
     }
-    let cpu = Driver::cpu().and_then(|driver| describe("cpu".into(), &driver.device(0)?));
-    found.push(cpu.map_err(Failure::new)?);
     match format {
         Format::Json => print(&json_line(&found)),
         Format::Text => {
@@ -61,7 +70,7 @@ fn list(format: Format) -> Result<(), Failure> {
                 target,
                 memory_bytes,
                 driver,
-            } in &found
+            } in found
             {
                 let memory = *memory_bytes as f64 / f64::from(1 << 30);
                 lines.add(
@@ -69,9 +78,11 @@ fn list(format: Format) -> Result<(), Failure> {
                     format!("{name}, {target}, {memory:.1} GiB, {driver}"),
                 );
             }
-            if let Err(error) = nvidia {
-                // Without the help: the CPU device is listed.
-                lines.add("nvidia", reasons(&error));
+            // Without the help: others are listed.
+            for (driver, result) in [("nvidia", &nvidia), ("cpu", &cpu)] {
+                if let Err(error) = result {
+                    lines.add(driver, reasons(error));
+                }
             }
             print(&lines.0);
         }
@@ -89,7 +100,7 @@ fn describe(name: String, device: &Device) -> Result<Listed, Error> {
     })
 }
 
-/// Why NVIDIA's driver is not there.
+/// Why a driver is not there.
 fn reasons(error: &Error) -> String {
     match error {
         Error::DriverMissing(missing) => missing.reasons(),
@@ -98,11 +109,10 @@ fn reasons(error: &Error) -> String {
 }
 
 fn report(format: Format) -> Result<(), Failure> {
-    let of = |driver: Driver| driver.report().map_err(Failure::new);
-    let nvidia = Driver::nvidia();
-    let found = nvidia.as_ref().ok().map(|driver| of(*driver)).transpose()?;
-    let cpu = of(Driver::cpu().map_err(Failure::new)?)?;
-    let missing = nvidia.err().map(|error| reasons(&error));
+    // What one driver does not answer is part of the report.
+    let [nvidia, cpu] =
+        [Driver::nvidia(), Driver::cpu()].map(|driver| driver.and_then(|driver| driver.report()));
+    let why = |result: &Result<DriverReport, Error>| result.as_ref().err().map(reasons);
     let policy = Policy::from_environment(&Environment::read());
     let folder = policy.path().filter(|_| policy.enabled());
     let folder = folder.map(|folder| folder.display().to_string());
@@ -110,13 +120,18 @@ fn report(format: Format) -> Result<(), Failure> {
         .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with("CUDA_") || name.starts_with("PTXKIT_"))
+        .map(|(name, value)| match name.as_str() {
+            REMOTE => (name, "not shown, as it may hold a password".to_owned()),
+            _ => (name, value),
+        })
         .collect();
     variables.sort();
-    let drivers = found.iter().chain([&cpu]);
+    let drivers = nvidia.iter().chain(&cpu);
     match format {
         Format::Json => print(&json_line(&json!({
             "ptxkit": env!("CARGO_PKG_VERSION"),
-            "nvidia_missing": missing,
+            "nvidia_missing": why(&nvidia),
+            "cpu_missing": why(&cpu),
             "drivers": drivers.map(json_of).collect::<Vec<_>>(),
             "cache": folder,
             "variables": variables.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
@@ -124,8 +139,14 @@ fn report(format: Format) -> Result<(), Failure> {
         Format::Text => {
             let mut lines = Lines::default();
             lines.add("ptxkit", env!("CARGO_PKG_VERSION"));
-            if let Some(missing) = missing {
-                lines.add("nvidia", format!("not found: {missing}"));
+            for (driver, result) in [("nvidia", &nvidia), ("cpu", &cpu)] {
+                match result {
+                    Ok(_) => {}
+                    Err(error @ Error::DriverMissing(_)) => {
+                        lines.add(driver, format!("not found: {}", reasons(error)));
+                    }
+                    Err(error) => lines.add(driver, format!("fails: {error}")),
+                }
             }
             for driver in drivers {
                 text_of(driver, &mut lines);

@@ -232,6 +232,9 @@ pub enum FaultKind {
     /// An access to tensor memory that the block or the warp may not make, or a product that
     /// `tcgen05.mma` does not have (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
     TensorMemory = 15,
+    /// A copy by a tensor map that this device does not have
+    /// (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
+    TensorCopy = 16,
 }
 
 impl FaultKind {
@@ -254,6 +257,7 @@ impl FaultKind {
             Race,
             Uninitialised,
             TensorMemory,
+            TensorCopy,
         ]
         .into_iter()
         .find(|&kind| kind as u32 == number)

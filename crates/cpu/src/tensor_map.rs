@@ -51,6 +51,50 @@ pub(crate) enum Along {
     Width128,
 }
 
+impl Along {
+    /// 0 is none.
+    pub fn from_number(number: u8) -> Option<Along> {
+        [Along::Image, Along::Width, Along::Width128]
+            .into_iter()
+            .find(|&along| along as u8 == number)
+    }
+}
+
+/// The pixels of a column of [`Along::Width128`].
+pub(crate) const PIXELS_OF_128: u32 = 128;
+
+/// A copy that this device does not have, as its documentation leaves open what it copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyFault {
+    /// So many pixels of a halo after each 32 of 128.
+    HaloOf128(u32),
+    /// A halo that goes past the last pixel of its row.
+    HaloBeyond,
+}
+
+impl CopyFault {
+    /// For a [`FaultRecord`](crate::abi::FaultRecord).
+    pub fn number(self) -> u64 {
+        match self {
+            CopyFault::HaloBeyond => 0,
+            CopyFault::HaloOf128(pixels) => pixels.into(),
+        }
+    }
+
+    /// What the fault with this number is.
+    pub fn describe(number: u64) -> String {
+        match number {
+            0 => "the halo of `.im2col::w` goes past the last pixel of its row: which pixels \
+                  it has from there on is not documented"
+                .to_owned(),
+            pixels => format!(
+                "`.im2col::w::128` with a halo of {pixels} after each 32 pixels: its place in \
+                 shared memory is not documented, only copies without (wHalo = 0) are possible"
+            ),
+        }
+    }
+}
+
 /// What columns copy of an image (im2col), whose dimensions are channels, width, height and depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
@@ -188,6 +232,10 @@ impl TensorMap {
             channels,
             pixels,
         } = columns;
+        let pixels = match along {
+            Along::Width128 => PIXELS_OF_128,
+            _ => pixels,
+        };
         let spatial = match along {
             Along::Image => rank as usize - 2,
             Along::Width | Along::Width128 => 1,
@@ -323,9 +371,9 @@ impl TensorMap {
         ELEMENTS.get(usize::from(self.element)).map(|row| row.0)
     }
 
-    /// Whether copies take boxes of it, or columns.
-    pub fn is_for(&self, columns: bool) -> bool {
-        self.mode == u8::from(columns)
+    /// Whether copies take these columns of it, or boxes.
+    pub fn is_for(&self, columns: Option<Along>) -> bool {
+        self.mode == columns.map_or(0, |along| along as u8)
     }
 
     /// The first and the last place of a filter's base along a dimension of an image.
@@ -386,7 +434,7 @@ mod tests {
             pixels: 1000,
         };
         let made = TensorMap::columns(7, images, 3, columns, 0).unwrap();
-        assert!(made.is_for(true) && !made.is_for(false));
+        assert!(made.is_for(Some(Along::Image)) && !made.is_for(None));
         assert_eq!(made.boxes[..2], [16, 1000]);
         assert_eq!(made.corners(1), (-3, 16));
         let with = |change: fn(&mut Columns)| {
@@ -415,7 +463,8 @@ mod tests {
             ..images
         };
         let made = TensorMap::columns(7, images, 3, wide, 0).unwrap();
-        assert!(!made.is_for(true) && !made.is_for(false));
+        assert!(made.is_for(Some(Along::Width)));
+        assert!(!made.is_for(Some(Along::Image)) && !made.is_for(None));
         assert_eq!((made.mode, made.corners(1)), (2, (-3, 16)));
     }
 

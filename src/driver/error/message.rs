@@ -255,7 +255,9 @@ impl fmt::Display for Error {
                  ended",
             ),
             Error::Captured { what } => write!(f, "{what} cannot be captured in a graph"),
-            Error::Ended => f.write_str("the memory was borrowed, and went back to its owner"),
+            Error::Ended => f.write_str(
+                "the memory went back to its owner, or the values were moved out of their buffer",
+            ),
             Error::Bool { index, byte } => {
                 write!(f, "value {index} is {byte}, and a `bool` is 0 or 1")
             }

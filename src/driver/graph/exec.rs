@@ -241,14 +241,14 @@ impl GraphExec {
         if self.graph.is_with(&child.inner) {
             return Err(Error::GraphNode);
         }
-        let retained = child.inner.retained().clone();
         let both = lock_both();
-        let child = child.inner.lock()?;
+        let locked = child.inner.lock()?;
+        let retained = child.inner.retained().clone();
         self.change(node, |api, exec, node| {
             // SAFETY: both graphs and the node are live, and no other thread uses them.
-            unsafe { Ok(api.cuGraphExecChildGraphNodeSetParams(exec, node, child.0)?) }
+            unsafe { Ok(api.cuGraphExecChildGraphNodeSetParams(exec, node, locked.0)?) }
         })?;
-        drop((child, both));
+        drop((locked, both));
         self.retain(retained);
         Ok(())
     }

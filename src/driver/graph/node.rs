@@ -129,12 +129,12 @@ impl Graph {
         if self.inner.is_with(&child.inner) {
             return Err(Error::GraphNode);
         }
+        let _both = lock_both();
+        let locked = child.inner.lock()?;
         let retained = child.inner.retained().clone();
-        let _locked = lock_both();
-        let child = child.inner.lock()?;
         self.add(after, retained, |api, node, graph, after, count| {
             // SAFETY: both graphs and the nodes are live, and no other thread uses them.
-            unsafe { Ok(api.cuGraphAddChildGraphNode(node, graph, after, count, child.0)?) }
+            unsafe { Ok(api.cuGraphAddChildGraphNode(node, graph, after, count, locked.0)?) }
         })
     }
 
@@ -201,14 +201,15 @@ impl Graph {
         let graph = self.inner.lock()?;
         let mut handle = null_mut();
         entry(api, &mut handle, graph.0, after.as_ptr(), after.len())?;
-        drop(graph);
         let node = self.inner.name(handle);
         retained.retain(|used| {
             used.node_memory()
                 .map(|own| own.record_node(handle))
                 .is_none()
         });
+        // Whoever has the lock next finds what the node uses.
         self.inner.retain(retained);
+        drop(graph);
         Ok(node)
     }
 }

@@ -391,6 +391,19 @@ impl Allocation {
         }
     }
 
+    /// Waits for the work of peer contexts, which freeing does not wait for; whether none can use
+    /// the memory any more.
+    fn wait_for_peers(&mut self) -> bool {
+        let peers = self.peers.get_mut();
+        let peers = std::mem::take(peers.unwrap_or_else(PoisonError::into_inner));
+        peers.iter().all(|peer| {
+            let result = peer.synchronize();
+            let is_running = result.as_ref().is_err_and(|error| !error.is_sticky());
+            report_drop(result);
+            !is_running
+        })
+    }
+
     fn take_users(&mut self) -> Vec<Stream> {
         let users = self.users.as_mut().map(|users| {
             let users = users.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -411,6 +424,8 @@ impl Retained for Allocation {
             // Which nodes read it, and which parts, is not known.
             self.keep_order(Some(stream), self.whole(), Effect::Write, waits)?;
         }
+        // Nodes of a graph that is launched here may be of another context.
+        self.record_peer(stream.context());
         self.record_stream(stream)
     }
 
@@ -449,18 +464,20 @@ impl Drop for Allocation {
         {
             return;
         }
-        let peers = self.peers.get_mut();
-        for peer in peers.unwrap_or_else(PoisonError::into_inner).drain(..) {
-            report_drop(peer.synchronize());
+        if !self.wait_for_peers() {
+            // Better lost than taken away from under work.
+            return std::mem::forget(release);
         }
         let users = self.take_users();
         let origin = match &release {
             Release::InOrder(origin) => Some(origin.stream()),
             _ => None,
         };
+        // Every context reaches managed memory, and freeing waits for the work of one.
+        let is_managed = self.portable && matches!(release, Release::Free);
         // A capturing stream takes no work outside of its graph, so the memory is freed
         // with the graph.
-        if !matches!(release, Release::Free | Release::Mapped(_))
+        if (is_managed || !matches!(release, Release::Free | Release::Mapped(_)))
             && let Some(capture) = users.iter().chain(origin).find_map(Stream::capture)
         {
             capture.retain(Arc::new(Allocation {
@@ -476,6 +493,10 @@ impl Drop for Allocation {
                 peers: Mutex::default(),
                 order: Order::default(),
             }));
+            return;
+        }
+        let others = users.iter().filter(|user| user.context() != &self.context);
+        if is_managed && !wait_until_unused(others) {
             return;
         }
         let bound = self.context.bind();

@@ -1,7 +1,7 @@
 //! Batches of copies in one call.
 
 use crate::driver::error::Error;
-use crate::driver::memory::copy::Linear;
+use crate::driver::memory::copy::{Linear, LinearMut};
 use crate::driver::memory::length;
 use crate::driver::memory::location::Location;
 use crate::driver::memory::order::Effect;
@@ -63,7 +63,7 @@ impl<'a> CopyBatch<'a> {
     /// Adds a copy of a whole array to another of the same length, in memory of any kind.
     pub fn copy<T: Pod>(
         &mut self,
-        to: &'a mut impl Linear<T>,
+        to: &'a mut impl LinearMut<T>,
         from: &'a impl Linear<T>,
     ) -> Result<&mut CopyBatch<'a>, Error> {
         length::check_equal("copy of a batch", from.count(), to.count())?;

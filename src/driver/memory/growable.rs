@@ -65,7 +65,14 @@ impl<T: Pod> GrowableBuffer<T> {
 
     /// Resizes it to `len` values. Physical memory is mapped as needed and not released;
     /// new values are unspecified. Memory that it has once it keeps.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] if another buffer took the place of its [own](GrowableBuffer::buffer_mut),
+    /// which may still be there: the memory would have two owners.
     pub fn resize(&mut self, len: usize) -> Result<(), Error> {
+        if !Arc::ptr_eq(self.buffer.allocation(), &self.allocation) {
+            return Err(Error::Ended);
+        }
         let bytes = len.saturating_mul(size_of::<T>());
         if bytes > self.range.bytes() {
             return Err(Error::Length {

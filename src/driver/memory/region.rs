@@ -111,6 +111,10 @@ impl<'a> PitchedEndpoint<'a> {
 
     /// The memory from the first to the last value of a box within it, which work uses.
     fn used<T>(&self, extent: [usize; 3], effect: Effect) -> Option<Use<'a>> {
+        // No box has no place, which could be anywhere.
+        if extent.contains(&0) {
+            return None;
+        }
         let row = |[_, y, z]: [usize; 3]| z * self.capacity[1] + y;
         let byte = |at: [usize; 3]| row(at) * self.pitch + at[0] * size_of::<T>();
         let last = std::array::from_fn(|axis| self.origin[axis] + extent[axis].saturating_sub(1));

@@ -1,4 +1,4 @@
-//! What the texture and surface references of modules are bound to.
+//! What the texture and surface references of modules are bound to, and who else runs their code.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -12,24 +12,45 @@ use crate::driver::stream::retained::RetainedRef;
 /// context and name. Ordered: a hash map asks the system for random keys first, which shows
 /// in the first load of a process.
 #[derive(Debug, Default)]
-pub(crate) struct Bindings(Mutex<BTreeMap<(usize, CString), (Context, RetainedRef)>>);
+pub(crate) struct Bindings {
+    resources: Mutex<BTreeMap<(usize, CString), (Context, RetainedRef)>>,
+    /// Contexts of graphs that have kernels of the module, which is of another: unloading it waits
+    /// for the work of its own alone.
+    peers: Mutex<Vec<Context>>,
+}
 
 impl Bindings {
     /// Retains the resource bound to a reference, in place of the former one.
     pub fn retain(&self, context: &Context, reference: &CStr, retained: RetainedRef) {
         let place = (context.raw().addr(), reference.to_owned());
-        let mut bound = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bound = self
+            .resources
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let before = bound.insert(place, (context.clone(), retained));
         drop(bound);
         // Freeing memory may wait for the device: drop it outside of the lock.
         drop(before);
     }
 
+    /// Records that a graph of another context runs kernels of the module.
+    pub fn record_peer(&self, peer: &Context) {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !peers.contains(peer) {
+            peers.push(peer.clone());
+        }
+    }
+
     /// Waits for all kernels, as those that read the resources are not tracked; returns
-    /// whether none may read them any more. Waiting fails during a capture.
+    /// whether none may read them, or run as part of another context's graph, any more.
+    /// Waiting fails during a capture.
     pub fn wait_until_unused(&mut self) -> bool {
-        let bound = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        bound.values().all(|(context, _)| {
+        let bound = self.resources.get_mut();
+        let bound = bound.unwrap_or_else(PoisonError::into_inner).values();
+        let peers = self.peers.get_mut();
+        let peers = peers.unwrap_or_else(PoisonError::into_inner).iter();
+        let mut contexts = bound.map(|(context, _)| context).chain(peers);
+        contexts.all(|context| {
             let result = context.synchronize();
             let may_run = matches!(&result, Err(Error::Driver(error)) if !error.code.is_sticky());
             report_drop(result);
@@ -39,7 +60,6 @@ impl Bindings {
 
     /// Leaks them.
     pub fn leak(&mut self) {
-        let bound = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::forget(std::mem::take(bound));
+        std::mem::forget(std::mem::take(self));
     }
 }

@@ -1,15 +1,17 @@
 //! A kernel of a module.
 
 use std::ffi::{CStr, CString, c_int};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, MutexGuard};
 
 use crate::driver::device::context::Context;
 use crate::driver::device::settings::{CacheConfig, SharedBanks};
 use crate::driver::error::Error;
 use crate::driver::module::Module;
 use crate::driver::module::layout::{KernelLayout, ParamSlot};
+use crate::driver::stream::Stream;
 use crate::driver::stream::retained::{Retained, RetainedRef};
+use crate::driver::stream::users::{Users, Waits};
 use api::CUfunction;
 use api::CudaError;
 
@@ -45,7 +47,18 @@ struct Inner {
 
 const _: () = assert!(std::mem::offset_of!(Inner, module) <= 64);
 
-impl Retained for Inner {}
+impl Retained for Inner {
+    fn before_launch(
+        &self,
+        stream: &Stream,
+        _waits: &mut Waits,
+    ) -> Result<Option<MutexGuard<'_, Users>>, Error> {
+        if stream.context() != &self.context {
+            self.module.record_peer(stream.context());
+        }
+        Ok(None)
+    }
+}
 
 // SAFETY: a function handle may be used from any thread with its context current.
 unsafe impl Send for Inner {}

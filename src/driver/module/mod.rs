@@ -423,11 +423,19 @@ impl Module {
 
     /// Keeps what a reference is bound to, in place of what it was bound to.
     pub(crate) fn retain_bound(&self, reference: &CStr, retained: RetainedRef) {
-        let bound = match &self.inner.owner {
+        self.bindings().retain(self.context(), reference, retained);
+    }
+
+    /// Keeps the code until the work of another context is done, which runs its kernels.
+    pub(crate) fn record_peer(&self, peer: &Context) {
+        self.bindings().record_peer(peer);
+    }
+
+    fn bindings(&self) -> &Bindings {
+        match &self.inner.owner {
             Ownership::Library(library) => &library.bound,
             Ownership::Here | Ownership::By(_) => &self.inner.bound,
-        };
-        bound.retain(self.context(), reference, retained);
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl UsingStreams {
     /// Waits for them; whether all are done. Waiting would spoil a capture.
     pub fn wait_until_done(&mut self) -> bool {
         let streams = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        !streams.iter().any(Stream::is_capturing) && wait_until_unused(streams)
+        !streams.iter().any(Stream::is_capturing) && wait_until_unused(&*streams)
     }
 }
 
@@ -161,8 +161,8 @@ pub(crate) fn order_after(before: &Stream, after: &Stream) -> Result<(), Error> 
 }
 
 /// Waits for the streams and returns whether none of them can use the memory any more.
-pub(crate) fn wait_until_unused(streams: &[Stream]) -> bool {
-    streams.iter().all(|stream| {
+pub(crate) fn wait_until_unused<'a>(streams: impl IntoIterator<Item = &'a Stream>) -> bool {
+    streams.into_iter().all(|stream| {
         let result = wait(stream);
         let running = result.as_ref().is_err_and(|error| !error.is_sticky());
         report_drop(result);

@@ -344,6 +344,7 @@ fn name_of(fault: &Fault) -> &'static str {
         FaultKind::Race => "data race",
         FaultKind::Uninitialised => "unwritten memory",
         FaultKind::TensorMemory => "tensor memory",
+        FaultKind::TensorCopy => "tensor copy",
         _ => "fault",
     }
 }

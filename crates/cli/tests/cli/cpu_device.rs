@@ -64,6 +64,25 @@ fn a_report_has_what_works_and_what_does_not() {
     assert_eq!(json["variables"]["PTXKIT_CPU_DEVICES"], "2");
 }
 
+/// It goes into bug reports: with what is wrong, and without what is secret.
+#[test]
+fn a_report_tells_of_a_wrong_number_and_of_no_password() {
+    let cache = tempfile::tempdir().unwrap();
+    let variables = [
+        ("PTXKIT_CPU_DEVICES", Path::new("many")),
+        ("PTXKIT_REMOTE", Path::new("redis://me:secret@localhost")),
+    ];
+    for format in ["text", "json"] {
+        let arguments = ["devices", "--report", "--format", format];
+        let output = ptxkit_with(cache.path(), &variables, &arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = stdout(&output);
+        assert!(text.contains("PTXKIT_CPU_DEVICES=many is not"), "{text}");
+        assert!(text.contains("PTXKIT_REMOTE"), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+    }
+}
+
 #[test]
 fn one_thread_is_one() {
     let text = stdout(&devices("PTXKIT_CPU_THREADS", "1"));

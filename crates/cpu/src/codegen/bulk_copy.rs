@@ -8,9 +8,10 @@ use super::memory::Space;
 use crate::abi::{Access, offset};
 use crate::program::{Arg, Base, Instruction, Storage};
 use crate::runtime::{
-    AddressSpace, Helper, Number, OFFSETS, Reduction, SHIFTS, TensorShifts, offset_bits,
+    AddressSpace, HALOS, Helper, Number, OFFSET_BEHIND_HALO, OFFSETS, OFFSETS_BEHIND_HALO,
+    Reduction, SHIFTS, TensorShifts, offset_bits,
 };
-use crate::tensor_map;
+use crate::tensor_map::{self, Along};
 use ptx::names::{Modifier as M, Type as P};
 
 /// The state spaces of an instruction, the destination's first.
@@ -57,6 +58,19 @@ fn number(ty: P) -> Option<Number> {
 fn is_multicast(i: &Instruction) -> bool {
     let words = [M::MulticastCluster, M::MulticastCluster16b];
     i.modifiers.first_of(&words).is_some()
+}
+
+/// Where the pixels are that are copied in columns.
+fn along(i: &Instruction) -> Option<Along> {
+    let all = [
+        (M::Im2col, Along::Image),
+        (M::Im2colNoOffs, Along::Image),
+        (M::Im2colW, Along::Width),
+        (M::Im2colNoOffsW, Along::Width),
+        (M::Im2colW128, Along::Width128),
+    ];
+    let found = all.into_iter().find(|(word, _)| i.modifiers.has(*word));
+    found.map(|(_, along)| along)
 }
 
 impl Emitter<'_, '_> {
@@ -150,12 +164,7 @@ impl Emitter<'_, '_> {
         let rows = m.first_of(&[M::TileGather4, M::TileScatter4]).is_some();
         let unknown = |word: &M| {
             let word = word.text();
-            let prefixes = [
-                "im2col::w",
-                "im2col_no_offs::w",
-                "override",
-                "mbarrier::report",
-            ];
+            let prefixes = ["override", "mbarrier::report"];
             word == "cta_group::2"
                 || word.starts_with("multicast") && !multicast
                 || prefixes.iter().any(|prefix| word.starts_with(prefix))
@@ -197,23 +206,19 @@ impl Emitter<'_, '_> {
         let zero = self.int(types::I64, 0);
         let mut words = words.map(|word| word.unwrap_or(zero));
         let mut next = 3;
-        let columns = m.first_of(&[M::Im2col, M::Im2colNoOffs]).is_some();
-        if m.has(M::Im2col) {
+        let along = along(i);
+        if m.first_of(&[M::Im2col, M::Im2colW, M::Im2colW128])
+            .is_some()
+        {
             let Arg::List(offsets) = self.arg(i, next)? else {
                 return self.unsupported(i, "unsupported operand");
             };
             next += 1;
             let offsets = self.list(offsets);
-            if offsets.len() + 1 != dimensions {
-                return self.unsupported(i, "another number of offsets");
-            }
-            let bits = offset_bits(offsets.len());
-            for (n, &offset) in (0..).zip(offsets) {
-                let value = self.read(offset, types::I16)?;
-                let value = self.coerce(value, types::I32);
-                let mask = self.int(types::I32, (1 << bits) - 1);
-                let value = self.b.ins().band(value, mask);
-                words[2] = self.above(words[2], value, u64::from(OFFSETS + bits * n));
+            if along == Some(Along::Image) {
+                self.offsets(i, dimensions, offsets, &mut words[2])?;
+            } else {
+                self.halo(i, offsets, &mut words[2])?;
             }
         }
         if multicast {
@@ -229,7 +234,7 @@ impl Emitter<'_, '_> {
             | u64::from(stores) << shifts.stores
             | u64::from(multicast) << shifts.multicast
             | u64::from(rows) << shifts.rows
-            | u64::from(columns) << shifts.columns
+            | along.map_or(0, |along| along as u64) << shifts.along
             | (dimensions as u64) << shifts.rank
             | reduction(i) << shifts.reduction
             | u64::from(self.line) << 32;
@@ -242,6 +247,48 @@ impl Emitter<'_, '_> {
         ];
         let failed = self.call(Helper::copy_tensor, &args);
         self.fail_if(failed);
+        Ok(())
+    }
+
+    /// Puts the offsets of a filter behind the fifth coordinate.
+    fn offsets(
+        &mut self,
+        i: &Instruction,
+        dimensions: usize,
+        offsets: &[Arg],
+        high: &mut Value,
+    ) -> EmitResult<()> {
+        if offsets.len() + 1 != dimensions {
+            return self.unsupported(i, "another number of offsets");
+        }
+        let bits = offset_bits(offsets.len());
+        for (n, &offset) in (0..).zip(offsets) {
+            let value = self.read(offset, types::I16)?;
+            let value = self.coerce(value, types::I32);
+            let mask = self.int(types::I32, (1 << bits) - 1);
+            let value = self.b.ins().band(value, mask);
+            *high = self.above(*high, value, u64::from(OFFSETS + bits * n));
+        }
+        Ok(())
+    }
+
+    /// The same of the halo and the offset of a column along the width. Those that are too large
+    /// stay so.
+    fn halo(&mut self, i: &Instruction, operands: &[Arg], high: &mut Value) -> EmitResult<()> {
+        let &[halo, offset] = operands else {
+            return self.unsupported(i, "a halo and an offset are missing");
+        };
+        let places = [
+            (halo, HALOS, OFFSETS),
+            (offset, OFFSETS_BEHIND_HALO, OFFSET_BEHIND_HALO),
+        ];
+        for (operand, most, at) in places {
+            let value = self.read(operand, types::I16)?;
+            let value = self.coerce(value, types::I32);
+            let most = self.int(types::I32, most.into());
+            let value = self.b.ins().umin(value, most);
+            *high = self.above(*high, value, at.into());
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo, posit
 use crate::heap::Caller;
 use crate::program::STACK_BYTES;
 use crate::sanitizer::Finding;
+use crate::tensor_map::CopyFault;
 use crate::tensor_memory::TensorFault;
 
 /// Why a launch failed, and where.
@@ -335,6 +336,7 @@ fn describe(
              {STACK_BYTES} bytes"
         ),
         FaultKind::TensorMemory => TensorFault::describe(record.address),
+        FaultKind::TensorCopy => CopyFault::describe(record.address),
         FaultKind::OutsideSurface => {
             format!("access out of bounds of the surface {:#x}", record.address)
         }

@@ -1,4 +1,4 @@
-//! Copies of many bytes, and of boxes of tensors.
+//! Copies of many bytes.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::mbarrier::{AddressSpace, BarrierOperation, mbarrier, place};
 use super::reduction::{Number, Reduction, reduce};
 use crate::abi::{Access, BlockContext, FaultKind};
 use crate::access::{context, record};
-use crate::tensor_map::{BYTES, Element, RANK, TensorMap};
+use crate::tensor_map::CopyFault;
 
 /// Where the words of an encoded copy begin. The line is from bit 32 on.
 pub(crate) struct Shifts {
@@ -34,61 +34,18 @@ pub(crate) const SHIFTS: Shifts = Shifts {
     number: 24,
 };
 
-/// The same of a copy of a box.
-pub(crate) struct TensorShifts {
-    /// The space of the address in shared memory.
-    pub space: u32,
-    /// Whether it goes to global memory.
-    pub stores: u32,
-    /// Whether a mask of the cluster's blocks is behind the coordinates.
-    pub multicast: u32,
-    /// Whether the coordinates are a column and four rows.
-    pub rows: u32,
-    /// Whether pixels are copied in columns; offsets of a filter are behind the mask.
-    pub columns: u32,
-    /// The number of dimensions less 1.
-    pub rank: u32,
-    pub reduction: u32,
-}
-
-impl TensorShifts {
-    pub const ALL: TensorShifts = TensorShifts {
-        space: 0,
-        stores: 8,
-        multicast: 9,
-        rows: 10,
-        columns: 11,
-        rank: 12,
-        reduction: 16,
-    };
-}
-
-/// The most elements of a box along a dimension, and the largest element stride.
-const MOST_ELEMENTS: u32 = 256;
-const MOST_STRIDE: u32 = 8;
-
-/// The most pixels of a column.
-const MOST_PIXELS: u32 = 1024;
-/// Where the offsets of a filter are behind the fifth coordinate, which have 16 bits together.
-pub(crate) const OFFSETS: u32 = 48;
-
-/// The bits of each offset, of so many dimensions of an image.
-pub(crate) fn offset_bits(spatial: usize) -> u32 {
-    16 / spatial.max(1) as u32
-}
-
 /// Bytes that addresses and sizes are multiples of.
-const PIECE: u64 = 16;
+pub(super) const PIECE: u64 = 16;
 
 /// An address and its state space.
-type Place = (AddressSpace, u64);
+pub(super) type Place = (AddressSpace, u64);
 
 /// The thread that copies, and the line of its instruction.
 #[derive(Clone, Copy)]
-struct Copier {
-    context: *mut BlockContext,
-    thread: u32,
-    line: u32,
+pub(super) struct Copier {
+    pub context: *mut BlockContext,
+    pub thread: u32,
+    pub line: u32,
 }
 
 impl Copier {
@@ -104,7 +61,7 @@ impl Copier {
     }
 
     /// Records an operand that no copy has.
-    fn refuse<T>(self, address: u64) -> Option<T> {
+    pub fn refuse<T>(self, address: u64) -> Option<T> {
         // SAFETY: see `device`.
         let context = unsafe { context(self.context) };
         let kind = FaultKind::IllegalInstruction;
@@ -112,7 +69,16 @@ impl Copier {
         None
     }
 
-    fn read(self, from: Place, bytes: &mut [u8]) -> Option<()> {
+    /// Records a copy that this device does not have.
+    pub fn refuse_copy<T>(self, fault: CopyFault) -> Option<T> {
+        // SAFETY: see `device`.
+        let context = unsafe { context(self.context) };
+        let kind = FaultKind::TensorCopy;
+        record(context, kind, self.thread, fault.number(), 0, self.line);
+        None
+    }
+
+    pub fn read(self, from: Place, bytes: &mut [u8]) -> Option<()> {
         for_pieces(from, bytes.len(), |at, range| {
             let host = self.host(at, range.len() as u32, 0)?;
             // SAFETY: `host` has checked these bytes.
@@ -121,7 +87,7 @@ impl Copier {
         })
     }
 
-    fn write(self, to: Place, bytes: &[u8]) -> Option<()> {
+    pub fn write(self, to: Place, bytes: &[u8]) -> Option<()> {
         for_pieces(to, bytes.len(), |at, range| {
             let host = self.host(at, range.len() as u32, Access::WRITE)?;
             // SAFETY: `host` has checked these bytes.
@@ -131,7 +97,13 @@ impl Copier {
     }
 
     /// Combines elements with those in memory.
-    fn reduce(self, to: Place, bytes: &[u8], reduction: Reduction, number: Number) -> Option<()> {
+    pub fn reduce(
+        self,
+        to: Place,
+        bytes: &[u8],
+        reduction: Reduction,
+        number: Number,
+    ) -> Option<()> {
         let size = number.bytes();
         for (at, element) in (0..).step_by(size).zip(bytes.chunks_exact(size)) {
             let place = (to.0, to.1.wrapping_add(at));
@@ -149,7 +121,7 @@ impl Copier {
     }
 
     /// Counts bytes that have come at a barrier.
-    fn count(self, (space, barrier): Place, bytes: u64) -> Option<()> {
+    pub fn count(self, (space, barrier): Place, bytes: u64) -> Option<()> {
         let encoded =
             BarrierOperation::CompleteTx as u64 | (space as u64) << 8 | u64::from(self.line) << 32;
         // SAFETY: see `device`.
@@ -181,7 +153,7 @@ fn for_pieces(
 }
 
 /// The same place in the memory of each block of a mask.
-fn in_blocks(address: u64, mask: u64) -> impl Iterator<Item = Place> {
+pub(super) fn in_blocks(address: u64, mask: u64) -> impl Iterator<Item = Place> {
     let offset = address & ((1 << OFFSET_BITS) - 1);
     let blocks = (0..16_u64).filter(move |rank| mask >> rank & 1 != 0);
     blocks.map(move |rank| (AddressSpace::Cluster, (rank + 1) << OFFSET_BITS | offset))
@@ -255,292 +227,6 @@ fn bulk(
         }
     }
     Some(())
-}
-
-/// `encoded` has the words of [`TensorShifts`]. The coordinates are in pairs, those of the
-/// lower dimension first, and behind the fifth is a mask of blocks.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "compiled code passes them in registers"
-)]
-pub(super) unsafe extern "C" fn copy_tensor(
-    context: *mut BlockContext,
-    thread: u32,
-    encoded: u64,
-    shared: u64,
-    map: u64,
-    low: u64,
-    middle: u64,
-    high: u64,
-    barrier: u64,
-) -> u32 {
-    let copier = Copier {
-        context,
-        thread,
-        line: (encoded >> 32) as u32,
-    };
-    let coordinates = [low, low >> 32, middle, middle >> 32, high];
-    let coordinates = coordinates.map(|value| i64::from((value as u32).cast_signed()));
-    let encoded = encoded as u32;
-    let copied = read_map(copier, map).and_then(|tensor| {
-        let copy = BoxCopy {
-            copier,
-            encoded,
-            tensor,
-            element: tensor.element()?,
-            coordinates,
-        };
-        copy.run(shared, map, high, barrier)
-    });
-    if copied.is_none() {
-        // SAFETY: see `device`.
-        if unsafe { self::context(context) }.fault.kind == 0 {
-            copier.refuse::<()>(map);
-        }
-        return 1;
-    }
-    0
-}
-
-fn read_map(copier: Copier, address: u64) -> Option<TensorMap> {
-    let mut bytes = [0; BYTES];
-    copier.read((AddressSpace::Generic, address), &mut bytes)?;
-    let mut words = [0; BYTES / 8];
-    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
-        *word = u64::from_le_bytes(*bytes);
-    }
-    Some(TensorMap::from_words(words))
-}
-
-/// A copy of a box.
-struct BoxCopy {
-    copier: Copier,
-    encoded: u32,
-    tensor: TensorMap,
-    element: Element,
-    /// Of the box's first element, or a column and four rows.
-    coordinates: [i64; RANK],
-}
-
-impl BoxCopy {
-    fn is_set(&self, shift: u32) -> bool {
-        self.encoded >> shift & 1 != 0
-    }
-
-    /// `high`: behind the fifth coordinate, a mask of blocks and the offsets of a filter.
-    fn run(&self, shared: u64, map: u64, high: u64, barrier: u64) -> Option<()> {
-        let mask = high >> 32;
-        let shifts = TensorShifts::ALL;
-        let BoxCopy {
-            copier,
-            encoded,
-            tensor,
-            element,
-            ..
-        } = *self;
-        let rank = encoded >> shifts.rank & 7;
-        let rank = rank as usize;
-        let by_rows = self.is_set(shifts.rows);
-        let size = u64::from(element.bytes());
-        let row = u64::from(tensor.count(0)) * size;
-        let columns = self.is_set(shifts.columns);
-        let in_limits = |n: usize| {
-            let most = match n {
-                1 if columns => MOST_PIXELS,
-                // The corners of images.
-                2.. if columns => u32::MAX,
-                _ => MOST_ELEMENTS,
-            };
-            (u32::from(!columns || n < 2)..=most).contains(&tensor.boxes[n])
-                && tensor.element_strides[n] <= MOST_STRIDE
-        };
-        if usize::from(tensor.rank) != rank
-            || rank >= RANK
-            || !tensor.is_for(columns)
-            || columns && rank < 2
-            || !(0..=rank).all(in_limits)
-            || !row.is_multiple_of(PIECE)
-            // These two as on an H100.
-            || self.coordinates[0] * size as i64 % PIECE as i64 != 0
-            || self.is_set(shifts.stores)
-                && !columns
-                && self.coordinates[..=rank].iter().any(|&at| at < 0)
-            || tensor.interleave != 0
-            || tensor.swizzle > 3
-        {
-            return copier.refuse(map);
-        }
-        let space = AddressSpace::from_number(encoded >> shifts.space & 0xFF);
-        let places = |at: Place| -> Vec<Place> {
-            match self.is_set(shifts.multicast) {
-                true => in_blocks(at.1, mask).collect(),
-                false => vec![at],
-            }
-        };
-        let boxes = places((space, shared));
-        let reduction = Reduction::from_number((encoded >> shifts.reduction) as u8 & 0xF);
-        let rows = match by_rows {
-            true => 4,
-            false if columns => tensor.boxes[1].into(),
-            false => {
-                (1..=rank).try_fold(1_u64, |rows, n| rows.checked_mul(tensor.count(n).into()))?
-            }
-        };
-        let mut base = self.coordinates;
-        let mut bytes = vec![0; row as usize];
-        for number in 0..rows {
-            let coordinates = match columns {
-                true => self.pixel(rank, &mut base, high >> OFFSETS),
-                false => self.row(rank, by_rows, number),
-            };
-            let at = number * row;
-            if self.is_set(shifts.stores) {
-                for unit in (0..row).step_by(PIECE as usize) {
-                    let from = (space, self.swizzled(shared.wrapping_add(at + unit)));
-                    copier.read(from, &mut bytes[unit as usize..][..PIECE as usize])?;
-                }
-                self.store(&coordinates, &bytes, reduction)?;
-                continue;
-            }
-            self.load(&coordinates, &mut bytes)?;
-            for &(space, start) in &boxes {
-                for unit in (0..row).step_by(PIECE as usize) {
-                    let to = (space, self.swizzled(start.wrapping_add(at + unit)));
-                    copier.write(to, &bytes[unit as usize..][..PIECE as usize])?;
-                }
-            }
-        }
-        if !self.is_set(shifts.stores) {
-            for barrier in places((space, barrier)) {
-                copier.count(barrier, rows * row)?;
-            }
-        }
-        Some(())
-    }
-
-    /// The coordinates of the first element of a row of the box.
-    fn row(&self, rank: usize, by_rows: bool, number: u64) -> [i64; RANK] {
-        let mut coordinates = self.coordinates;
-        if by_rows {
-            coordinates[1] = self.coordinates[1 + number as usize % 4];
-            return coordinates;
-        }
-        let mut rest = number;
-        for (n, at) in coordinates.iter_mut().enumerate().take(rank + 1).skip(1) {
-            let count = u64::from(self.tensor.count(n)).max(1);
-            let stride = u64::from(self.tensor.element_strides[n].max(1));
-            *at += (rest % count * stride).cast_signed();
-            rest /= count;
-        }
-        coordinates
-    }
-
-    /// The coordinates of a pixel, that of a filter's base and its offsets. The base goes on to the
-    /// next: along the width, then the height and the depth, then to the next image.
-    fn pixel(&self, rank: usize, base: &mut [i64; RANK], offsets: u64) -> [i64; RANK] {
-        let mut coordinates = *base;
-        let bits = offset_bits(rank - 1);
-        for (n, at) in (0_u32..).zip(coordinates.iter_mut().take(rank).skip(1)) {
-            let offset = offsets >> (bits * n) & ((1 << bits) - 1);
-            *at += offset.cast_signed();
-        }
-        for (n, at) in base.iter_mut().enumerate().take(rank + 1).skip(1) {
-            *at += i64::from(self.tensor.element_strides[n].max(1));
-            let (first, last) = self.tensor.corners(n);
-            if n == rank || *at <= last {
-                break;
-            }
-            *at = first;
-        }
-        coordinates
-    }
-
-    /// What a unit of 16 bytes in shared memory is exchanged with.
-    fn swizzled(&self, address: u64) -> u64 {
-        let pattern = (1 << self.tensor.swizzle) - 1;
-        address ^ (address >> 7 & pattern) << 4
-    }
-
-    /// The elements of a row that lie in the tensor: their numbers in the box, and the address
-    /// of the first. `None`: no element does.
-    fn inside(&self, coordinates: &[i64; RANK]) -> Option<(Range<usize>, u64)> {
-        let TensorMap {
-            rank,
-            dims,
-            strides,
-            address,
-            ..
-        } = self.tensor;
-        let mut start = address;
-        let lines = coordinates[1..].iter().zip(&dims[1..]).zip(&strides);
-        for ((at, dim), stride) in lines.take(rank.into()) {
-            let at = u64::try_from(*at).ok().filter(|at| at < dim)?;
-            start = start.wrapping_add(at.wrapping_mul(*stride));
-        }
-        let first = coordinates[0];
-        let count = i64::from(self.tensor.count(0));
-        let end = i64::try_from(dims[0]).unwrap_or(i64::MAX);
-        let (from, to) = ((-first).max(0), end.saturating_sub(first).min(count));
-        let offset = (first + from).wrapping_mul(self.element.bytes().into());
-        (from < to).then(|| {
-            (
-                from as usize..to as usize,
-                start.wrapping_add_signed(offset),
-            )
-        })
-    }
-
-    fn load(&self, coordinates: &[i64; RANK], row: &mut [u8]) -> Option<()> {
-        let size = self.element.bytes() as usize;
-        let fill = match self.tensor.fill {
-            0 => 0,
-            _ => self.element.nan(),
-        };
-        for element in row.chunks_exact_mut(size) {
-            element.copy_from_slice(&fill.to_le_bytes()[..size]);
-        }
-        let Some((numbers, address)) = self.inside(coordinates) else {
-            return Some(());
-        };
-        let part = &mut row[numbers.start * size..numbers.end * size];
-        self.copier.read((AddressSpace::Generic, address), part)
-    }
-
-    fn store(
-        &self,
-        coordinates: &[i64; RANK],
-        row: &[u8],
-        reduction: Option<Reduction>,
-    ) -> Option<()> {
-        let size = self.element.bytes() as usize;
-        let Some((numbers, address)) = self.inside(coordinates) else {
-            return Some(());
-        };
-        let part = &row[numbers.start * size..numbers.end * size];
-        let to = (AddressSpace::Generic, address);
-        match reduction {
-            None => self.copier.write(to, part),
-            Some(reduction) => {
-                let number = number(self.element)?;
-                self.copier.reduce(to, part, reduction, number)
-            }
-        }
-    }
-}
-
-/// The type of a reduction of such elements, if there is one.
-fn number(element: Element) -> Option<Number> {
-    Some(match element {
-        Element::U32 => Number::U32,
-        Element::S32 => Number::S32,
-        Element::U64 => Number::U64,
-        Element::S64 => Number::S64,
-        Element::F16 => Number::F16,
-        Element::Bf16 => Number::Bf16,
-        Element::F32 | Element::F32Ftz | Element::Tf32 | Element::Tf32Ftz => Number::F32,
-        Element::F64 => Number::F64,
-        Element::U8 | Element::U16 => return None,
-    })
 }
 
 #[cfg(test)]

@@ -12,12 +12,16 @@ mod device;
 mod mbarrier;
 mod reduction;
 mod tensor;
+mod tensor_copy;
 pub(crate) mod texture;
 
-pub(crate) use bulk_copy::{OFFSETS, SHIFTS, TensorShifts, offset_bits};
+pub(crate) use bulk_copy::SHIFTS;
 pub(crate) use cluster::OFFSET_BITS;
 pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
 pub(crate) use reduction::{Number, Reduction};
+pub(crate) use tensor_copy::{
+    HALOS, OFFSET_BEHIND_HALO, OFFSETS, OFFSETS_BEHIND_HALO, TensorShifts, offset_bits,
+};
 
 use crate::abi::BlockContext;
 use crate::access;
@@ -291,7 +295,7 @@ helpers! {
     /// `cp.async.bulk` and `cp.reduce.async.bulk`. Returns 0, or 1 after recording a fault.
     bulk_copy::copy_bulk(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
     /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, likewise.
-    bulk_copy::copy_tensor(context: *mut BlockContext, thread: u32, encoded: u64, shared: u64, map: u64, low: u64, middle: u64, high: u64, barrier: u64) -> u32;
+    tensor_copy::copy_tensor(context: *mut BlockContext, thread: u32, encoded: u64, shared: u64, map: u64, low: u64, middle: u64, high: u64, barrier: u64) -> u32;
     /// `tcgen05.alloc` by the first lane of a warp. Returns 0, or 1 after recording a fault.
     tensor::tensor_allocate(context: *mut BlockContext, thread: u32, encoded: u64, address: u64, columns: u32) -> u32;
     /// `tcgen05.dealloc`, likewise.

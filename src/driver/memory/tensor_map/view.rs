@@ -222,7 +222,8 @@ impl<'a> TensorView<'a> {
     }
 
     /// A map for copies of columns along the width alone (`cuTensorMapEncodeIm2colWide`, from
-    /// CUDA 12.8), for sm_100 and later.
+    /// CUDA 12.8), for sm_100 and later. The CPU device copies them by the documentation of PTX,
+    /// but for halos that it leaves open.
     ///
     /// # Errors
     /// As for [`tiles`](TensorView::tiles).

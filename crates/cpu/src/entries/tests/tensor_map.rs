@@ -65,6 +65,10 @@ fn columns_along_the_width_have_a_map() {
     assert_eq!(encode(by_pixels, 0, 2, 64), 0);
     assert_eq!(encode(by_128, 1, 2, 64), 0);
     assert_ne!(by_pixels, by_128);
+    // It has its number of pixels, whatever is said.
+    let before = *by_128;
+    assert_eq!(encode(by_128, 1, 2, 0), 0);
+    assert_eq!(*by_128, before);
     for (mode, swizzle, pixels) in [(2, 2, 64), (0, 0, 64), (0, 2, 0), (0, 2, 1025)] {
         let before = *by_128;
         assert_eq!(encode(by_128, mode, swizzle, pixels), INVALID_VALUE);
