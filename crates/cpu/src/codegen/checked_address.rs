@@ -2,7 +2,6 @@
 
 use cranelift_codegen::ir::{MemFlagsData, Value};
 
-use super::emitter::READONLY;
 use crate::program::Instruction;
 
 /// A checked host address: `address + offset`.
@@ -26,7 +25,7 @@ impl CheckedAddress {
     /// The flags of a load: what it loads is loaded where it is used if that makes no difference.
     pub fn load_flags(&self) -> MemFlagsData {
         match self.is_unwritten {
-            true => READONLY,
+            true => MemFlagsData::trusted().with_readonly().with_can_move(),
             false => MemFlagsData::trusted(),
         }
     }

@@ -6,7 +6,6 @@ mod cluster;
 mod config;
 mod deadlock;
 mod fault;
-mod in_turn;
 mod launch;
 mod lines;
 mod lockstep;
@@ -18,11 +17,11 @@ mod tests;
 mod thread_block;
 mod tiers;
 mod warp;
+mod workers;
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) use config::{
     Grid, LaunchConfig, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, ParamBlock,
@@ -37,15 +36,10 @@ use super::memory::DeviceMemory;
 use super::module::LoadedModule;
 use super::print::Output;
 use super::sanitizer::{Checks, LaunchSanitizer};
-use cluster::Cluster;
 use launch::{Launch, Versions};
 use pool::Pool;
-use schedule::Outcome;
 use tiers::Tiers;
-
-/// A launch that takes less than this runs on the launching thread: waking another
-/// thread costs about as much.
-const SHARE_AFTER: Duration = Duration::from_micros(10);
+use workers::Workers;
 
 /// What is told of each launch that has ended.
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
@@ -217,12 +211,12 @@ impl Engine {
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
         };
-        Workers {
-            pool: &self.pool,
-            launch: &launch,
-            shared: Mutex::default(),
+        let outcome = Workers::new(&self.pool, &launch).run();
+        if let Err(fault) = &outcome {
+            let mut last = LAST_FAULT.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = Some((**fault).clone());
         }
-        .run()
+        outcome
     }
 }
 
@@ -234,197 +228,4 @@ fn refused(kernel: &str, message: String) -> Box<Fault> {
         [0; 3],
         message,
     ))
-}
-
-/// The workers of a launch.
-struct Workers<'a> {
-    pool: &'a Pool,
-    launch: &'a Launch<'a>,
-    shared: Mutex<WorkerState<'a>>,
-}
-
-#[derive(Default)]
-struct WorkerState<'a> {
-    /// Blocks that wait for other blocks, in the order in which they were suspended.
-    waiting: VecDeque<Cluster<'a>>,
-    /// Blocks that are not started yet because memory was short.
-    postponed: Vec<u64>,
-    /// The fault of the first faulting block in grid order.
-    fault: Option<(u64, Fault)>,
-}
-
-impl<'a> Workers<'a> {
-    fn run(self) -> Result<(), Box<Fault>> {
-        let mut spare = None;
-        if self.launch.total > 1 {
-            // A small grid is done before another thread would start.
-            let start = Instant::now();
-            while start.elapsed() < SHARE_AFTER {
-                let Some(index) = self.take(1) else { break };
-                if !self.run_block(&mut spare, index, 0) {
-                    break;
-                }
-            }
-        }
-        let stopped = self.launch.stop.load(Ordering::Relaxed);
-        let left = if stopped {
-            0
-        } else {
-            self.launch
-                .total
-                .saturating_sub(self.launch.next.load(Ordering::Relaxed))
-        };
-        let waiting = self.lock().waiting.len() as u64;
-        let extra_workers = u32::try_from((left + waiting).saturating_sub(1)).unwrap_or(u32::MAX);
-        let spare = Mutex::new(spare);
-        self.pool.share(extra_workers, &|worker| {
-            // This thread retains the block that it has already allocated.
-            let retained = if worker == 0 {
-                spare.lock().map_or(None, |mut spare| spare.take())
-            } else {
-                None
-            };
-            self.work(retained, worker);
-        });
-        match self
-            .shared
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .fault
-        {
-            Some((_, fault)) => {
-                let mut last = LAST_FAULT.lock().unwrap_or_else(PoisonError::into_inner);
-                *last = Some(fault.clone());
-                Err(Box::new(fault))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Runs blocks until there are no more.
-    fn work(&self, mut spare: Option<Cluster<'a>>, worker: u32) {
-        let mut in_turn = Vec::new();
-        while !self.launch.stop.load(Ordering::Relaxed) {
-            let together = in_turn::blocks(self.launch);
-            if together > 1 {
-                if let Some(first) = self.take(together) {
-                    let blocks = first..(first + together).min(self.launch.total);
-                    if !self.run_in_turn(&mut in_turn, blocks, worker) {
-                        return;
-                    }
-                    continue;
-                }
-            } else if let Some(first) = self.take(self.launch.chunk) {
-                for index in first..(first + self.launch.chunk).min(self.launch.total) {
-                    if self.launch.stop.load(Ordering::Relaxed)
-                        || !self.run_block(&mut spare, index, worker)
-                    {
-                        return;
-                    }
-                }
-                continue;
-            }
-            let (waiting, postponed) = {
-                let mut shared = self.lock();
-                match shared.waiting.pop_front() {
-                    Some(block) => (Some(block), None),
-                    None => (None, shared.postponed.pop()),
-                }
-            };
-            match (waiting, postponed) {
-                (Some(block), _) => {
-                    let mut block = Some(block);
-                    if !self.resume(&mut block, worker) {
-                        return;
-                    }
-                    spare = block.or(spare);
-                }
-                (None, Some(index)) => {
-                    if !self.run_block(&mut spare, index, worker) {
-                        return;
-                    }
-                }
-                (None, None) => return,
-            }
-        }
-    }
-
-    /// Takes the next `count` blocks of the grid, and returns the first.
-    fn take(&self, count: u64) -> Option<u64> {
-        let first = self.launch.next.fetch_add(count, Ordering::Relaxed);
-        (first < self.launch.total).then_some(first)
-    }
-
-    /// Runs a block from its start. Returns false if the launch must end.
-    fn run_block(&self, spare: &mut Option<Cluster<'a>>, index: u64, worker: u32) -> bool {
-        let kernel = self.launch.kernel.fastest();
-        if spare.as_ref().is_some_and(|block| !block.runs(kernel)) {
-            *spare = None;
-        }
-        // It stays where it is: moving it takes as long as what else starts it.
-        let block = match spare {
-            Some(block) => block,
-            None => match Cluster::new(self.launch, kernel) {
-                Ok(block) => spare.insert(block),
-                Err(error) => {
-                    let mut shared = self.lock();
-                    if !shared.waiting.is_empty() {
-                        // There is memory again when a waiting block completes.
-                        shared.postponed.push(index);
-                        return true;
-                    }
-                    drop(shared);
-                    let fault = self.no_memory(index, error.to_string());
-                    self.fail(self.launch.config.index(fault.block), fault);
-                    return false;
-                }
-            },
-        };
-        block.start(index, worker);
-        self.resume(spare, worker)
-    }
-
-    /// Continues a block, which stays there when it is done. Returns false if the launch must end.
-    fn resume(&self, running: &mut Option<Cluster<'a>>, worker: u32) -> bool {
-        let Some(block) = running else { return true };
-        match block.run(worker) {
-            Outcome::Done => {}
-            Outcome::Waiting | Outcome::AtClusterBarrier | Outcome::InLoop => {
-                self.lock().waiting.extend(running.take());
-                std::thread::yield_now();
-            }
-            Outcome::Stopped => return false,
-            Outcome::Faulted => {
-                if let Some((index, fault)) = block.fault() {
-                    self.fail(index, fault);
-                }
-                return false;
-            }
-        }
-        true
-    }
-
-    fn no_memory(&self, index: u64, why: String) -> Fault {
-        let threads = self.launch.threads;
-        let what = format!("no memory for a block of {threads} threads: {why}");
-        let block = self.launch.config.position(index, 0);
-        let name = self.launch.kernel.fastest().name;
-        Fault::plain(FaultKind::OutOfMemory, name, block, what)
-    }
-
-    fn fail(&self, index: u64, fault: Fault) {
-        self.launch.stop.store(true, Ordering::Relaxed);
-        let mut shared = self.lock();
-        if shared
-            .fault
-            .as_ref()
-            .is_none_or(|(first, _)| index < *first)
-        {
-            shared.fault = Some((index, fault));
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, WorkerState<'a>> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

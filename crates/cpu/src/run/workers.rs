@@ -1,0 +1,297 @@
+//! The workers of a launch: threads of the host that run its blocks.
+//!
+//! A loop that goes on by the size of the grid accesses a short run of memory in each iteration, far
+//! from the one before. The runs of neighbouring blocks follow each other. A worker runs such blocks
+//! in turn, each one step of the loop after the other's: together they read and write long runs,
+//! which prefetchers follow.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::cluster::Cluster;
+use super::fault::Fault;
+use super::launch::Launch;
+use super::pool::Pool;
+use super::schedule::Outcome;
+use crate::abi::FaultKind;
+
+/// A launch that takes less than this runs on the launching thread: waking another
+/// thread costs about as much.
+const SHARE_AFTER: Duration = Duration::from_micros(10);
+
+/// The threads of the blocks that run in turn: with 4 bytes for each, runs of 16 KiB.
+const THREADS: u64 = 4096;
+/// Blocks that a worker runs in turn, at most.
+const BLOCKS: u64 = 64;
+
+/// The number of blocks that a worker runs in turn; 1 if it runs them one after the other.
+fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
+    match launch.kernel.fastest().code.has_steps && launch.config.cluster_blocks() == 1 {
+        true => (THREADS / u64::from(launch.threads.max(1))).clamp(1, BLOCKS),
+        false => 1,
+    }
+}
+
+/// The workers of a launch.
+pub(super) struct Workers<'a> {
+    pool: &'a Pool,
+    launch: &'a Launch<'a>,
+    shared: Mutex<WorkerState<'a>>,
+}
+
+#[derive(Default)]
+struct WorkerState<'a> {
+    /// Blocks that wait for other blocks, in the order in which they were suspended.
+    waiting: VecDeque<Cluster<'a>>,
+    /// Blocks that are not started yet because memory was short.
+    postponed: Vec<u64>,
+    /// The fault of the first faulting block in grid order.
+    fault: Option<(u64, Fault)>,
+}
+
+impl<'a> Workers<'a> {
+    pub(super) fn new(pool: &'a Pool, launch: &'a Launch<'a>) -> Workers<'a> {
+        Workers {
+            pool,
+            launch,
+            shared: Mutex::default(),
+        }
+    }
+
+    /// Runs all blocks of the launch; the fault of the first one in the grid that has one.
+    pub(super) fn run(self) -> Result<(), Box<Fault>> {
+        let mut spare = None;
+        if self.launch.total > 1 {
+            // A small grid is done before another thread would start.
+            let start = Instant::now();
+            while start.elapsed() < SHARE_AFTER {
+                let Some(index) = self.take(1) else { break };
+                if !self.run_block(&mut spare, index, 0) {
+                    break;
+                }
+            }
+        }
+        let stopped = self.launch.stop.load(Ordering::Relaxed);
+        let left = if stopped {
+            0
+        } else {
+            self.launch
+                .total
+                .saturating_sub(self.launch.next.load(Ordering::Relaxed))
+        };
+        let waiting = self.lock().waiting.len() as u64;
+        let extra_workers = u32::try_from((left + waiting).saturating_sub(1)).unwrap_or(u32::MAX);
+        let spare = Mutex::new(spare);
+        self.pool.share(extra_workers, &|worker| {
+            // This thread retains the block that it has already allocated.
+            let retained = if worker == 0 {
+                spare.lock().map_or(None, |mut spare| spare.take())
+            } else {
+                None
+            };
+            self.work(retained, worker);
+        });
+        match self
+            .shared
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .fault
+        {
+            Some((_, fault)) => Err(Box::new(fault)),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs blocks until there are no more.
+    fn work(&self, mut spare: Option<Cluster<'a>>, worker: u32) {
+        let mut in_turn = Vec::new();
+        while !self.launch.stop.load(Ordering::Relaxed) {
+            let together = blocks_in_turn(self.launch);
+            if together > 1 {
+                if let Some(first) = self.take(together) {
+                    let blocks = first..(first + together).min(self.launch.total);
+                    if !self.run_in_turn(&mut in_turn, blocks, worker) {
+                        return;
+                    }
+                    continue;
+                }
+            } else if let Some(first) = self.take(self.launch.chunk) {
+                for index in first..(first + self.launch.chunk).min(self.launch.total) {
+                    if self.launch.stop.load(Ordering::Relaxed)
+                        || !self.run_block(&mut spare, index, worker)
+                    {
+                        return;
+                    }
+                }
+                continue;
+            }
+            let (waiting, postponed) = {
+                let mut shared = self.lock();
+                match shared.waiting.pop_front() {
+                    Some(block) => (Some(block), None),
+                    None => (None, shared.postponed.pop()),
+                }
+            };
+            match (waiting, postponed) {
+                (Some(block), _) => {
+                    let mut block = Some(block);
+                    if !self.resume(&mut block, worker) {
+                        return;
+                    }
+                    spare = block.or(spare);
+                }
+                (None, Some(index)) => {
+                    if !self.run_block(&mut spare, index, worker) {
+                        return;
+                    }
+                }
+                (None, None) => return,
+            }
+        }
+    }
+
+    /// Takes the next `count` blocks of the grid, and returns the first.
+    fn take(&self, count: u64) -> Option<u64> {
+        let first = self.launch.next.fetch_add(count, Ordering::Relaxed);
+        (first < self.launch.total).then_some(first)
+    }
+
+    /// Runs a block from its start. Returns false if the launch must end.
+    fn run_block(&self, spare: &mut Option<Cluster<'a>>, index: u64, worker: u32) -> bool {
+        let kernel = self.launch.kernel.fastest();
+        if spare.as_ref().is_some_and(|block| !block.runs(kernel)) {
+            *spare = None;
+        }
+        // It stays where it is: moving it takes as long as what else starts it.
+        let block = match spare {
+            Some(block) => block,
+            None => match Cluster::new(self.launch, kernel) {
+                Ok(block) => spare.insert(block),
+                Err(error) => {
+                    let mut shared = self.lock();
+                    if !shared.waiting.is_empty() {
+                        // There is memory again when a waiting block completes.
+                        shared.postponed.push(index);
+                        return true;
+                    }
+                    drop(shared);
+                    let fault = self.no_memory(index, error.to_string());
+                    self.fail(self.launch.config.index(fault.block), fault);
+                    return false;
+                }
+            },
+        };
+        block.start(index, worker);
+        self.resume(spare, worker)
+    }
+
+    /// Continues a block, which stays there when it is done. Returns false if the launch must end.
+    fn resume(&self, running: &mut Option<Cluster<'a>>, worker: u32) -> bool {
+        let Some(block) = running else { return true };
+        match block.run(worker) {
+            Outcome::Done => {}
+            Outcome::Waiting | Outcome::AtClusterBarrier | Outcome::InLoop => {
+                self.lock().waiting.extend(running.take());
+                std::thread::yield_now();
+            }
+            Outcome::Stopped => return false,
+            Outcome::Faulted => {
+                if let Some((index, fault)) = block.fault() {
+                    self.fail(index, fault);
+                }
+                return false;
+            }
+        }
+        true
+    }
+
+    fn no_memory(&self, index: u64, why: String) -> Fault {
+        let threads = self.launch.threads;
+        let what = format!("no memory for a block of {threads} threads: {why}");
+        let block = self.launch.config.position(index, 0);
+        let name = self.launch.kernel.fastest().name;
+        Fault::plain(FaultKind::OutOfMemory, name, block, what)
+    }
+
+    fn fail(&self, index: u64, fault: Fault) {
+        self.launch.stop.store(true, Ordering::Relaxed);
+        let mut shared = self.lock();
+        if shared
+            .fault
+            .as_ref()
+            .is_none_or(|(first, _)| index < *first)
+        {
+            shared.fault = Some((index, fault));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, WorkerState<'a>> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs blocks in turn from their starts, and leaves those that are done in `spare`. Returns
+    /// false if the launch must end.
+    fn run_in_turn(&self, spare: &mut Vec<Cluster<'a>>, blocks: Range<u64>, worker: u32) -> bool {
+        let kernel = self.launch.kernel.fastest();
+        let mut running = Vec::new();
+        for index in blocks {
+            spare.retain(|block| block.runs(kernel));
+            let block = match spare.pop() {
+                Some(block) => Ok(block),
+                None => Cluster::new(self.launch, kernel),
+            };
+            match block {
+                Ok(mut block) => {
+                    block.start(index, worker);
+                    block.take_turns(true);
+                    running.push(block);
+                }
+                // Without memory for all, what is left runs alone.
+                Err(_) => {
+                    if !self.run_block(&mut None, index, worker) {
+                        return false;
+                    }
+                }
+            }
+        }
+        while !running.is_empty() {
+            let mut at = 0;
+            while at < running.len() {
+                match running[at].run(worker) {
+                    Outcome::InLoop => at += 1,
+                    Outcome::Done => spare.push(running.remove(at)),
+                    Outcome::Waiting | Outcome::AtClusterBarrier => {
+                        let mut block = running.remove(at);
+                        block.take_turns(false);
+                        self.lock().waiting.push_back(block);
+                    }
+                    Outcome::Stopped => return false,
+                    Outcome::Faulted => {
+                        running.truncate(at + 1);
+                        self.fail_first(running, worker);
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// The last of these blocks has a fault. Where one in front of it would have, that is reported,
+    /// as if they ran one after the other.
+    fn fail_first(&self, mut blocks: Vec<Cluster<'a>>, worker: u32) {
+        let last = blocks.len() - 1;
+        for (number, block) in blocks.iter_mut().enumerate() {
+            block.take_turns(false);
+            if number == last || block.run(worker) == Outcome::Faulted {
+                if let Some((index, fault)) = block.fault() {
+                    self.fail(index, fault);
+                }
+                return;
+            }
+        }
+    }
+}
