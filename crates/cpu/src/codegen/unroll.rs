@@ -79,7 +79,7 @@ pub(super) fn unrolled(
     let head = e.b.create_block();
     e.b.ins().jump(head, &[]);
     e.b.switch_to_block(head);
-    let addresses: Vec<Value> = pointers.iter().map(|p| e.b.use_var(p.address)).collect();
+    let at_head = addresses(e, pointers);
     e.iteration = 0;
     let now = e.b.use_var(left);
     for number in 1..ITERATIONS {
@@ -93,10 +93,7 @@ pub(super) fn unrolled(
         e.enter(next);
     }
     iteration(e);
-    for (pointer, address) in pointers.iter().zip(addresses) {
-        let next = e.add_offset(address, pointer.step * i64::from(ITERATIONS));
-        e.b.def_var(pointer.address, next);
-    }
+    advance(e, pointers, &at_head, ITERATIONS);
     let now = e.add_offset(now, -i64::from(ITERATIONS));
     e.b.def_var(left, now);
     e.b.ins().brif(now, head, &[], exit, &[]);
@@ -117,29 +114,39 @@ pub(super) fn by_twos(
     e.b.def_var(left, all);
     let more = e.icmp_imm(IntCC::NotEqual, last, 0);
     e.b.ins().brif(more, head, &[], rest, &[]);
-    for (block, iterations) in [(head, 2), (one, 1)] {
-        e.b.switch_to_block(block);
-        let addresses: Vec<Value> = pointers.iter().map(|p| e.b.use_var(p.address)).collect();
-        for number in 0..iterations {
-            e.iteration = number;
-            iteration(e);
-        }
-        if iterations == 1 {
-            e.b.ins().jump(exit, &[]);
-            break;
-        }
-        for (pointer, address) in pointers.iter().zip(addresses) {
-            let next = e.add_offset(address, pointer.step * i64::from(iterations));
-            e.b.def_var(pointer.address, next);
-        }
-        let now = e.b.use_var(left);
-        let now = e.add_offset(now, -i64::from(iterations));
-        e.b.def_var(left, now);
-        let more = e.icmp_imm(IntCC::UnsignedGreaterThan, now, 1);
-        e.b.ins().brif(more, head, &[], rest, &[]);
-        e.b.switch_to_block(rest);
-        let now = e.b.use_var(left);
-        e.b.ins().brif(now, one, &[], exit, &[]);
+
+    e.b.switch_to_block(head);
+    let at_head = addresses(e, pointers);
+    for number in 0..2 {
+        e.iteration = number;
+        iteration(e);
+    }
+    advance(e, pointers, &at_head, 2);
+    let now = e.b.use_var(left);
+    let now = e.add_offset(now, -2);
+    e.b.def_var(left, now);
+    let more = e.icmp_imm(IntCC::UnsignedGreaterThan, now, 1);
+    e.b.ins().brif(more, head, &[], rest, &[]);
+
+    e.b.switch_to_block(rest);
+    let now = e.b.use_var(left);
+    e.b.ins().brif(now, one, &[], exit, &[]);
+    e.b.switch_to_block(one);
+    e.iteration = 0;
+    iteration(e);
+    e.b.ins().jump(exit, &[]);
+}
+
+/// The addresses in the current iteration.
+fn addresses(e: &mut Emitter<'_, '_>, pointers: &[Pointer]) -> Vec<Value> {
+    pointers.iter().map(|p| e.b.use_var(p.address)).collect()
+}
+
+/// Moves the pointers on from their addresses, by some iterations.
+fn advance(e: &mut Emitter<'_, '_>, pointers: &[Pointer], from: &[Value], iterations: u32) {
+    for (pointer, &address) in pointers.iter().zip(from) {
+        let next = e.add_offset(address, pointer.step * i64::from(iterations));
+        e.b.def_var(pointer.address, next);
     }
 }
 

@@ -135,7 +135,15 @@ fn is_cheap(program: &Program<'_>, i: &Instruction) -> bool {
         Arg::Reg(reg) => is_integer(reg),
         Arg::Special(special) => matches!(
             special,
-            S::CtaidX | S::CtaidY | S::CtaidZ | S::NtidX | S::NtidY | S::NtidZ | S::NctaidX
+            S::CtaidX
+                | S::CtaidY
+                | S::CtaidZ
+                | S::NtidX
+                | S::NtidY
+                | S::NtidZ
+                | S::NctaidX
+                | S::NctaidY
+                | S::NctaidZ
         ),
         _ => false,
     };
