@@ -78,7 +78,7 @@ fn write_rows() -> std::io::Result<()> {
     }
     let mut heads: Vec<_> = rows
         .iter()
-        .map(|row| (lines::Head::new(row), row))
+        .map(|row| (lines::Head::new(row, &lists), row))
         .collect();
     // A stable sort: the rows of an opcode stay in order.
     heads.sort_by_key(|(head, _)| head.opcode);

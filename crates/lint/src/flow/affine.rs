@@ -177,6 +177,23 @@ impl Affine {
         self.of(value)
     }
 
+    /// The number that the operand with this index in the pool is, without its sum, which is
+    /// large.
+    pub fn number(
+        &mut self,
+        function: &FunctionContext<'_, '_>,
+        flow: &Flow<'_, '_>,
+        place: usize,
+    ) -> Option<i64> {
+        if let Reference::Register(_) = flow.instructions.reference(place) {
+            let value = flow.values.of_operand(place);
+            self.ask(function, value);
+            let index = self.index.get(value.index())?.checked_sub(KNOWN)?;
+            self.sums[index as usize].as_number()?;
+        }
+        self.of_operand(function, flow, place)?.as_number()
+    }
+
     /// The sum of the operand with this index in the pool; `None` for a list, or for
     /// what is no integer.
     pub fn of_operand(
@@ -201,11 +218,16 @@ impl Affine {
         self.index.get(value.index()) == Some(&OPEN)
     }
 
-    /// Works out a value, after those that it is made of.
+    /// Works out a value, unless it is known.
+    #[inline]
     fn ask(&mut self, function: &FunctionContext<'_, '_>, value: ValueId) {
-        if !self.is_open(value) {
-            return;
+        if self.is_open(value) {
+            self.work_out(function, value);
         }
+    }
+
+    /// Works out a value, after those that it is made of.
+    fn work_out(&mut self, function: &FunctionContext<'_, '_>, value: ValueId) {
         let Some(flow) = function.flow() else {
             return;
         };

@@ -279,22 +279,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         wanted: impl Fn(&Mnemonic<'a>, &Effect) -> bool,
     ) -> Vec<(InstructionId, &'m Instruction)> {
         let wanted = |number: usize| wanted(&self.mnemonics[number], &self.effects[number]);
-        self.instructions_at(self.by_mnemonic().chosen(&wanted))
-    }
-
-    /// The instructions with these indices into the statements.
-    fn instructions_at(
-        &self,
-        found: Vec<(InstructionId, u32)>,
-    ) -> Vec<(InstructionId, &'m Instruction)> {
-        let mut instructions = Vec::with_capacity(found.len());
-        instructions.extend(found.into_iter().filter_map(|(id, statement)| {
-            match self.body.statements.get(statement as usize) {
-                Some(Statement::Instruction(instruction)) => Some((id, instruction)),
-                _ => None,
-            }
-        }));
-        instructions
+        self.by_mnemonic().chosen(self.body, &wanted)
     }
 
     /// Whether it has an instruction of which `wanted` is true. A rule asks this before it looks
@@ -426,6 +411,13 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
         let flow = self.flow()?;
         let new = || FirstPass::new(self, flow);
         self.first_pass.get_or_init(new).as_ref()
+    }
+
+    /// The number that an operand is, by its index in the pool, if it is always the same.
+    pub fn number(&self, place: usize) -> Option<i64> {
+        let flow = self.flow()?;
+        let affine = self.affine.get_or_init(|| Affine::new(flow).into());
+        affine.borrow_mut().number(self, flow, place)
     }
 
     /// The affine expression of an operand, by its index in the pool.

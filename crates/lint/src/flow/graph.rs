@@ -86,9 +86,8 @@ type Blocks = (Vec<BasicBlock>, Vec<(u32, u32)>, Vec<u32>);
 fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
     let count = instructions.steps.len();
     let mut leads = vec![false; count + 1];
-    if let Some(first) = leads.first_mut() {
-        *first = true;
-    }
+    // Behind the last instruction its block ends.
+    leads[count] = true;
     for at in &instructions.labels {
         leads[*at as usize] = true;
     }
@@ -104,17 +103,16 @@ fn blocks(instructions: &Instructions<'_, '_>) -> Blocks {
         falls_off: false,
         leaves: false,
     });
-    let mut block_of = vec![0; count];
-    for at in 0..count {
-        if leads[at] {
-            blocks.push(BasicBlock {
-                start: at as u32,
-                ..blocks[0]
-            });
-        }
-        let last = blocks.len() - 1;
-        blocks[last].end = at as u32 + 1;
-        block_of[at] = last as u32;
+    let mut block_of = Vec::with_capacity(count);
+    let mut start = 0;
+    for end in (1..=count).filter(|at| leads[*at]) {
+        block_of.resize(end, blocks.len() as u32);
+        blocks.push(BasicBlock {
+            start,
+            end: end as u32,
+            ..blocks[0]
+        });
+        start = end as u32;
     }
     // A label may stand behind the last instruction.
     let end = blocks.len() as u32;

@@ -103,6 +103,7 @@ impl<'m, 'a> Instructions<'m, 'a> {
         let statements = body.statements.len();
         let mut reader = Reader {
             around,
+            first_written: None,
             written: Vec::new(),
             partial: Vec::new(),
             constants: Vec::new(),
@@ -230,7 +231,9 @@ impl<'m, 'a> Instructions<'m, 'a> {
 
 struct Reader<'s, 'm, 'a> {
     around: &'s ModuleInfo<'s, 'm, 'a>,
-    /// Of the current instruction.
+    /// What the current instruction writes: nearly all write one register or none.
+    first_written: Option<RegisterOperand>,
+    /// The others that it writes.
     written: Vec<RegisterOperand>,
     /// The guarded instructions that write a part of a register, guard or not.
     partial: Vec<u32>,
@@ -331,14 +334,11 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             step.partial = true;
         }
         step.written = self.instructions.slots.len() as u32;
-        // Nearly all write one register or none.
-        match self.written.as_slice() {
-            [] => {}
-            [one] => {
-                self.instructions.slots.push(*one);
-                self.written.clear();
+        if let Some(one) = self.first_written.take() {
+            self.instructions.slots.push(one);
+            if !self.written.is_empty() {
+                self.instructions.slots.append(&mut self.written);
             }
-            _ => self.instructions.slots.append(&mut self.written),
         }
         step.end = self.instructions.slots.len() as u32;
         self.instructions.steps.push(step);
@@ -357,7 +357,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
         let operands = self.instructions.body.list(instruction.operands);
         if effect.types.first() == Some(&Some(Type::Pred))
             && let [_, Operand::Integer(integer)] = operands
-            && let [slot] = self.written.as_slice()
+            && let (Some(slot), []) = (self.first_written, self.written.as_slice())
         {
             self.constants.push((slot.register, integer.value != 0));
         }
@@ -452,6 +452,7 @@ impl<'m, 'a> Reader<'_, 'm, 'a> {
             Reference::Register(register) => {
                 let slot = RegisterOperand { operand, register };
                 match written {
+                    true if self.first_written.is_none() => self.first_written = Some(slot),
                     true => self.written.push(slot),
                     false => self.instructions.slots.push(slot),
                 }

@@ -89,12 +89,15 @@ impl Origins {
         flow: &Flow<'_, '_>,
         place: usize,
     ) -> Origin {
-        self.ask(function, flow, flow.values.of_operand(place));
+        let value = flow.values.of_operand(place);
+        if self.of.get(value.index()) == Some(&None) {
+            self.work_out(function, flow, value);
+        }
         self.read(flow, place)
     }
 
     /// Works out a value, with those that it may come from.
-    fn ask(&mut self, function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) {
+    fn work_out(&mut self, function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) {
         self.need(value);
         while let Some(value) = self.open.pop() {
             self.follow(flow, value);

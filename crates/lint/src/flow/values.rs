@@ -286,22 +286,42 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         self.values.first_parts.resize(count, u32::MAX);
         self.values.reads.resize(count, 0);
         let mut others = Vec::with_capacity(slots.len() / 8);
+        let mut unwritten = Vec::new();
         // Some of a register were taken for the only value before another was seen.
         let mut late = false;
-        for (block, range) in self.reached() {
-            for place in instructions.places_of(range.range()) {
-                let slot = slots[place];
-                let of = self.written[slot.register.0 as usize];
+        let graph = self.graph;
+        let reached = self.reached();
+        let Builder {
+            values,
+            written: known,
+            ..
+        } = self;
+        let Values {
+            definitions,
+            slots: of_slots,
+            operands,
+            reads,
+            ..
+        } = values;
+        let is_partial = |value: ValueId| match definitions.get(value.index()) {
+            Some(Definition::Written(id)) => steps[id.index()].partial,
+            _ => false,
+        };
+        for (block, range) in reached {
+            let places = instructions.places_of(range.range());
+            let slots = slots.get(places.clone()).unwrap_or_default();
+            let of_slots = of_slots.get_mut(places.clone()).unwrap_or_default();
+            for ((place, slot), of_slot) in places.zip(slots).zip(of_slots) {
+                let of = &mut known[slot.register.0 as usize];
                 // Values of reads are not known yet.
-                let new = self.values.slots[place];
-                let written = new != ValueId::NONE;
+                let written = *of_slot != ValueId::NONE;
                 if of.several {
                     others.push(Mention {
                         register: slot.register.0,
                         place,
                         block,
                         written,
-                        partial: written && self.is_partial(new),
+                        partial: written && is_partial(*of_slot),
                     });
                     continue;
                 }
@@ -309,33 +329,34 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     continue;
                 }
                 if of.value == ValueId::NONE {
-                    let value = self.start(slot.register);
-                    self.read(place, slot, value);
+                    unwritten.push(place);
                     continue;
                 }
                 // An instruction reads before it writes.
                 let before = match of.home == block {
                     true => (of.place as usize) < place,
-                    false => self.graph.dominates(of.home, block),
+                    false => graph.dominates(of.home, block),
                 };
-                match before {
-                    true => self.read(place, slot, of.value),
-                    false => {
-                        self.written[slot.register.0 as usize].several = true;
-                        late = true;
-                    }
+                if !before {
+                    of.several = true;
+                    late = true;
+                    continue;
+                }
+                *of_slot = of.value;
+                if let Some(of_operand) = operands.get_mut(slot.operand as usize) {
+                    *of_operand = of.value;
+                }
+                if let Some(count) = reads.get_mut(of.value.index()) {
+                    *count += 1;
                 }
             }
         }
-        if late { self.others() } else { others }
-    }
-
-    /// Whether an instruction keeps some of the old value where it writes this one.
-    fn is_partial(&self, value: ValueId) -> bool {
-        match self.values.definition(value) {
-            Some(Definition::Written(id)) => self.instructions.steps[id.index()].partial,
-            _ => false,
+        for place in unwritten {
+            let slot = slots[place];
+            let value = self.start(slot.register);
+            self.read(place, slot, value);
         }
+        if late { self.others() } else { others }
     }
 
     /// What names the registers of several values; reads that have a value of one have none

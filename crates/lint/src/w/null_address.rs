@@ -46,10 +46,7 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         if !matches!(access.space, None | Some(Space::Global)) {
             continue;
         }
-        let Some(at) = function
-            .linear(access.address)
-            .and_then(|at| at.as_number())
-        else {
+        let Some(at) = function.number(access.address) else {
             continue;
         };
         if (0..PAGE).contains(&at) {

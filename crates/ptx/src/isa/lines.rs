@@ -29,24 +29,44 @@ pub struct Head<'t> {
     pub opcode: &'t str,
     /// The other words of the opcode.
     pub opcode_words: Vec<&'t str>,
-    /// Groups of which it requires a word: those that name the words themselves.
+    /// Groups of which it requires a word.
     pub required: Vec<Vec<&'t str>>,
 }
 
 impl<'t> Head<'t> {
-    pub fn new(line: &'t str) -> Head<'t> {
+    /// Of a row; `lists` are the names and words of all lists.
+    pub fn new(line: &'t str, lists: &'t [(String, String)]) -> Head<'t> {
         let mut groups = line.split_ascii_whitespace();
         let mut name = groups.next().unwrap_or("").split('.');
-        let plain = groups
+        let required = groups
             .take_while(|group| *group != ":")
-            .filter(|group| !group.contains(['[', '=', '>', '!', '$', '*']));
-        let word = |word: &'t str| word.split('@').next().unwrap_or("");
+            .filter(|group| !group.contains(['[', '>', '!', '*']));
+        let words = |group: &'t str| {
+            let words = group.split_once('=').map_or(group, |(_, words)| words);
+            let mut found = Vec::new();
+            add_words(words, lists, &mut found);
+            found
+        };
         Head {
             opcode: name.next().unwrap_or(""),
             opcode_words: name.collect(),
-            required: plain
-                .map(|group| group.split('|').map(word).collect())
-                .collect(),
+            required: required.map(words).collect(),
+        }
+    }
+}
+
+/// Adds the words of `a|b@8.6|$list` without their floors.
+fn add_words<'t>(text: &'t str, lists: &'t [(String, String)], into: &mut Vec<&'t str>) {
+    for word in text.split('|') {
+        let word = word.split('@').next().unwrap_or("").trim();
+        match word.strip_prefix('$') {
+            Some(name) => {
+                let list = lists.iter().find(|(known, _)| known == name);
+                if let Some((_, words)) = list {
+                    add_words(words, lists, into);
+                }
+            }
+            None => into.push(word),
         }
     }
 }

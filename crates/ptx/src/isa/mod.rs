@@ -297,9 +297,12 @@ mod tests {
 
     #[test]
     fn heads_have_the_words_that_a_row_requires() {
-        let head = lines::Head::new("cp.async ca|cg@8.0 [x] $y T=u32 global ca=>x : a|b ; 8.0 90");
+        let lists = [("y", "p|$z"), ("z", "q@7.0|r")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let row = "cp.async ca|cg@8.0 [x] $y T=u32 U=$z@8.1 [V=$z] ca=>x T=u32!x : a|b ; 8.0 90";
+        let head = lines::Head::new(row, &lists);
         assert_eq!((head.opcode, head.opcode_words), ("cp", vec!["async"]));
-        assert_eq!(head.required, [vec!["ca", "cg"], vec!["global"]]);
+        let required = [&["ca", "cg"][..], &["p", "q", "r"], &["u32"], &["q", "r"]];
+        assert_eq!(head.required, required);
     }
 
     /// For each form, the modifiers that it requires, alone and with each optional one.

@@ -4,7 +4,7 @@ use super::fast_path::Skimmer;
 use super::input::Tokens;
 use super::module;
 use super::statement::{BodyReader, Buffers};
-use crate::ast::{Body, Function, Mnemonic, Module};
+use crate::ast::{Body, Function, Item, Mnemonic, Module};
 use crate::diagnostic::Report;
 use crate::token::LexicalErrors;
 
@@ -50,9 +50,14 @@ pub fn read_outline(source: &str) -> Option<(Module<'_>, Bodies<'_>)> {
     let mut report = Report::with_limit(1);
     let module = module::outline(Tokens::new(source, &errors), &mut report);
     report.append(errors.into_report());
+    let bodies = module.items.iter().filter_map(|item| match item {
+        Item::Function(function) => function.body.as_ref(),
+        _ => None,
+    });
+    let largest = bodies.map(|body| body.span.end - body.span.start).max();
     let bodies = Bodies {
         source,
-        buffers: Buffers::default(),
+        buffers: Buffers::for_text(largest.unwrap_or(0) as usize),
         skimmer: None,
         memoizable: Vec::new(),
     };
