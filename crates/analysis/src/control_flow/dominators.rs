@@ -10,10 +10,6 @@ use super::{DepthFirst, Graph, Lists, NONE};
 pub fn immediate(search: &DepthFirst, before: &Lists) -> Vec<u32> {
     let count = search.nodes.len();
     let mut forest = Forest::new(count);
-    // All by the number in the search: semidominators, buckets as chains, dominators.
-    let mut first_in_bucket = vec![NONE; count];
-    let mut next_in_bucket = vec![NONE; count];
-    let mut found = vec![0; count];
     for at in (1..count as u32).rev() {
         let mut semi = at;
         for from in before.get(search.nodes[at as usize]) {
@@ -22,54 +18,78 @@ pub fn immediate(search: &DepthFirst, before: &Lists) -> Vec<u32> {
                 semi = semi.min(forest.least(from, at));
             }
         }
-        forest.semi[at as usize] = semi;
         let parent = search.parent[at as usize];
-        forest.above[at as usize] = parent;
+        let node = forest.node(at);
+        (node.semi, node.above) = (semi, parent);
         if semi == parent {
             // Nothing is between the two.
-            found[at as usize] = parent;
+            node.found = parent;
         } else {
-            next_in_bucket[at as usize] = first_in_bucket[semi as usize];
-            first_in_bucket[semi as usize] = at;
+            let first = std::mem::replace(&mut forest.node(semi).first_in_bucket, at);
+            forest.node(at).next_in_bucket = first;
         }
-        let mut waiting = std::mem::replace(&mut first_in_bucket[parent as usize], NONE);
+        let mut waiting = std::mem::replace(&mut forest.node(parent).first_in_bucket, NONE);
         while waiting != NONE {
             let least = forest.lowest(waiting);
-            let own = forest.semi[waiting as usize];
-            let lower = forest.semi[least as usize] < own;
-            found[waiting as usize] = if lower { least } else { parent };
-            waiting = next_in_bucket[waiting as usize];
+            let lowest = forest.node(least).semi;
+            let node = forest.node(waiting);
+            node.found = if lowest < node.semi { least } else { parent };
+            waiting = node.next_in_bucket;
         }
     }
     let mut dominator = vec![NONE; search.number.len()];
-    for (at, node) in search.nodes.iter().enumerate() {
-        if found[at] != forest.semi[at] {
-            found[at] = found[found[at] as usize];
-        }
-        dominator[*node as usize] = search.nodes[found[at] as usize];
+    for (at, node) in (0..).zip(&search.nodes) {
+        let Node { semi, found, .. } = *forest.node(at);
+        let found = match found == semi {
+            true => found,
+            false => forest.node(found).found,
+        };
+        forest.node(at).found = found;
+        dominator[*node as usize] = search.nodes[found as usize];
     }
     dominator
 }
 
+/// A node, by its number in the search, which those that it names have too.
+#[derive(Clone, Copy)]
+struct Node {
+    /// Its semidominator.
+    semi: u32,
+    /// The node above in the forest; `NONE` for one that is not in it yet.
+    above: u32,
+    /// The node with the least semidominator of the path that was compressed.
+    label: u32,
+    /// The nodes with this semidominator, as a chain.
+    first_in_bucket: u32,
+    next_in_bucket: u32,
+    /// Its dominator, or a node with the same one.
+    found: u32,
+}
+
 /// The nodes of the search that were visited, as a forest with compressed paths.
 struct Forest {
-    semi: Vec<u32>,
-    /// The node above; `NONE` for one that is not in it yet.
-    above: Vec<u32>,
-    /// The node with the least semidominator of the path that was compressed.
-    label: Vec<u32>,
+    nodes: Vec<Node>,
     path: Vec<u32>,
 }
 
 impl Forest {
     fn new(count: usize) -> Forest {
-        let each: Vec<u32> = (0..count as u32).collect();
+        let node = |at| Node {
+            semi: at,
+            above: NONE,
+            label: at,
+            first_in_bucket: NONE,
+            next_in_bucket: NONE,
+            found: 0,
+        };
         Forest {
-            semi: each.clone(),
-            above: vec![NONE; count],
-            label: each,
+            nodes: (0..count as u32).map(node).collect(),
             path: Vec::new(),
         }
+    }
+
+    fn node(&mut self, at: u32) -> &mut Node {
+        &mut self.nodes[at as usize]
     }
 
     /// The least semidominator on the path from the root of its tree to `node`; `at` and
@@ -79,7 +99,7 @@ impl Forest {
             true => node,
             false => {
                 let lowest = self.lowest(node);
-                self.semi[lowest as usize]
+                self.node(lowest).semi
             }
         }
     }
@@ -88,22 +108,22 @@ impl Forest {
     fn lowest(&mut self, node: u32) -> u32 {
         let mut at = node;
         loop {
-            let above = self.above[at as usize];
-            if self.above[above as usize] == NONE {
+            let above = self.node(at).above;
+            if self.node(above).above == NONE {
                 break;
             }
             self.path.push(at);
             at = above;
         }
         while let Some(at) = self.path.pop() {
-            let above = self.above[at as usize] as usize;
-            let (own, other) = (self.label[at as usize], self.label[above]);
-            if self.semi[other as usize] < self.semi[own as usize] {
-                self.label[at as usize] = other;
-            }
-            self.above[at as usize] = self.above[above];
+            let Node { above, label, .. } = *self.node(at);
+            let above = *self.node(above);
+            let lower = self.node(above.label).semi < self.node(label).semi;
+            let node = self.node(at);
+            node.label = if lower { above.label } else { label };
+            node.above = above.above;
         }
-        self.label[node as usize]
+        self.node(node).label
     }
 }
 
@@ -132,35 +152,29 @@ pub fn frontiers(graph: &Graph, mut budget: usize) -> Option<Lists> {
     Some(Lists::new(graph.block_count(), &pairs))
 }
 
-/// The entry and exit numbers of a walk of the dominator tree.
+/// The places in a walk of the dominator tree: that of each block, and that behind the blocks
+/// that it dominates.
 pub fn intervals(search: &DepthFirst, dominator: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    let order = search.reverse_post_order();
-    let below: Vec<_> = order
-        .filter(|at| dominator[*at as usize] != *at)
-        .map(|at| (dominator[at as usize], at))
-        .collect();
     let count = dominator.len();
-    let below = Lists::new(count, &below);
+    // How many blocks each dominates: the search leaves those first.
+    let mut sizes = vec![1; count];
+    for at in search.left.iter().map(|at| *at as usize) {
+        let above = dominator[at] as usize;
+        if above != at {
+            sizes[above] += sizes[at];
+        }
+    }
     // An unreachable node dominates nothing and is dominated by nothing.
     let mut entered = vec![NONE; count];
     let mut left = vec![NONE; count];
-    let mut clock = 0;
-    let mut open = Vec::with_capacity(count);
-    open.push((0, 0));
-    entered[0] = 0;
-    while let Some((at, place)) = open.last_mut() {
-        clock += 1;
-        match below.get(*at).get(*place) {
-            Some(to) => {
-                *place += 1;
-                entered[*to as usize] = clock;
-                open.push((*to, 0));
-            }
-            None => {
-                left[*at as usize] = clock;
-                open.pop();
-            }
+    for at in search.reverse_post_order().map(|at| at as usize) {
+        let above = dominator[at] as usize;
+        entered[at] = if above == at { 0 } else { left[above] };
+        if above != at {
+            left[above] += sizes[at];
         }
+        // Those that it dominates follow.
+        left[at] = entered[at] + 1;
     }
     (entered, left)
 }

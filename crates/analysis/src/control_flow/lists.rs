@@ -10,9 +10,21 @@ pub struct Lists {
 impl Lists {
     /// So many lists, from pairs of a list and an element.
     pub fn new(count: usize, pairs: &[(u32, u32)]) -> Lists {
+        Lists::of(count, pairs.iter().copied())
+    }
+
+    /// From pairs of an element and a list.
+    pub(super) fn backward(count: usize, pairs: &[(u32, u32)]) -> Lists {
+        Lists::of(count, pairs.iter().map(|(element, list)| (*list, *element)))
+    }
+
+    fn of(
+        count: usize,
+        pairs: impl DoubleEndedIterator<Item = (u32, u32)> + ExactSizeIterator + Clone,
+    ) -> Lists {
         let mut starts = vec![0; count + 1];
-        for (list, _) in pairs {
-            starts[*list as usize] += 1;
+        for (list, _) in pairs.clone() {
+            starts[list as usize] += 1;
         }
         let mut end = 0;
         for start in &mut starts {
@@ -21,10 +33,10 @@ impl Lists {
         }
         // From the last to the first, so that each is where its list starts in the end.
         let mut all = vec![0; pairs.len()];
-        for (list, element) in pairs.iter().rev() {
-            let start = &mut starts[*list as usize];
+        for (list, element) in pairs.rev() {
+            let start = &mut starts[list as usize];
             *start -= 1;
-            all[*start as usize] = *element;
+            all[*start as usize] = element;
         }
         Lists { starts, all }
     }

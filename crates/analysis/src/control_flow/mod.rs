@@ -53,8 +53,8 @@ pub struct Graph {
     /// The index in `order`; `NONE` for unreachable blocks.
     rank: Vec<u32>,
     dominator: Vec<u32>,
-    /// Entry and exit numbers of a walk of the dominator tree: a block's interval contains
-    /// those of the blocks that it dominates.
+    /// The places of a block in a walk of the dominator tree, and behind those that it dominates:
+    /// its interval contains theirs.
     entered: Vec<u32>,
     left: Vec<u32>,
 }
@@ -63,8 +63,7 @@ impl Graph {
     /// The graph of so many blocks, at least one, with these edges, each once.
     pub fn new(blocks: usize, edges: &[(u32, u32)]) -> Graph {
         let successors = Lists::new(blocks, edges);
-        let backward: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
-        let predecessors = Lists::new(blocks, &backward);
+        let predecessors = Lists::backward(blocks, edges);
         let search = DepthFirst::new(&successors, BlockId::ENTRY.0);
         let order: Vec<_> = search.reverse_post_order().map(BlockId).collect();
         let mut rank = vec![NONE; blocks];

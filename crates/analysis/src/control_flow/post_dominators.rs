@@ -35,10 +35,9 @@ impl Graph {
             }
         }
         self.restore_last_exits(&mut edges, &left_out);
-        let backward: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
         let (after, before) = (
             Lists::new(count + 1, &edges),
-            Lists::new(count + 1, &backward),
+            Lists::backward(count + 1, &edges),
         );
         let search = DepthFirst::new(&before, end);
         let found = dominators::immediate(&search, &after);
@@ -53,8 +52,7 @@ impl Graph {
             return;
         }
         let end = self.block_count() as u32;
-        let backward: Vec<_> = edges.iter().map(|(from, to)| (*to, *from)).collect();
-        let before = Lists::new(left_out.len() + 1, &backward);
+        let before = Lists::backward(left_out.len() + 1, edges);
         let mut ends = vec![false; left_out.len() + 1];
         let mut open = vec![end];
         let mut last = self.order.iter().rev();

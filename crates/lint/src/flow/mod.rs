@@ -39,6 +39,7 @@ mod launch;
 mod locks;
 mod member_masks;
 pub mod memory;
+mod mentions;
 mod numbers;
 mod operands;
 mod origin;

@@ -97,7 +97,12 @@ impl Origins {
     }
 
     /// Works out a value, with those that it may come from.
-    fn work_out(&mut self, function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, value: ValueId) {
+    fn work_out(
+        &mut self,
+        function: &FunctionContext<'_, '_>,
+        flow: &Flow<'_, '_>,
+        value: ValueId,
+    ) {
         self.need(value);
         while let Some(value) = self.open.pop() {
             self.follow(flow, value);

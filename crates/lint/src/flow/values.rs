@@ -4,6 +4,7 @@
 use super::STEPS_FOR_EACH;
 use super::graph::{BasicBlock, BlockId, Graph};
 use super::instructions::{InstructionId, Instructions, RegisterOperand, Step};
+use super::mentions::{Mention, by_register};
 use analysis::control_flow::Lists;
 use ptx::resolution::Register;
 
@@ -39,17 +40,33 @@ pub struct Values {
     pub definitions: Vec<Definition>,
     /// The register that holds it.
     pub registers: Vec<Register>,
-    /// The old value of the register where a write is guarded or partial.
-    priors: Vec<ValueId>,
-    /// Where the operands of a phi begin.
-    first_parts: Vec<u32>,
+    /// What else is known of each.
+    facts: Vec<Facts>,
+    /// The operands of phis.
     parts: Vec<ValueId>,
     /// Indexed by register operand.
     slots: Vec<ValueId>,
     /// Indexed by the operand pool.
     operands: Vec<ValueId>,
-    /// The number of uses of each.
-    reads: Vec<u32>,
+}
+
+/// What is known of a value.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    /// The old value of the register where the write is guarded or partial.
+    prior: ValueId,
+    /// Where the operands of a phi begin.
+    first_part: u32,
+    /// The number of its uses.
+    reads: u32,
+}
+
+impl Facts {
+    const NONE: Facts = Facts {
+        prior: ValueId::NONE,
+        first_part: u32::MAX,
+        reads: 0,
+    };
 }
 
 impl Values {
@@ -101,7 +118,7 @@ impl Values {
 
     /// The old value of the register, where the write of this one is guarded or partial.
     pub fn prior(&self, value: ValueId) -> Option<ValueId> {
-        let prior = self.priors.get(value.index()).copied()?;
+        let prior = self.facts.get(value.index())?.prior;
         (prior != ValueId::NONE).then_some(prior)
     }
 
@@ -110,7 +127,7 @@ impl Values {
         let Some(Definition::Phi(block)) = self.definition(value) else {
             return &[];
         };
-        let first = self.first_parts[value.index()] as usize;
+        let first = self.facts[value.index()].first_part as usize;
         let parts = self
             .parts
             .get(first..first + graph.predecessors(block).count());
@@ -132,13 +149,13 @@ impl Values {
 
     /// The number of uses of a value, by phis too.
     pub fn read_count(&self, value: ValueId) -> u32 {
-        self.reads.get(value.index()).copied().unwrap_or(0)
+        self.facts.get(value.index()).map_or(0, |facts| facts.reads)
     }
 
     /// The values that nothing uses, and the instruction that writes each, in source order.
     pub fn unread(&self) -> impl Iterator<Item = (ValueId, InstructionId)> + '_ {
-        let counts = (0..).map(ValueId).zip(&self.reads);
-        let unread = counts.filter(|(_, count)| **count == 0);
+        let facts = (0..).map(ValueId).zip(&self.facts);
+        let unread = facts.filter(|(_, facts)| facts.reads == 0);
         unread.filter_map(|(value, _)| match self.definition(value)? {
             Definition::Written(id) => Some((value, id)),
             Definition::Start | Definition::Phi(_) => None,
@@ -148,9 +165,7 @@ impl Values {
     fn add(&mut self, definition: Definition, register: Register) -> ValueId {
         self.definitions.push(definition);
         self.registers.push(register);
-        self.priors.push(ValueId::NONE);
-        self.first_parts.push(u32::MAX);
-        self.reads.push(0);
+        self.facts.push(Facts::NONE);
         ValueId(self.definitions.len() as u32 - 1)
     }
 }
@@ -201,9 +216,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 operands: vec![ValueId::NONE; instructions.body.operands.len()],
                 definitions: Vec::with_capacity(count),
                 registers: Vec::with_capacity(count),
-                priors: Vec::with_capacity(count),
-                first_parts: Vec::with_capacity(count),
-                reads: Vec::with_capacity(count),
+                facts: Vec::with_capacity(count),
                 ..Values::default()
             },
             written: vec![Written::default(); registers],
@@ -228,8 +241,8 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         if let Some(known) = self.values.operands.get_mut(slot.operand as usize) {
             *known = value;
         }
-        if let Some(count) = self.values.reads.get_mut(value.index()) {
-            *count += 1;
+        if let Some(facts) = self.values.facts.get_mut(value.index()) {
+            facts.reads += 1;
         }
     }
 
@@ -282,9 +295,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             }
         }
         let count = self.values.definitions.len();
-        self.values.priors.resize(count, ValueId::NONE);
-        self.values.first_parts.resize(count, u32::MAX);
-        self.values.reads.resize(count, 0);
+        self.values.facts.resize(count, Facts::NONE);
         let mut others = Vec::with_capacity(slots.len() / 8);
         let mut unwritten = Vec::new();
         // Some of a register were taken for the only value before another was seen.
@@ -300,7 +311,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
             definitions,
             slots: of_slots,
             operands,
-            reads,
+            facts,
             ..
         } = values;
         let is_partial = |value: ValueId| match definitions.get(value.index()) {
@@ -346,8 +357,8 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 if let Some(of_operand) = operands.get_mut(slot.operand as usize) {
                     *of_operand = of.value;
                 }
-                if let Some(count) = reads.get_mut(of.value.index()) {
-                    *count += 1;
+                if let Some(facts) = facts.get_mut(of.value.index()) {
+                    facts.reads += 1;
                 }
             }
         }
@@ -375,9 +386,9 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     let mention = Mention::new(step, slot, place, block);
                     let known = self.values.slots[place];
                     if !mention.written
-                        && let Some(count) = self.values.reads.get_mut(known.index())
+                        && let Some(facts) = self.values.facts.get_mut(known.index())
                     {
-                        *count -= 1;
+                        facts.reads -= 1;
                     }
                     mentions.push(mention);
                 }
@@ -394,9 +405,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         let mut walk = Walk {
             frontiers: self.graph.dominance_frontiers(budget)?,
             epoch: 0,
-            out: vec![(0, ValueId::NONE); blocks],
-            into: vec![(0, ValueId::NONE); blocks],
-            joins: vec![0; blocks],
+            blocks: vec![AtBlock::default(); blocks],
             budget,
             open: Vec::new(),
             todo: Vec::new(),
@@ -413,17 +422,19 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         let mut todo = std::mem::take(&mut walk.todo);
         for mention in mentions.iter().filter(|mention| mention.written) {
             let block = mention.block;
-            if walk.out[block.index()].0 != epoch {
+            let at = &mut walk.blocks[block.index()];
+            if at.out.0 != epoch {
                 todo.push(block);
             }
-            walk.out[block.index()] = (epoch, self.values.slots[mention.place]);
+            at.out = (epoch, self.values.slots[mention.place]);
         }
         while let Some(block) = todo.pop() {
             for join in walk.frontiers.get(block.0).iter().copied().map(BlockId) {
                 walk.budget = walk.budget.checked_sub(1)?;
-                if walk.joins[join.index()] != epoch {
-                    walk.joins[join.index()] = epoch;
-                    if walk.out[join.index()].0 != epoch {
+                let at = &mut walk.blocks[join.index()];
+                if at.join != epoch {
+                    at.join = epoch;
+                    if at.out.0 != epoch {
                         todo.push(join);
                     }
                 }
@@ -453,13 +464,13 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     Some(value) => value,
                     None => self.value_into(register, mention.block, walk)?,
                 };
-                self.values.priors[value.index()] = before;
+                self.values.facts[value.index()].prior = before;
             }
             here = Some((mention.block, value));
         }
         while let Some((value, block)) = walk.open.pop() {
             let first = self.values.parts.len();
-            self.values.first_parts[value.index()] = first as u32;
+            self.values.facts[value.index()].first_part = first as u32;
             let graph = self.graph;
             for before in graph.predecessors(block) {
                 let part = self.value_out_of(register, before, walk)?;
@@ -479,12 +490,11 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         let (epoch, mut at) = (walk.epoch, block);
         let value = loop {
             walk.budget = walk.budget.checked_sub(1)?;
-            if let (known, value) = walk.into[at.index()]
-                && known == epoch
-            {
-                break value;
+            let AtBlock { into, join, .. } = walk.blocks[at.index()];
+            if into.0 == epoch {
+                break into.1;
             }
-            if walk.joins[at.index()] == epoch {
+            if join == epoch {
                 let value = self.values.add(Definition::Phi(at), register);
                 walk.open.push((value, at));
                 break value;
@@ -493,7 +503,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                 break self.start(register);
             }
             let above = self.graph.dominator(at);
-            if let (known, value) = walk.out[above.index()]
+            if let (known, value) = walk.blocks[above.index()].out
                 && known == epoch
             {
                 break value;
@@ -503,7 +513,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         // All blocks on the way have it too.
         let mut back = block;
         loop {
-            walk.into[back.index()] = (epoch, value);
+            walk.blocks[back.index()].into = (epoch, value);
             if back == at {
                 break;
             }
@@ -519,7 +529,7 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
         block: BlockId,
         walk: &mut Walk,
     ) -> Option<ValueId> {
-        match walk.out[block.index()] {
+        match walk.blocks[block.index()].out {
             (known, value) if known == walk.epoch => Some(value),
             _ => self.value_into(register, block, walk),
         }
@@ -528,65 +538,48 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
     fn finish(self) -> Values {
         let mut values = self.values;
         // What phis and guarded writes take on counts, too.
-        for value in values.parts.iter().chain(&values.priors) {
-            if let Some(count) = values.reads.get_mut(value.index()) {
-                *count += 1;
+        for part in &values.parts {
+            if let Some(facts) = values.facts.get_mut(part.index()) {
+                facts.reads += 1;
+            }
+        }
+        for at in 0..values.facts.len() {
+            let prior = values.facts[at].prior;
+            if let Some(facts) = values.facts.get_mut(prior.index()) {
+                facts.reads += 1;
             }
         }
         values
     }
 }
 
-/// Sorted by register; those of one stay in the order of the text.
-fn by_register(mentions: &[Mention], registers: usize) -> Vec<Mention> {
-    let mut next = vec![0_u32; registers + 1];
-    for mention in mentions {
-        next[mention.register as usize + 1] += 1;
-    }
-    for at in 1..next.len() {
-        next[at] += next[at - 1];
-    }
-    let mut order = vec![0; mentions.len()];
-    for (at, mention) in (0_u32..).zip(mentions) {
-        let place = &mut next[mention.register as usize];
-        order[*place as usize] = at;
-        *place += 1;
-    }
-    let sorted = order.into_iter().map(|at| mentions[at as usize]);
-    sorted.collect()
-}
-
-/// A place that names a register.
+/// The values of one register at a block; those of another epoch belong to another register.
 #[derive(Clone, Copy)]
-struct Mention {
-    register: u32,
-    place: usize,
-    block: BlockId,
-    written: bool,
-    partial: bool,
+struct AtBlock {
+    /// At its end.
+    out: (u32, ValueId),
+    /// At its start.
+    into: (u32, ValueId),
+    /// The epoch in which values meet here.
+    join: u32,
 }
 
-impl Mention {
-    fn new(step: &Step, slot: RegisterOperand, place: usize, block: BlockId) -> Mention {
-        Mention {
-            register: slot.register.0,
-            place,
-            block,
-            written: step.is_written(place),
-            partial: step.partial,
+impl Default for AtBlock {
+    fn default() -> AtBlock {
+        AtBlock {
+            out: (0, ValueId::NONE),
+            into: (0, ValueId::NONE),
+            join: 0,
         }
     }
 }
 
-/// The values of one register at each block; an entry of another epoch belongs to
-/// another register.
+/// The values of one register after the other.
 struct Walk {
     /// The dominance frontier of each block.
     frontiers: Lists,
     epoch: u32,
-    out: Vec<(u32, ValueId)>,
-    into: Vec<(u32, ValueId)>,
-    joins: Vec<u32>,
+    blocks: Vec<AtBlock>,
     budget: usize,
     /// Phis whose operands are not known yet.
     open: Vec<(ValueId, BlockId)>,

@@ -327,7 +327,7 @@ fn stored(rest: Tokens<'_, '_>, head: &Head) -> Result<(), nom::Err<SyntaxError>
 /// `(.param .b32 a, …)` of the function with this name, if it has one.
 pub fn parameters<'t, 'a>(
     input: Tokens<'t, 'a>,
-    function: &str,
+    function: &'a str,
 ) -> Parsed<'t, 'a, Vec<Variable<'a>>> {
     let start = input.peek().span.start as usize;
     if input.at(TokenKind::ParenOpen)

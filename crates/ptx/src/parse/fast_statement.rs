@@ -9,7 +9,10 @@ impl<'a> BodyReader<'_, 'a> {
     /// Parses statements from `start` as long as the fast path supports them. Returns the end of the last
     /// one.
     pub(super) fn fast_statements(&mut self, source: &'a str, start: usize) -> usize {
-        let mut text = Text { source, at: start };
+        let mut text = Text {
+            function: self.function,
+            ..Text::new(source, start)
+        };
         let mut end = start;
         loop {
             let read = text.skip_to_token().and_then(|first| match first {

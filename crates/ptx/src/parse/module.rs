@@ -413,7 +413,7 @@ impl<'a> ModuleReader<'_, 'a> {
             function.body = Some(body);
             return rest;
         }
-        let mut reader = BodyReader::new(self.report, &mut self.buffers);
+        let mut reader = BodyReader::new(function.name, self.report, &mut self.buffers);
         let (rest, body) = reader.body(next.span, inside);
         let declared = reader.declared.into_iter();
         self.module.items.extend(declared.map(Item::Function));

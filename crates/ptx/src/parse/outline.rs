@@ -83,7 +83,7 @@ impl<'a> Bodies<'a> {
         if let Some(skimmer) = &mut self.skimmer {
             skimmer.begin(function);
         }
-        let mut reader = BodyReader::new(&mut report, &mut self.buffers);
+        let mut reader = BodyReader::new(function.name, &mut report, &mut self.buffers);
         reader.skimmer = self.skimmer.as_mut();
         let rest = reader.statements(open.skip());
         let whole =

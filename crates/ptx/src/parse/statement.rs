@@ -54,18 +54,22 @@ pub struct BodyReader<'r, 'a> {
     pub(super) broken: bool,
     /// The number of open blocks inside the body.
     pub(super) blocks: usize,
+    /// The name of the function.
+    pub(super) function: &'a str,
     /// Passes over instructions like others before.
     pub(super) skimmer: Option<&'r mut Skimmer<'a>>,
 }
 
 impl<'r, 'a> BodyReader<'r, 'a> {
-    pub fn new(report: &'r mut Report, buffers: &'r mut Buffers<'a>) -> Self {
+    /// Of the function of this name.
+    pub fn new(function: Name<'a>, report: &'r mut Report, buffers: &'r mut Buffers<'a>) -> Self {
         BodyReader {
             report,
             buffers,
             declared: Vec::new(),
             broken: false,
             blocks: 0,
+            function: function.text,
             skimmer: None,
         }
     }

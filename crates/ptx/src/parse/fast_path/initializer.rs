@@ -7,7 +7,7 @@ use crate::bytes::{DecimalList, decimal_length, word_at};
 
 /// Parses the list whose brace is at `start`; returns its end too.
 pub fn number_list(source: &str, start: usize) -> Option<(usize, Vec<Initializer<'_>>)> {
-    let mut text = Text { source, at: start };
+    let mut text = Text::new(source, start);
     let mut numbers = Vec::new();
     loop {
         // Past the brace, or a comma.
@@ -31,7 +31,7 @@ pub fn number_list(source: &str, start: usize) -> Option<(usize, Vec<Initializer
 /// Passes over a list of integers whose brace is at `start`; returns its end, and how many
 /// they are.
 pub fn skip_integers(source: &str, start: usize) -> Option<(usize, u64)> {
-    let mut text = Text { source, at: start };
+    let mut text = Text::new(source, start);
     let mut count = 0;
     loop {
         count += skip_decimals(&mut text);

@@ -10,17 +10,17 @@ use crate::parse::space::space;
 pub fn parameters<'a>(
     source: &'a str,
     start: usize,
-    function: &str,
+    function: &'a str,
 ) -> Option<(Vec<Variable<'a>>, usize)> {
     const USUAL: usize = 8;
     let mut text = Text {
-        source,
-        at: start + 1,
+        function,
+        ..Text::new(source, start + 1)
     };
     let mut found = Vec::with_capacity(USUAL);
     loop {
         text.skip_blanks()?;
-        found.push(text.parameter(function)?);
+        found.push(text.parameter()?);
         match text.skip_blanks()? {
             b',' => text.at += 1,
             b')' => return Some((found, text.at + 1)),
@@ -30,7 +30,7 @@ pub fn parameters<'a>(
 }
 
 impl<'a> Text<'a> {
-    fn parameter(&mut self, function: &str) -> Option<Variable<'a>> {
+    fn parameter(&mut self) -> Option<Variable<'a>> {
         let start = self.at;
         let space = space(self.word()?).filter(|space| *space == Space::Param)?;
         let mut word = self.word()?;
@@ -41,7 +41,7 @@ impl<'a> Text<'a> {
         }
         let ty = Type::from_text(word)?;
         let pointer = self.pointer()?;
-        let name = self.declared_name_after(function)?;
+        let name = self.declared_name()?;
         let mut dims = Vec::new();
         if self.byte()? == b'[' {
             dims.push(Some(self.between(b']')?));

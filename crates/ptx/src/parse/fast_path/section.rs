@@ -5,7 +5,7 @@ use super::text::{Text, begins_statement};
 /// Skips the data of a section that the fast path supports: `.b8 1,2` or `.b64 $L__tmp7`, one on each
 /// line.
 pub fn skip_data(source: &str, start: usize) -> usize {
-    let mut text = Text { source, at: start };
+    let mut text = Text::new(source, start);
     let mut end = start;
     while text.line_of_data().is_some() {
         end = text.at;

@@ -10,6 +10,9 @@ use crate::token::continues_identifier;
 pub struct Text<'a> {
     pub source: &'a str,
     pub at: usize,
+    /// The function around it, or nothing. Compilers begin the names of its parameters with its
+    /// own, and those of C++ are long.
+    pub function: &'a str,
 }
 
 /// Whether this byte starts a statement other than a directive or ends a block, and cannot continue
@@ -19,6 +22,15 @@ pub fn begins_statement(first: u8) -> bool {
 }
 
 impl<'a> Text<'a> {
+    /// From this byte, in no function.
+    pub fn new(source: &'a str, at: usize) -> Self {
+        Text {
+            source,
+            at,
+            function: "",
+        }
+    }
+
     #[inline]
     pub fn byte(&self) -> Option<u8> {
         self.source.as_bytes().get(self.at).copied()
@@ -160,18 +172,8 @@ impl<'a> Text<'a> {
 
     /// A name in a declaration or directive.
     pub fn declared_name(&mut self) -> Option<Name<'a>> {
-        self.declared_name_after("")
-    }
-
-    /// The same of a name that may begin with another one, which is known to be a name: those of
-    /// C++ are long.
-    pub fn declared_name_after(&mut self, other: &str) -> Option<Name<'a>> {
         let start = self.at;
-        let rest = self.source.as_bytes().get(start..)?;
-        if !other.is_empty() && rest.starts_with(other.as_bytes()) {
-            self.at += other.len();
-            self.skip_identifier()?;
-        } else if self.byte()? == b'%' {
+        if self.byte()? == b'%' {
             self.at += 1;
             self.skip_identifier()?;
         } else {
@@ -185,7 +187,8 @@ impl<'a> Text<'a> {
 
     #[inline]
     pub fn skip_name(&mut self) -> Option<()> {
-        let first = self.byte()?;
+        let rest = self.source.as_bytes().get(self.at..)?;
+        let first = *rest.first()?;
         self.at += 1;
         let begins = match first {
             // `$` alone is not a name.
@@ -194,6 +197,10 @@ impl<'a> Text<'a> {
         };
         if !begins {
             return None;
+        }
+        let function = self.function.as_bytes();
+        if function.first() == Some(&first) && rest.starts_with(function) {
+            self.at += function.len() - 1;
         }
         self.skip_identifier()
     }
