@@ -1,6 +1,5 @@
 //! The accesses of a kernel to memory that its threads share.
 
-use super::HashMap;
 use super::affine::{Linear, Term};
 use super::context::{Flow, FunctionContext};
 use super::early_accesses::is_small_copy;
@@ -9,6 +8,7 @@ use super::intervals::Fact;
 use super::memory::{Access, AccessKind, MemoryAccess};
 use super::origin::Origin;
 use super::values::{Definition, ValueId};
+use super::{HashMap, roomy_map};
 use ptx::ast::{Instruction, Operand, Space};
 use ptx::names::{Modifier, Opcode, SpecialRegister};
 use ptx::resolution::{Reference, VariableId};
@@ -50,7 +50,7 @@ pub(crate) fn accesses(
     let copies = copies(function, space);
     let accesses = function.accesses().iter().chain(&copies);
     // Many accesses are at a number of bytes from the same value.
-    let mut bases: HashMap<ValueId, Option<Term>> = HashMap::default();
+    let mut bases: HashMap<ValueId, Option<Term>> = roomy_map();
     for MemoryAccess {
         id,
         instruction,

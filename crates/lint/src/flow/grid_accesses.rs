@@ -36,31 +36,45 @@ pub(super) fn meeting(
         },
         _ => false,
     };
-    let mut of_base: HashMap<Term, (bool, Vec<GridAccess>)> = HashMap::default();
-    for of in function.global_accesses() {
-        let (Some(base), Some(address)) = (of.base, function.linear(of.access.address)) else {
-            continue;
-        };
+    let address = |of: &SharedAccess, base: Term| {
+        let address = function.linear(of.access.address)?;
         let known = |term: &Term| {
             matches!(term, Term::Special(_) | Term::Parameter(..)) || is_product(term)
         };
         let mut terms = address.terms().iter();
-        if !terms.all(|(term, _)| *term == base || known(term)) || matches!(base, Term::Value(_)) {
-            continue;
+        let all = terms.all(|(term, _)| *term == base || known(term));
+        (all && !matches!(base, Term::Value(_))).then_some(address)
+    };
+    let based = || {
+        let accesses = function.global_accesses().iter();
+        accesses.filter_map(|of| Some((of, of.base?)))
+    };
+    // Most accesses are reads of what nobody writes.
+    let mut of_base: HashMap<Term, Vec<GridAccess>> = HashMap::default();
+    for (of, base) in based().filter(|(of, _)| of.writes()) {
+        if !of_base.contains_key(&base) && address(of, base).is_some() {
+            of_base.insert(base, Vec::new());
         }
-        let (written, accesses) = of_base.entry(base).or_default();
-        *written |= of.writes();
-        accesses.push(GridAccess { of: *of, address });
+    }
+    if of_base.is_empty() {
+        return None;
+    }
+    for (of, base) in based() {
+        if let Some(accesses) = of_base.get_mut(&base)
+            && let Some(address) = address(of, base)
+        {
+            accesses.push(GridAccess { of: *of, address });
+        }
     }
     let mut found = Vec::new();
-    for (_, (written, accesses)) in of_base {
+    for accesses in of_base.into_values() {
         let address = accesses.first()?.address;
         let of_block = address.terms().iter().any(|(term, _)| {
             is_product(term)
                 || matches!(term, Term::Special(way) if way.text().starts_with("%ctaid"))
         });
         let own = of_block && accesses.iter().all(|access| access.address == address);
-        if written && !own {
+        if !own {
             found.extend(accesses);
         }
     }

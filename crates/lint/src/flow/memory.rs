@@ -1,11 +1,11 @@
 //! Instructions that read or write memory.
 
-use super::HashMap;
 use super::affine::{Linear, Term};
 use super::context::FunctionContext;
 use super::instructions::InstructionId;
 use super::origin::Origin;
 use super::values::ValueId;
+use super::{HashMap, roomy_map};
 use ptx::ast::{Instruction, Modifiers, Operand, Space, Span, Variable};
 use ptx::isa::Effect;
 use ptx::names::{Modifier, SpecialRegister};
@@ -195,7 +195,7 @@ pub(crate) fn places<'m, 'a>(function: &FunctionContext<'m, 'a>) -> Vec<Place<'m
     let accesses = function.accesses();
     let mut places = Vec::with_capacity(accesses.len());
     // Many accesses are at a number of bytes from the same value.
-    let mut bases: HashMap<ValueId, Option<(VariableId, Linear)>> = HashMap::default();
+    let mut bases: HashMap<ValueId, Option<(VariableId, Linear)>> = roomy_map();
     for MemoryAccess { access, .. } in accesses {
         let access = *access;
         let Some(Operand::Address { offset, .. }) = function.body.operands.get(access.address)

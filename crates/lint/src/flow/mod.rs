@@ -99,6 +99,11 @@ pub(super) use witness::WitnessPaths;
 /// what is looked up here.
 type HashMap<K, V> = std::collections::HashMap<K, V, ptx::Seed>;
 
+/// A map with space for what most functions put there: to grow it step by step takes longer.
+fn roomy_map<K, V>() -> HashMap<K, V> {
+    HashMap::with_capacity_and_hasher(14, ptx::Seed::default())
+}
+
 /// The limit of steps for each instruction, in every analysis: the time must not be
 /// superlinear in the size of the text.
 const STEPS_FOR_EACH: usize = 200;

@@ -49,13 +49,13 @@ pub fn overlaps(function: &FunctionContext<'_, '_>) -> Vec<Overlap> {
 }
 
 /// Stores that stand in one basic block, each with its constant.
-struct Part {
-    stores: Vec<(i64, SharedAccess)>,
+struct Part<'f> {
+    stores: Vec<(i64, &'f SharedAccess)>,
     of: Linear,
     block: BlockId,
 }
 
-impl Part {
+impl Part<'_> {
     fn stride(&self) -> i64 {
         self.of.coefficient(Term::Special(SpecialRegister::TidX))
     }
@@ -84,7 +84,7 @@ impl Part {
                     && *next_at < end + of.access.bytes as i64
                     && end < next_at + next.access.bytes as i64
             });
-            next.map(|(_, next)| [*of, *next])
+            next.map(|(_, next)| [**of, **next])
         })
     }
 }
@@ -133,8 +133,8 @@ fn search(function: &FunctionContext<'_, '_>) -> Option<Vec<Overlap>> {
 }
 
 /// The stores of each basic block whose addresses differ by a constant, and move with `%tid.x`.
-fn parts(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn parts<'f>(function: &'f FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Vec<Part<'f>> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
     // Those of one block stand together.
     let mut here = 0;
     for of in function.global_accesses() {
@@ -159,9 +159,9 @@ fn parts(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>) -> Vec<Part> {
         }
         let mut last = parts[here..].iter_mut().rev().take(BASES);
         match last.find(|part| part.of == linear) {
-            Some(part) => part.stores.push((at, *of)),
+            Some(part) => part.stores.push((at, of)),
             None => parts.push(Part {
-                stores: vec![(at, *of)],
+                stores: vec![(at, of)],
                 of: linear,
                 block,
             }),
