@@ -414,7 +414,7 @@ impl<'m, 'a> FunctionContext<'m, 'a> {
     }
 
     /// The number that an operand is, by its index in the pool, if it is always the same.
-    pub fn number(&self, place: usize) -> Option<i64> {
+    pub(crate) fn number(&self, place: usize) -> Option<i64> {
         let flow = self.flow()?;
         let affine = self.affine.get_or_init(|| Affine::new(flow).into());
         affine.borrow_mut().number(self, flow, place)
