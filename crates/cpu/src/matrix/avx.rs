@@ -1,15 +1,9 @@
-//! Sums of products with a vector of the processor for each row. Loops go by index, as iterators are
-//! calls in functions with features.
-
-#![allow(clippy::needless_range_loop, reason = "see above")]
+//! Sums of products with a vector of the processor for each row.
 
 use std::arch::x86_64::{
-    __m128, __m256, _CMP_UNORD_Q, _mm_loadu_ps, _mm_loadu_si128, _mm_shuffle_ps, _mm_storeu_ps,
-    _mm_unpackhi_ps, _mm_unpacklo_ps, _mm256_blendv_ps, _mm256_castps256_ps128,
-    _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cvtepu16_epi32, _mm256_cvtph_ps,
-    _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_permute2f128_ps,
-    _mm256_set_m128, _mm256_set1_epi32, _mm256_set1_ps, _mm256_shuffle_ps, _mm256_slli_epi32,
-    _mm256_storeu_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
+    __m256, _mm_loadu_si128, _mm256_castsi256_ps, _mm256_cvtepu16_epi32, _mm256_cvtph_ps,
+    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_set1_ps, _mm256_shuffle_ps,
+    _mm256_slli_epi32, _mm256_storeu_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
 };
 
 use super::element::{Float, Floats};
@@ -19,12 +13,6 @@ use super::registers::Words;
 /// Rows that are summed at a time, so that each sum waits for none of the others. All numbers
 /// of rows are multiples of it.
 const LINES: usize = 8;
-
-/// Whether the processor has what the functions here need.
-pub(super) fn exists() -> bool {
-    use std::is_x86_feature_detected as has;
-    has!("avx2") && has!("fma") && has!("f16c")
-}
 
 /// Adds the products of A and B to the sums.
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -67,126 +55,48 @@ pub(super) fn add<A: Float, B: Float, const DEPTH: usize>(
     }
 }
 
-/// The same for values of 16 bits, of which a register has eight rows of eight.
+/// The same for values of 16 bits, of which a register has eight rows of eight: they are multiplied
+/// where they are converted. By index, as iterators are no inline code here.
 #[target_feature(enable = "avx2,fma,f16c")]
+#[allow(clippy::needless_range_loop, reason = "iterators are calls here")]
 fn add_halves<A: Float, B: Float>(factors: &Factors<'_>, sums: &mut Sums<f32>) {
-    let halves = Halves::new::<A, B>(factors);
-    let blocks = sums.as_chunks_mut::<LINES>().0.iter_mut();
-    for (block, sums) in blocks.take(halves.blocks).enumerate() {
-        let mut lines = [_mm256_set1_ps(0.0); LINES];
+    let blocks = factors.rows / LINES;
+    // In memory, from which an element is loaded into all places of a vector at once.
+    let mut left = [[[0.0; COLUMNS]; LINES]; 4];
+    for number in 0..(blocks * factors.k / LINES).min(4) {
+        let rows = read::<A>(factors.a[number]);
         for line in 0..LINES {
-            lines[line] = load(&sums[line]);
-        }
-        halves.add(block, &mut lines);
-        for line in 0..LINES {
-            store(&mut sums[line], lines[line]);
+            store(&mut left[number][line], rows[line]);
         }
     }
-}
-
-/// D of a product of values of 16 bits and a C of `f32`, by register.
-#[target_feature(enable = "avx2,fma,f16c")]
-pub(super) fn multiply_halves<T: Float>(factors: &Factors<'_>, c: [&Words; 4]) -> [Words; 4] {
-    let halves = Halves::new::<T, T>(factors);
-    let nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFF_FFFF));
-    let mut d = [[0; 32]; 4];
-    for block in 0..halves.blocks.min(2) {
-        let [even, odd] = [0, 1].map(|n| c[2 * block + n].as_chunks::<4>().0);
-        let mut lines = [nan; LINES];
-        for line in 0..LINES {
-            let (even, odd) = (load_words(&even[line]), load_words(&odd[line]));
-            let (low, high) = (_mm_unpacklo_ps(even, odd), _mm_unpackhi_ps(even, odd));
-            lines[line] = _mm256_set_m128(high, low);
-        }
-        halves.add(block, &mut lines);
-        for line in 0..LINES {
-            let is_nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(lines[line], lines[line]);
-            let sums = _mm256_blendv_ps(lines[line], nan, is_nan);
-            let (low, high) = (
-                _mm256_castps256_ps128(sums),
-                _mm256_extractf128_ps::<1>(sums),
-            );
-            let (even, odd) = (
-                _mm_shuffle_ps::<0x88>(low, high),
-                _mm_shuffle_ps::<0xDD>(low, high),
-            );
-            store_words(&mut d[2 * block].as_chunks_mut().0[line], even);
-            store_words(&mut d[2 * block + 1].as_chunks_mut().0[line], odd);
-        }
-    }
-    d
-}
-
-/// Factors of 16 bits, converted.
-struct Halves {
-    /// By register, in memory: an element is loaded from there into all places of a vector.
-    left: [[[f32; COLUMNS]; LINES]; 4],
-    /// The columns of each register.
-    right: [[__m256; LINES]; 4],
-    blocks: usize,
-    depth: usize,
-}
-
-impl Halves {
-    #[inline]
-    #[target_feature(enable = "avx2,fma,f16c")]
-    fn new<A: Float, B: Float>(factors: &Factors<'_>) -> Halves {
-        let zero = _mm256_set1_ps(0.0);
-        let mut halves = Halves {
-            left: [[[0.0; COLUMNS]; LINES]; 4],
-            right: [[zero; LINES]; 4],
-            blocks: factors.rows / LINES,
-            depth: (factors.k / LINES).min(4),
-        };
-        for number in 0..(halves.blocks * halves.depth).min(4) {
-            let rows = read::<A>(factors.a[number]);
-            for line in 0..LINES {
-                store(&mut halves.left[number][line], rows[line]);
-            }
-        }
-        for at in 0..halves.depth {
-            halves.right[at] = transposed(read::<B>(factors.b[at]));
-        }
-        halves
-    }
-
-    /// Adds the products of eight rows.
-    #[inline]
-    #[target_feature(enable = "avx2,fma,f16c")]
-    fn add(&self, block: usize, lines: &mut [__m256; LINES]) {
-        let mut sums = *lines;
-        for at in 0..self.depth {
-            let Some(left) = self.left.get(at * self.blocks + block) else {
-                break;
+    for at in 0..(factors.k / LINES).min(4) {
+        let right = transposed(read::<B>(factors.b[at]));
+        for block in 0..blocks {
+            let Some(left) = left.get(at * blocks + block) else {
+                return;
             };
+            let sums = &mut sums[block * LINES..][..LINES];
+            let mut lines = [right[0]; LINES];
+            for line in 0..LINES {
+                lines[line] = load(&sums[line]);
+            }
             for n in 0..COLUMNS {
                 for line in 0..LINES {
                     let left = _mm256_set1_ps(left[line][n]);
-                    sums[line] = _mm256_fmadd_ps(left, self.right[at][n], sums[line]);
+                    lines[line] = _mm256_fmadd_ps(left, right[n], lines[line]);
                 }
             }
+            for line in 0..LINES {
+                store(&mut sums[line], lines[line]);
+            }
         }
-        *lines = sums;
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load_words(words: &[u32; 4]) -> __m128 {
-    // SAFETY: 16 bytes.
-    unsafe { _mm_loadu_ps(words.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_words(words: &mut [u32; 4], values: __m128) {
-    // SAFETY: 16 bytes.
-    unsafe { _mm_storeu_ps(words.as_mut_ptr().cast(), values) };
 }
 
 /// The rows of a register of values of 16 bits.
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
+#[allow(clippy::needless_range_loop, reason = "iterators are calls here")]
 fn read<T: Float>(register: &Words) -> [__m256; LINES] {
     let rows = register.as_chunks::<4>().0;
     let mut read = [_mm256_set1_ps(0.0); LINES];

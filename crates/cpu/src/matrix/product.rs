@@ -73,10 +73,6 @@ pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
 
 fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles: &[Tile]) {
     use Element::*;
-    #[cfg(target_arch = "x86_64")]
-    if let Some(of) = halves(operation) {
-        return of_halves(of, registers, k, tiles);
-    }
     // C of all tiles is read before the first D is written: they may share registers.
     match operation.elements[1] {
         F64 => of_doubles(operation, registers, k, tiles),
@@ -111,46 +107,6 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
             for (sums, tile) in sums.iter_mut().zip(tiles) {
                 write_sums(operation.elements[0], registers, tile, sums);
             }
-        }
-    }
-}
-
-/// The type of A and B, if both have 16 bits, C and D are of `f32`, and the processor has vectors for
-/// that.
-#[cfg(target_arch = "x86_64")]
-fn halves(operation: &Operation) -> Option<Element> {
-    use Element::*;
-    let is_plain = !operation.has(Operation::SPARSE) && operation.scales().is_none();
-    match operation.elements {
-        [F32, of @ (F16 | Bf16), b, F32] if of == b && is_plain && avx::exists() => Some(of),
-        _ => None,
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn of_halves(of: Element, registers: &mut Registers<'_>, k: usize, tiles: &[Tile]) {
-    let mut d = [[[0; 32]; 4]; 2];
-    for (d, tile) in d.iter_mut().zip(tiles) {
-        let factors = Factors {
-            rows: tile.rows,
-            k,
-            a: [0, 1, 2, 3].map(|n| registers.words(tile.a + n)),
-            b: [0, 1, 2, 3].map(|n| registers.words(tile.b + n)),
-            selection: None,
-            scales: None,
-        };
-        let c = [0, 1, 2, 3].map(|n| registers.words(tile.c + n));
-        // SAFETY: `halves` has asked for the processor's features.
-        *d = unsafe {
-            match of {
-                Element::F16 => avx::multiply_halves::<element::F16>(&factors, c),
-                _ => avx::multiply_halves::<element::Bf16>(&factors, c),
-            }
-        };
-    }
-    for (d, tile) in d.iter().zip(tiles) {
-        for n in 0..tile.rows / 4 {
-            registers.set_words(tile.d + n, &d[n]);
         }
     }
 }
@@ -242,7 +198,8 @@ impl Factors<'_> {
     ) {
         #[cfg(target_arch = "x86_64")]
         {
-            if avx::exists() {
+            use std::is_x86_feature_detected as has;
+            if has!("avx2") && has!("fma") && has!("f16c") {
                 // SAFETY: the processor has all three.
                 return unsafe { avx::add::<A, B, DEPTH>(self, of_a, of_b, sums) };
             }
