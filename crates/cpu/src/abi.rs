@@ -45,6 +45,34 @@ pub const WARP_SIZE: u32 = 32;
 /// Bytes of a slot of a warp.
 pub const SLOT_BYTES: u32 = 8 * WARP_SIZE;
 
+/// The number of parameters whose allocations are known.
+pub const EXTENTS: usize = 8;
+
+/// The most units of a [`Extent::places`] that one access has.
+pub const MAX_UNITS: u64 = 32;
+
+/// Where a kernel may access the allocation that a parameter points to. All accesses there are
+/// valid for as long as the kernel runs; elsewhere, the shadow memory says what is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The first address.
+    pub start: u64,
+    /// For units of 1, 2, 4, 8 and 16 bytes, the number of units from `start` on at which
+    /// [`MAX_UNITS`] of them begin that are inside.
+    pub places: [u64; 5],
+}
+
+impl Extent {
+    /// The extent of an allocation.
+    pub fn new(start: u64, bytes: u64) -> Extent {
+        Extent {
+            start,
+            places: [0, 1, 2, 3, 4].map(|shift| ((bytes >> shift) + 1).saturating_sub(MAX_UNITS)),
+        }
+    }
+}
+
 /// A thread block, as compiled code accesses it. All addresses are host addresses.
 #[repr(C)]
 pub struct BlockContext {
@@ -64,6 +92,9 @@ pub struct BlockContext {
     /// For each granule of the arena, the number of its bytes (0 to 256), counted from its
     /// start, that may be accessed.
     pub shadow: *const u16,
+
+    /// The allocations that the first parameters point to, by the 8 bytes of the parameter.
+    pub extents: [Extent; EXTENTS],
 
     /// Address of the block's shared memory. The dynamic part follows the static part,
     /// aligned to 16 bytes.
@@ -428,7 +459,7 @@ pub struct SyncPoint {
 
 /// The offsets of the fields that compiled code accesses.
 pub mod offset {
-    use super::{BlockContext as B, FaultRecord, Request, offset_of};
+    use super::{BlockContext as B, Extent, FaultRecord, Request, offset_of};
 
     macro_rules! offsets {
         ($($name:ident = $type:ty, $($field:ident).+;)*) => {
@@ -444,6 +475,9 @@ pub mod offset {
         ARENA_BASE = B, arena_base;
         LAST_GRANULE = B, last_granule;
         SHADOW = B, shadow;
+        EXTENTS = B, extents;
+        EXTENT_START = Extent, start;
+        EXTENT_PLACES = Extent, places;
         SHARED = B, shared;
         SHARED_SIZE = B, shared_size;
         LOCAL = B, local;
@@ -471,6 +505,9 @@ pub mod offset {
         REQUEST_OPERANDS = Request, operands;
         REQUEST_RESULTS = Request, results;
     }
+
+    /// Size of an [`Extent`] in bytes.
+    pub const EXTENT_SIZE: i32 = size_of::<Extent>() as i32;
 
     /// Size of a [`Request`] in bytes.
     pub const REQUEST_SIZE: i32 = size_of::<Request>() as i32;

@@ -93,6 +93,7 @@ fn is_accessible(context: &BlockContext, address: u64, size: u64) -> bool {
 ///
 /// # Safety
 /// The context is that of a block that is running, and no other reference to it is in use.
+#[inline]
 pub(crate) unsafe fn host_address(
     context: *mut BlockContext,
     thread: u32,
@@ -160,6 +161,7 @@ pub(crate) fn may_read(context: &BlockContext, address: u64, size: u32) -> bool 
 
 /// Whether an access of shared or device memory is valid: the check that compiled code
 /// makes, which does not cover registered host memory.
+#[inline]
 pub(crate) fn passes_inline_check(
     context: &BlockContext,
     address: u64,

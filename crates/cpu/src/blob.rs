@@ -594,7 +594,7 @@ mod tests {
     #[test]
     fn another_version_is_named() {
         let mut bytes = sample().write();
-        bytes[8] = 9;
-        assert_eq!(read(&bytes), Err(BlobError::Version { found: 9 }));
+        bytes[8] = 10;
+        assert_eq!(read(&bytes), Err(BlobError::Version { found: 10 }));
     }
 }

@@ -109,6 +109,8 @@ pub(super) struct Emitter<'e, 'a> {
     /// The accesses of a loop that need no check, in its copy for this iteration.
     pub in_bounds: Vec<InBounds>,
     pub iteration: u32,
+    /// By register: the offset of the parameter that points to what it is an address in.
+    pub pointers: Vec<Option<u32>>,
     /// An access of the current step of which all lanes are in bounds.
     pub group_checked: Option<GroupChecked>,
     /// Where the vector function ends a lane group, if its threads have states.

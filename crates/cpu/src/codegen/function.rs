@@ -30,7 +30,7 @@ use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
     Arg, BlockId, LoweringError, Program, Reg, RegClass, Step, Terminator, Uniformity,
-    UniformityInfo, rematerialize,
+    UniformityInfo, pointers, rematerialize,
 };
 use ptx::ast::Span;
 
@@ -300,6 +300,10 @@ fn prologue<'e, 'a>(
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,
+        pointers: match width {
+            1 => Vec::new(),
+            _ => pointers(program),
+        },
         group_checked: None,
         arrival: None,
     }

@@ -131,7 +131,7 @@ fn strided(
     e.b.set_cold_block(cold);
     let shift = access.bytes.trailing_zeros();
     let start = if access.space == Space::Generic {
-        e.check_span(lowest, shift, length >> shift, ok, cold);
+        e.check_span((lowest, Some(access.reg)), shift, length >> shift, ok, cold);
         None
     } else {
         // The number of places where the lowest may be, in units of its size.

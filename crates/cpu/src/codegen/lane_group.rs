@@ -281,18 +281,18 @@ fn checked_range(
         Some(_) => Space::Shared,
         None => Space::Generic,
     };
-    let address = match base {
+    let (address, pointer) = match base {
         Base::Reg(reg) => {
             let value = e.register(reg);
             let value = e.coerce(value, types::I64);
-            e.add_offset(value, at)
+            (e.add_offset(value, at), reg)
         }
         // These addresses are uniform.
         Base::Storage(Storage::CallParam(_)) | Base::Storage(_) | Base::Absolute => {
             return e.unsupported(i, "unsupported address");
         }
     };
-    check_range(e, address, space, bytes, store);
+    check_range(e, (address, Some(pointer)), space, bytes, store);
     let address = match space {
         Space::Shared => {
             let shared = e.context_word(offset::SHARED);
@@ -307,11 +307,17 @@ impl Emitter<'_, '_> {
     /// Faults unless the whole group may access its consecutive values from `address`
     /// on. Like [`check`](Self::check), this is one comparison in the usual case.
     pub fn check_range(&mut self, address: Value, space: Space, bytes: u32, store: bool) {
-        check_range(self, address, space, bytes, store);
+        check_range(self, (address, None), space, bytes, store);
     }
 }
 
-fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32, store: bool) {
+fn check_range(
+    e: &mut Emitter<'_, '_>,
+    (address, pointer): (Value, Option<Reg>),
+    space: Space,
+    bytes: u32,
+    store: bool,
+) {
     let shift = bytes.trailing_zeros();
     let count = u64::from(e.width);
     let amount = e.scalar_int(types::I32, shift.into());
@@ -327,7 +333,7 @@ fn check_range(e: &mut Emitter<'_, '_>, address: Value, space: Space, bytes: u32
             Access::SHARED
         }
         _ => {
-            e.check_span(address, shift, count.cast_signed(), ok, cold);
+            e.check_span((address, pointer), shift, count.cast_signed(), ok, cold);
             0
         }
     };

@@ -9,9 +9,9 @@ use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
-use crate::abi::{Access, offset};
+use crate::abi::{Access, EXTENTS, MAX_UNITS, offset};
 use crate::memory::{GRANULE, GRANULE_SHIFT};
-use crate::program::{Arg, Base, Instruction, Storage};
+use crate::program::{Arg, Base, Instruction, Reg, Storage};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Type as P};
 
@@ -268,7 +268,11 @@ impl Emitter<'_, '_> {
             Base::Storage(storage) => self.storage_address(storage, offset),
             Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
         };
-        self.check(address, space, width, access);
+        let pointer = match base {
+            Base::Reg(reg) => Some(reg),
+            _ => None,
+        };
+        self.check_from(address, (space, pointer), width, access);
         let address = match start {
             Some(start) => self.b.ins().iadd(start, address),
             None => address,
@@ -291,12 +295,26 @@ impl Emitter<'_, '_> {
 
     /// Emits a check that `width` bytes at `address` may be accessed.
     pub fn check(&mut self, address: Value, space: Space, width: u32, access: u32) {
+        self.check_from(address, (space, None), width, access);
+    }
+
+    /// The same for an address that is computed from a register.
+    fn check_from(
+        &mut self,
+        address: Value,
+        (space, pointer): (Space, Option<Reg>),
+        width: u32,
+        access: u32,
+    ) {
         let shift = width.trailing_zeros();
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
+                let ok = self.b.create_block();
+                let in_shadow = self.unless_in_extent(address, shift, pointer, ok);
                 let granule = self.granule(address, shift);
-                self.icmp(IntCC::UnsignedLessThan, granule.place, granule.valid)
+                let good = self.icmp(IntCC::UnsignedLessThan, granule.place, granule.valid);
+                return self.fail_unless_at(good, address, access, (in_shadow, ok));
             }
             _ => {
                 if space == Space::Shared && shift <= 4 {
@@ -308,7 +326,7 @@ impl Emitter<'_, '_> {
                     };
                     let units = self.fixed.shared_units[shift as usize];
                     let good = self.icmp(IntCC::UnsignedLessThan, number, units);
-                    return self.fail_unless(good, address, space, access);
+                    return self.fail_unless(good, address, access);
                 }
                 let size = match space {
                     Space::Shared => self.context_word(offset::SHARED_SIZE),
@@ -325,7 +343,7 @@ impl Emitter<'_, '_> {
                 }
             }
         };
-        self.fail_unless(good, address, space, access);
+        self.fail_unless(good, address, access);
     }
 
     /// The granule of an address. Its valid part is empty if the address is misaligned.
@@ -357,15 +375,66 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// Whether units of `1 << shift` bytes from an address on, [`MAX_UNITS`] at most, are in the
+    /// allocation that the register it is computed from points to; `None` if none is known.
+    fn is_in_extent(&mut self, address: Value, shift: u32, pointer: Option<Reg>) -> Option<Value> {
+        let param = (*self.pointers.get(pointer?.index())?)?;
+        let number = (param / 8) as usize;
+        if !param.is_multiple_of(8) || number >= EXTENTS || shift > 4 {
+            return None;
+        }
+        let extent = offset::EXTENTS + number as i32 * offset::EXTENT_SIZE;
+        let start = self.context_word(extent + offset::EXTENT_START);
+        let inside = self.b.ins().isub(address, start);
+        let unit = match shift {
+            0 => inside,
+            _ => {
+                let by = self.scalar_int(types::I32, shift.into());
+                self.b.ins().rotr(inside, by)
+            }
+        };
+        let places = self.context_word(extent + offset::EXTENT_PLACES + 8 * shift as i32);
+        Some(self.icmp(IntCC::UnsignedLessThan, unit, places))
+    }
+
+    /// Jumps to `ok` where that is so, and continues in cold code otherwise. Returns what jumps to
+    /// `ok` from there.
+    fn unless_in_extent(
+        &mut self,
+        address: Value,
+        shift: u32,
+        pointer: Option<Reg>,
+        ok: Block,
+    ) -> Block {
+        let Some(good) = self.is_in_extent(address, shift, pointer) else {
+            return ok;
+        };
+        let cold = self.b.create_block();
+        self.b.set_cold_block(cold);
+        self.b.ins().brif(good, ok, &[], cold, &[]);
+        self.enter(cold);
+        self.back_to(ok)
+    }
+
     /// Jumps to `ok` if so many units of `1 << shift` bytes from `address` on, at most those of a
-    /// granule, may be accessed by what the shadow says, and to `cold` otherwise.
-    pub fn check_span(&mut self, address: Value, shift: u32, units: i64, ok: Block, cold: Block) {
+    /// granule, may be accessed, and to `cold` otherwise. `pointer` is the
+    /// register that the address is computed from.
+    pub fn check_span(
+        &mut self,
+        (address, pointer): (Value, Option<Reg>),
+        shift: u32,
+        units: i64,
+        ok: Block,
+        cold: Block,
+    ) {
+        let pointer = pointer.filter(|_| units.cast_unsigned() <= MAX_UNITS);
+        let in_shadow = self.unless_in_extent(address, shift, pointer, ok);
         let granule = self.granule(address, shift);
         let end = self.add_offset(granule.place, units);
         let good = self.icmp(IntCC::UnsignedLessThanOrEqual, end, granule.valid);
         let crosses = self.b.create_block();
         self.b.set_cold_block(crosses);
-        self.b.ins().brif(good, ok, &[], crosses, &[]);
+        self.b.ins().brif(good, in_shadow, &[], crosses, &[]);
         // From a granule that is valid as a whole into the next one.
         self.enter(crosses);
         let whole = (GRANULE >> shift).cast_signed();
@@ -393,26 +462,38 @@ impl Emitter<'_, '_> {
     }
 
     /// Emits the slow path of a check, in which the runtime records the fault.
-    fn fail_unless(&mut self, good: Value, address: Value, space: Space, access: u32) {
-        let cold = self.b.create_block();
-        let ok = self.b.create_block();
+    fn fail_unless(&mut self, good: Value, address: Value, access: u32) {
+        let (ok, cold) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(cold);
         self.b.ins().brif(good, ok, &[], cold, &[]);
         self.enter(cold);
         self.call_slow_path(address, 1, access);
         let fail = self.fail;
-        if space == Space::Generic {
-            // The access is valid in registered host memory, which has no shadow.
-            let context = self.fixed.context;
-            let kind = self
-                .b
-                .ins()
-                .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
-            let back = self.back_to(ok);
-            self.b.ins().brif(kind, fail, &[], back, &[]);
-        } else {
-            self.b.ins().jump(fail, &[]);
-        }
+        self.b.ins().jump(fail, &[]);
+        self.enter(ok);
+    }
+
+    /// The same for a generic address. Continues in the block `ok`, to which `good` jumps.
+    fn fail_unless_at(
+        &mut self,
+        is_good: Value,
+        address: Value,
+        access: u32,
+        (good, ok): (Block, Block),
+    ) {
+        let cold = self.b.create_block();
+        self.b.set_cold_block(cold);
+        self.b.ins().brif(is_good, good, &[], cold, &[]);
+        self.enter(cold);
+        self.call_slow_path(address, 1, access);
+        // The access is valid in registered host memory, which has no shadow.
+        let context = self.fixed.context;
+        let kind = self
+            .b
+            .ins()
+            .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
+        let (fail, back) = (self.fail, self.back_to(ok));
+        self.b.ins().brif(kind, fail, &[], back, &[]);
         self.enter(ok);
     }
 

@@ -111,31 +111,32 @@ fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles
     }
 }
 
-/// The elements of eight rows. Lane after lane, each lane holds a pair of them.
-fn pairs(sums: &mut Sums<f32>, block: usize) -> Option<&mut [[f32; 2]; 32]> {
-    let rows = sums.get_mut(8 * block..)?.as_flattened_mut();
-    rows.as_chunks_mut::<2>().0.first_chunk_mut()
+/// The elements of eight rows, of which a register has four words each.
+fn rows(sums: &mut Sums<f32>, block: usize) -> Option<&mut [[f32; COLUMNS]; 8]> {
+    sums.get_mut(8 * block..)?.first_chunk_mut()
 }
 
 /// Reads C. By index, here and in [`write_sums`], as in [`Factors::add_with`].
 #[allow(clippy::needless_range_loop, reason = "of each operation: see there")]
 fn read_sums(element: Element, registers: &Registers<'_>, tile: &Tile, sums: &mut Sums<f32>) {
     for block in 0..tile.rows / 8 {
-        let Some(pairs) = pairs(sums, block) else {
+        let Some(rows) = rows(sums, block) else {
             return;
         };
         if element == Element::F16 {
-            let words = registers.words(tile.c + block);
-            for lane in 0..32 {
-                let word = words[lane];
-                pairs[lane] = [of_f16(word as u16), of_f16((word >> 16) as u16)];
+            let words = registers.words(tile.c + block).as_chunks::<4>().0;
+            for row in 0..8 {
+                let halves = words[row].map(|word| [word as u16, (word >> 16) as u16]);
+                let [[a, b], [c, d], [e, f], [g, h]] = halves;
+                rows[row] = [a, b, c, d, e, f, g, h].map(of_f16);
             }
             continue;
         }
-        let left = registers.words(tile.c + 2 * block);
-        let right = registers.words(tile.c + 2 * block + 1);
-        for lane in 0..32 {
-            pairs[lane] = [f32::from_bits(left[lane]), f32::from_bits(right[lane])];
+        let left = registers.words(tile.c + 2 * block).as_chunks::<4>().0;
+        let right = registers.words(tile.c + 2 * block + 1).as_chunks::<4>().0;
+        for row in 0..8 {
+            let ([a, c, e, g], [b, d, f, h]) = (left[row], right[row]);
+            rows[row] = [a, b, c, d, e, f, g, h].map(f32::from_bits);
         }
     }
 }
@@ -144,24 +145,31 @@ fn read_sums(element: Element, registers: &Registers<'_>, tile: &Tile, sums: &mu
 #[allow(clippy::needless_range_loop, reason = "as in `read_sums`")]
 fn write_sums(element: Element, registers: &mut Registers<'_>, tile: &Tile, sums: &mut Sums<f32>) {
     for block in 0..tile.rows / 8 {
-        let Some(pairs) = pairs(sums, block) else {
+        let Some(rows) = rows(sums, block) else {
             return;
         };
-        let (mut left, mut right) = ([0; 32], [0; 32]);
+        let (mut left, mut right) = ([[0; 4]; 8], [[0; 4]; 8]);
         if element == Element::F16 {
-            for lane in 0..32 {
-                left[lane] = half(pairs[lane][0]) | half(pairs[lane][1]) << 16;
+            for row in 0..8 {
+                let [a, b, c, d, e, f, g, h] = rows[row].map(half);
+                left[row] = [a | b << 16, c | d << 16, e | f << 16, g | h << 16];
             }
-            registers.set_words(tile.d + block, &left);
+            registers.set_words(tile.d + block, as_words(&left));
             continue;
         }
-        for lane in 0..32 {
-            left[lane] = single(pairs[lane][0]);
-            right[lane] = single(pairs[lane][1]);
+        for row in 0..8 {
+            let [a, b, c, d, e, f, g, h] = rows[row].map(single);
+            (left[row], right[row]) = ([a, c, e, g], [b, d, f, h]);
         }
-        registers.set_words(tile.d + 2 * block, &left);
-        registers.set_words(tile.d + 2 * block + 1, &right);
+        registers.set_words(tile.d + 2 * block, as_words(&left));
+        registers.set_words(tile.d + 2 * block + 1, as_words(&right));
     }
+}
+
+/// The words of a register, lane after lane.
+fn as_words(rows: &[[u32; 4]; 8]) -> &Words {
+    // The rows have as many words.
+    rows.as_flattened().first_chunk().unwrap_or(&[0; 32])
 }
 
 /// Where the elements of a sparse A belong; its metadata are the last operand.

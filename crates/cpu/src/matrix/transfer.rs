@@ -134,6 +134,33 @@ pub(super) fn transpose(registers: &mut Registers<'_>) {
 }
 
 /// The transposed matrix of 8 rows of 8 halves: lane `4 * row + column / 2` has each.
+#[cfg(target_arch = "x86_64")]
+fn transposed(words: &Words) -> Words {
+    use std::arch::x86_64::{
+        __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_unpackhi_epi16, _mm_unpacklo_epi16,
+    };
+    let (rows, _) = words.as_chunks::<4>();
+    // SAFETY: each has 16 bytes.
+    let row = |n: usize| unsafe { _mm_loadu_si128(rows[n].as_ptr().cast::<__m128i>()) };
+    let mut rows = std::array::from_fn::<_, 8, _>(row);
+    // SAFETY: every x86-64 processor has SSE2.
+    let zip = |a, b| unsafe { (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)) };
+    // Each step moves one bit of the number of a row into that of the column.
+    for _ in 0..3 {
+        let [a, b, c, d, e, f, g, h] = rows;
+        let ((a, b), (c, d), (e, f), (g, h)) = (zip(a, e), zip(b, f), zip(c, g), zip(d, h));
+        rows = [a, b, c, d, e, f, g, h];
+    }
+    let mut words = [0; 32];
+    for (row, words) in rows.iter().zip(words.as_chunks_mut::<4>().0) {
+        // SAFETY: 16 bytes.
+        unsafe { _mm_storeu_si128(words.as_mut_ptr().cast(), *row) };
+    }
+    words
+}
+
+/// The transposed matrix of 8 rows of 8 halves: lane `4 * row + column / 2` has each.
+#[cfg(not(target_arch = "x86_64"))]
 fn transposed(words: &Words) -> Words {
     let half =
         |row: usize, column: usize| words[4 * row + column / 2] >> (16 * (column % 2)) & 0xFFFF;

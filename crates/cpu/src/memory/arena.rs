@@ -205,6 +205,24 @@ impl DeviceMemory {
         Ok(())
     }
 
+    /// First address and size of the allocation of the host's that contains `address`, if a
+    /// kernel of the device may access it.
+    pub fn extent(&self, device: usize, address: u64) -> Option<(u64, u64)> {
+        if address.wrapping_sub(self.base) >= self.size {
+            return None;
+        }
+        let allocator = self.allocator();
+        let (&start, live) = allocator.live.range(..=address).next_back()?;
+        let is_whole = matches!(
+            live.purpose,
+            Purpose::Device | Purpose::Host | Purpose::Managed
+        );
+        let is_known = is_whole
+            && address - start < live.size
+            && allocator.peer_access.allows(device, live.owner);
+        is_known.then_some((start, live.size))
+    }
+
     /// The allocation that contains `address`.
     pub fn range_of(&self, address: u64) -> Option<Allocation> {
         let allocator = self.allocator();

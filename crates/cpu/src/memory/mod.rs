@@ -7,6 +7,11 @@
 //! comparison. Freeing clears the numbers: accesses to freed memory are faults until the
 //! addresses are reused.
 //!
+//! Most accesses are to an allocation that a parameter points to. A launch looks for these, and
+//! compiled code compares an address with the bounds of the one that it is computed from; it reads
+//! the shadow where that does not hold. An allocation that is freed under a running kernel is
+//! accessible for as long as that runs.
+//!
 //! The addresses are reserved once. The system commits pages on first access.
 
 mod allocation;

@@ -22,6 +22,7 @@ mod module_data;
 mod module_symbol;
 mod network;
 mod operands;
+mod pointers;
 mod reg_class;
 mod rematerialize;
 mod scope;
@@ -44,6 +45,7 @@ pub(crate) use ir::{
 pub(crate) use lanes::{Group, Uniformity};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
+pub(crate) use pointers::pointers;
 pub(crate) use rematerialize::rematerialize;
 pub(crate) use shuffle_loops::unroll_shuffle_loops;
 pub(crate) use together::together;

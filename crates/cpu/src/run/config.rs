@@ -152,6 +152,12 @@ impl ParamBlock {
         self.words.as_ptr().cast()
     }
 
+    /// The first 8 bytes, the next 8, and so on.
+    pub(super) fn words(&self) -> &[u64] {
+        // SAFETY: a `u128` has the bytes of two `u64` and a larger alignment.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), 2 * self.words.len()) }
+    }
+
     /// Bytes.
     pub(super) fn size(&self) -> usize {
         self.size

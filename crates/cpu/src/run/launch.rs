@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::config::LaunchConfig;
 use super::schedule::CompiledKernel;
-use crate::abi::LaunchInfo;
+use crate::abi::{EXTENTS, Extent, LaunchInfo};
 use crate::runtime;
 
 /// A kernel that is launched.
@@ -36,6 +36,7 @@ pub(super) struct Launch<'a> {
     /// Clusters that a worker takes at a time.
     pub(super) chunk: u64,
     pub(super) params: *const u8,
+    pub(super) extents: [Extent; EXTENTS],
     pub(super) helpers: [usize; runtime::Helper::ALL.len()],
     pub(super) info: LaunchInfo<'a>,
     pub(super) grid_id: u64,

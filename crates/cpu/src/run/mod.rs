@@ -29,7 +29,7 @@ pub(crate) use config::{
 pub use fault::{Fault, FaultAccess, FaultAllocation, RacingAccess};
 pub(crate) use pool::THREADS;
 
-use super::abi::{FaultKind, LaunchInfo};
+use super::abi::{EXTENTS, Extent, FaultKind, LaunchInfo};
 use super::grid_workspace::GridWorkspace;
 use super::heap::Heap;
 use super::memory::DeviceMemory;
@@ -195,6 +195,7 @@ impl Engine {
             total: clusters,
             chunk: (clusters / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
             params: params.as_ptr(),
+            extents: extents(&self.memory, device, grid, params),
             helpers,
             info: LaunchInfo {
                 kernel: first.name,
@@ -218,6 +219,28 @@ impl Engine {
         }
         outcome
     }
+}
+
+/// The threads of the smallest grid that saves more than it takes to look for allocations.
+const MIN_THREADS: u64 = 1024;
+
+/// The allocations that parameters point to, as far as one knows: any 8 bytes may be an address.
+fn extents(
+    memory: &DeviceMemory,
+    device: usize,
+    grid: &Grid,
+    params: &ParamBlock,
+) -> [Extent; EXTENTS] {
+    let mut extents = [Extent::default(); EXTENTS];
+    if grid.blocks.saturating_mul(grid.threads.into()) < MIN_THREADS {
+        return extents;
+    }
+    for (extent, &address) in extents.iter_mut().zip(params.words()) {
+        if let Some((start, bytes)) = memory.extent(device, address) {
+            *extent = Extent::new(start, bytes);
+        }
+    }
+    extents
 }
 
 /// The fault of a launch that cannot start.

@@ -84,6 +84,7 @@ impl<'a> ThreadBlock<'a> {
                 arena_size: memory.size(),
                 last_granule: (memory.size() >> GRANULE_SHIFT) - 1,
                 shadow: memory.shadow_of(launch.info.device),
+                extents: launch.extents,
                 shared: 0,
                 shared_size,
                 local: 0,
