@@ -4,6 +4,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::arrival::continue_scalar;
 use super::emitter::{Emitter, type_of};
+use super::jammed_loop;
 use super::lane_group;
 use super::lane_set::{LaneSet, each_lane};
 use super::resume::ResumePlan;
@@ -56,7 +57,7 @@ pub(super) fn resume_threads(
         }
         if e.width > 1 {
             lane_group::require_packed(e, plan);
-            if let Some(jammed) = unroll_and_jam::find(e, plan, point)
+            if let Some(jammed) = jammed_loop::find(e, plan, point)
                 && let Err(error) = unroll_and_jam::emit(e, plan, (point, &jammed), last, errors)
             {
                 errors.push(error);

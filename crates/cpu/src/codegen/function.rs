@@ -86,8 +86,8 @@ pub(crate) fn compile_kernel(
     let compile = |contexts: &mut CompilerContexts,
                    isa: &OwnedTargetIsa,
                    uniformity: Option<&UniformityInfo>| {
-        emit(program, host, contexts, isa, uniformity, &plan)?;
-        machine_code(&mut contexts.context, isa).map_err(|reason| {
+        let wide_loops = emit(program, host, contexts, isa, uniformity, &plan)?;
+        machine_code(&mut contexts.context, isa, &wide_loops).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
         })
@@ -171,7 +171,8 @@ pub(crate) fn check_kernel(
     Ok(KernelCode::default())
 }
 
-/// Builds the function in the contexts: for lane groups, if there is their uniformity.
+/// Builds the function in the contexts: for lane groups, if there is their uniformity. Returns the
+/// functions of loops that it calls.
 fn emit(
     program: &Program<'_>,
     host: &HostIsa,
@@ -179,17 +180,18 @@ fn emit(
     isa: &OwnedTargetIsa,
     uniformity: Option<&UniformityInfo>,
     plan: &ResumePlan,
-) -> Result<(), Vec<LoweringError>> {
+) -> Result<Vec<Vec<u8>>, Vec<LoweringError>> {
     let context = &mut contexts.context;
     context.clear();
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, uniformity, plan);
     let errors = emit_kernel(&mut emitter, plan);
+    let wide_loops = std::mem::take(&mut emitter.wide_loops);
     emitter.b.seal_all_blocks();
     emitter.b.finalize(isa.frontend_config());
     if errors.is_empty() {
-        Ok(())
+        Ok(wide_loops)
     } else {
         Err(errors)
     }
@@ -288,6 +290,8 @@ fn prologue<'e, 'a>(
         convention: host.isa.default_call_conv(),
         slow_path,
         has_fma: host.has_fma,
+        has_wide_vectors: host.has_wide_vectors,
+        wide_loops: Vec::new(),
         has_rounding: host.has_rounding,
         has_wide_atomics: host.has_wide_atomics,
         is_sanitized: host.is_sanitized,

@@ -30,6 +30,7 @@ mod host;
 mod integer;
 mod interchange;
 mod interchanged_loop;
+mod jammed_loop;
 mod lane_group;
 mod lane_set;
 mod machine_code;
@@ -60,6 +61,8 @@ mod vector_math;
 mod vectorize;
 mod video;
 mod warp;
+mod wide;
+mod wide_call;
 
 pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
 pub(crate) use host::{HostIsa, host};

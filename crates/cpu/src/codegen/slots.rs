@@ -135,29 +135,42 @@ fn slot_type(class: RegClass) -> Type {
     }
 }
 
-/// Whether two threads, or the first lanes of two groups, have saved the same in these registers.
+/// Whether threads, the first lanes of groups, have saved the same in these registers, and the slots
+/// of their other lanes all follow from theirs.
 pub(super) fn saved_alike(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     registers: &[Reg],
-    threads: [Value; 2],
+    threads: &[Value],
 ) -> Value {
-    let slots = threads.map(|thread| Slots::of(e, plan, thread));
-    let mut alike = e.scalar_int(types::I8, 1);
-    for &reg in registers {
-        let Some(slot) = plan.slots[reg.index()] else {
-            continue;
-        };
+    let slots = registers.iter().filter_map(|reg| {
         let class = e.program.registers[reg.index()];
+        Some((plan.slots[reg.index()]?, class))
+    });
+    // That of the first group is known to be set.
+    let packed = plan.packed_slot.map(|slot| (slot, RegClass::I32));
+    let slots: Vec<(u32, RegClass)> = slots.chain(packed).collect();
+    let threads: Vec<Slots> = threads.iter().map(|&at| Slots::of(e, plan, at)).collect();
+    let mut differences = [types::I32, types::I64].map(|ty| e.scalar_int(ty, 0));
+    for (slot, class) in slots {
         let ty = slot_type(class).as_int();
-        let [one, other] = slots.map(|slots| {
-            let (at, offset) = slots.at(slot, class);
+        let load = |e: &mut Emitter<'_, '_>, thread: &Slots| {
+            let (at, offset) = thread.at(slot, class);
             e.b.ins().load(ty, MemFlagsData::trusted(), at, offset)
-        });
-        let same = e.icmp(IntCC::Equal, one, other);
-        alike = e.b.ins().band(alike, same);
+        };
+        let Some((first, others)) = threads.split_first() else {
+            break;
+        };
+        let first = load(e, first);
+        for other in others {
+            let other = load(e, other);
+            let difference = e.b.ins().bxor(first, other);
+            let all = &mut differences[usize::from(ty == types::I64)];
+            *all = e.b.ins().bor(*all, difference);
+        }
     }
-    alike
+    let [words, doubles] = differences.map(|all| e.icmp_imm(IntCC::Equal, all, 0));
+    e.b.ins().band(words, doubles)
 }
 
 /// Restores these registers.
