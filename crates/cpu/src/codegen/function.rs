@@ -4,7 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, Signature, UserFuncName,
-    types,
+    Value, types,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
@@ -316,9 +316,12 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     };
     let (first, last) = (e.b.block_params(entry)[1], e.b.block_params(entry)[2]);
     e.b.def_var(e.thread.index, first);
-    e.first_tid(plan.tid, first);
     // The vector function runs threads in the same state.
     let first_state = (e.width > 1 && !plan.sync_points.is_empty()).then(|| thread_state(e));
+    match first_state.filter(|_| !plan.resumes_with_tid) {
+        Some(state) => first_tid_unless(e, plan, first, state),
+        None => e.first_tid(plan.tid, first),
+    }
     if e.width > 1 && !plan.resume_points.is_empty() {
         arrival::start(e, first, !plan.interchanged.is_empty());
     }
@@ -440,6 +443,20 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let one = e.int(types::I32, 1);
     e.b.ins().return_(&[one]);
     errors
+}
+
+/// Initializes `%tid`, for which it takes divisions, unless threads resume and don't read it.
+fn first_tid_unless(e: &mut Emitter<'_, '_>, plan: &ResumePlan, first: Value, resumes: Value) {
+    let [start, ready] = [(); 2].map(|()| e.b.create_block());
+    let zero = e.int(types::I32, 0);
+    for variable in e.thread.tid {
+        e.b.def_var(variable, zero);
+    }
+    e.b.ins().brif(resumes, ready, &[], start, &[]);
+    e.enter(start);
+    e.first_tid(plan.tid, first);
+    e.b.ins().jump(ready, &[]);
+    e.enter(ready);
 }
 
 /// Emits the steps and the terminator of a block.

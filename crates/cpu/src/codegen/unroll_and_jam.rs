@@ -1,26 +1,30 @@
 //! Unroll and jam: lane groups run a counted loop together.
 //!
-//! The loop over groups is unrolled, and the copies of the counted loop inside are jammed into one.
+//! The loop over groups is unrolled, and the copies of the counted loop inside are phase into one.
 //! Whether the groups agree on how often it runs, and on the addresses that they share, is known
 //! when they resume: they compare what they have saved. Where they don't, and where an access may
 //! be out of bounds, each runs by itself.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
 use super::arrival;
 use super::checked_address::InBounds;
+use super::counted_loop::CountedLoop;
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
-use super::jammed_loop::{JammedLoop, writes};
 use super::lane_set::{LaneSet, vector_type};
+use super::phase::Phase;
 use super::resume::{ResumePlan, ResumePoint};
 use super::slots::{reload, save, saved_alike};
 use super::steps::{broadcasts_last, emit_step};
 use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, pointers};
 use super::wide::WideLoop;
 use super::wide_call;
-use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
+use crate::program::{LoweringError, Reg, Step, Uniformity};
+
+/// Groups that run a phase without a loop together.
+const GROUPS: u32 = 4;
 
 /// What the emitter has of another group, while it emits for the first.
 pub(super) struct Other {
@@ -30,10 +34,10 @@ pub(super) struct Other {
 }
 
 impl Other {
-    fn new(e: &mut Emitter<'_, '_>, jammed: &JammedLoop<'_>) -> Other {
+    fn new(e: &mut Emitter<'_, '_>, phase: &Phase<'_>) -> Other {
         let mut locations = e.locations.clone();
         for (number, location) in (0..).map(Reg).zip(&mut locations) {
-            if !jammed.own.contains(number) {
+            if !phase.own.contains(number) {
                 continue;
             }
             let class = e.program.registers[number.index()];
@@ -76,23 +80,19 @@ impl Other {
 pub(super) fn emit(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    (point, jammed): (&ResumePoint, &JammedLoop<'_>),
+    (point, phase): (&ResumePoint, &Phase<'_>),
     last: Value,
     errors: &mut Vec<LoweringError>,
 ) -> EmitResult<()> {
-    let wide = wide_call::find(e, plan, jammed);
-    for (groups, wide) in &wide {
-        together(
-            e,
-            plan,
-            (point, jammed),
-            (*groups, Some(wide)),
-            last,
-            errors,
-        )?;
+    if phase.counted.is_none() {
+        return together(e, plan, (point, phase), (GROUPS, None), last, errors);
     }
-    match wide.is_empty() && jammed.fits_vectors {
-        true => together(e, plan, (point, jammed), (2, None), last, errors),
+    let wide = wide_call::find(e, plan, phase);
+    for (groups, wide) in &wide {
+        together(e, plan, (point, phase), (*groups, Some(wide)), last, errors)?;
+    }
+    match wide.is_empty() && phase.fits_vectors {
+        true => together(e, plan, (point, phase), (2, None), last, errors),
         false => Ok(()),
     }
 }
@@ -101,17 +101,17 @@ pub(super) fn emit(
 fn together(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    (point, jammed): (&ResumePoint, &JammedLoop<'_>),
+    (point, phase): (&ResumePoint, &Phase<'_>),
     (groups, wide): (u32, Option<&WideLoop>),
     last: Value,
     errors: &mut Vec<LoweringError>,
 ) -> EmitResult<()> {
-    let [alone, all, starts, done] = [(); 4].map(|()| e.b.create_block());
+    let [alone, all, starts] = [(); 3].map(|()| e.b.create_block());
     let first = e.thread_index();
     let behind = e.add_offset(first, i64::from(groups * e.width));
     let mut good = e.icmp(IntCC::UnsignedLessThanOrEqual, behind, last);
     // The state of one group is noted then, that of the last.
-    if let Some(same) = arrival::is_common(e, jammed.state) {
+    if let Some(same) = arrival::is_common(e, phase.state) {
         good = e.b.ins().band(good, same);
     }
     e.b.ins().brif(good, all, &[], alone, &[]);
@@ -122,81 +122,96 @@ fn together(
     for number in 1..groups {
         let index = e.add_offset(first, i64::from(number * e.width));
         threads.push(index);
-        let other = Other::new(e, jammed);
+        let other = Other::new(e, phase);
         e.b.def_var(other.index, index);
         others.push(other);
     }
-    let mut good = saved_alike(e, plan, &jammed.common, &threads);
-    reload(e, plan, &point.reload);
-    let own = point.reload.iter().copied();
-    let own: Vec<Reg> = own.filter(|reg| jammed.own.contains(*reg)).collect();
-    for other in &mut others {
-        other.swapped(e, |e| reload(e, plan, &own));
-    }
-    for block in &jammed.before {
-        steps(e, &mut others, jammed, &block_steps(e, *block), errors);
+    let mut good = saved_alike(e, plan, &phase.common, &threads);
+    // The function reads what it writes where it is saved. What the phase only passes on stays there.
+    let in_slots = wide.map_or(&[][..], |wide| &wide.written);
+    let is_needed = |reg: &Reg| match in_slots.contains(reg) {
+        true => phase.reads_before(e.program, *reg),
+        false => phase.reads(e.program, *reg),
+    };
+    let reloaded = point.reload.iter().copied().filter(is_needed);
+    let (own, common): (Vec<Reg>, Vec<Reg>) = reloaded.partition(|reg| phase.own.contains(*reg));
+    reload(e, plan, &common);
+    each_group(e, &mut others, |e| reload(e, plan, &own));
+    for block in &phase.before {
+        let block_steps: Vec<&Step> = e.program.blocks[block.index()].steps.iter().collect();
+        steps(e, &mut others, phase, &block_steps, errors);
+        for condition in phase.conditions.iter().filter(|c| c.block == *block) {
+            let holds = e.guard_value(condition.guard);
+            good = e.b.ins().band(good, holds);
+        }
     }
 
     e.lane_set = LaneSet::Scalar;
     e.splats.clear();
-    let counted = jammed.counted;
-    let iterations = last_iteration(e, &counted.count)?;
-    if let Some(counts) = iterations.is_counted {
-        good = e.b.ins().band(good, counts);
-    }
-    for access in &counted.accesses {
-        let inside = is_inside(e, access, iterations.number);
-        good = e.b.ins().band(good, inside);
-        if jammed.own.contains(access.access.base) {
-            for other in &mut others {
-                let inside = other.swapped(e, |e| is_inside(e, access, iterations.number));
-                good = e.b.ins().band(good, inside);
+    let mut number = None;
+    if let Some(counted) = phase.counted {
+        let iterations = last_iteration(e, &counted.count)?;
+        number = Some(iterations.number);
+        if let Some(counts) = iterations.is_counted {
+            good = e.b.ins().band(good, counts);
+        }
+        for access in &counted.accesses {
+            let inside = is_inside(e, access, iterations.number);
+            good = e.b.ins().band(good, inside);
+            if phase.own.contains(access.access.base) {
+                for other in &mut others {
+                    let inside = other.swapped(e, |e| is_inside(e, access, iterations.number));
+                    good = e.b.ins().band(good, inside);
+                }
             }
         }
     }
     e.b.ins().brif(good, starts, &[], alone, &[]);
 
     e.enter(starts);
-    let in_slots = match wide {
-        Some(wide) => {
-            let written = wide_call::emit(
-                e,
-                plan,
-                (point, jammed),
-                wide,
-                &mut others,
-                iterations.number,
-            );
-            e.b.ins().jump(done, &[]);
-            written
-        }
-        None => {
-            jam(e, jammed, &mut others, iterations.number, done, errors);
-            Vec::new()
-        }
-    };
-    e.b.switch_to_block(done);
-    reload(e, plan, &in_slots);
-    for other in &mut others {
-        other.swapped(e, |e| reload(e, plan, &in_slots));
+    match (phase.counted, number) {
+        (Some(counted), Some(last)) => match wide {
+            Some(wide) => {
+                wide_call::emit(e, plan, (point, phase), wide, &mut others, last);
+                let read = in_slots.iter().copied();
+                let read: Vec<Reg> = read
+                    .filter(|reg| phase.reads_after(e.program, plan, *reg))
+                    .collect();
+                each_group(e, &mut others, |e| reload(e, plan, &read));
+            }
+            None => jam(e, phase, counted, &mut others, last, errors),
+        },
+        _ => {}
     }
-    finish(e, plan, jammed, &mut others, in_slots, errors);
+    finish(e, plan, (point, phase), &mut others, in_slots, errors);
     e.b.switch_to_block(alone);
     Ok(())
+}
+
+/// Emits the same for each group.
+fn each_group(
+    e: &mut Emitter<'_, '_>,
+    others: &mut [Other],
+    mut emit: impl FnMut(&mut Emitter<'_, '_>),
+) {
+    emit(e);
+    for other in others {
+        other.swapped(e, &mut emit);
+    }
 }
 
 /// Emits the loop itself, up to the iteration with the number `last`.
 fn jam(
     e: &mut Emitter<'_, '_>,
-    jammed: &JammedLoop<'_>,
+    phase: &Phase<'_>,
+    counted: &CountedLoop,
     others: &mut [Other],
     last: Value,
-    done: Block,
     errors: &mut Vec<LoweringError>,
 ) {
-    let counted = jammed.counted;
+    let done = e.b.create_block();
     let accesses = || counted.accesses.iter();
-    let own = || accesses().filter(|access| jammed.own.contains(access.access.base));
+    let own = || accesses().filter(|access| phase.own.contains(access.access.base));
     let ours = pointers(e, accesses());
     let mut all = ours.clone();
     let mut theirs: Vec<Vec<Pointer>> = Vec::new();
@@ -205,10 +220,10 @@ fn jam(
         all.extend(&pointers);
         theirs.push(pointers);
     }
-    let live = jammed.live_steps(e.program);
+    let live = phase.live_steps(e.program);
     by_twos(e, last, &all, done, |e| {
         if e.iteration == 0 {
-            interleave(e, others, jammed);
+            interleave(e, others, phase);
             e.in_bounds.clear();
             in_bounds(e, accesses(), &ours);
             for (other, theirs) in others.iter_mut().zip(&theirs) {
@@ -216,40 +231,47 @@ fn jam(
                 other.swapped(e, |e| in_bounds(e, own(), theirs));
             }
         }
-        steps(e, others, jammed, &live, errors);
+        steps(e, others, phase, &live, errors);
     });
     e.in_bounds.clear();
     for other in &mut *others {
         other.in_bounds.clear();
     }
     e.b.switch_to_block(done);
-    interleave(e, others, jammed);
+    interleave(e, others, phase);
 }
 
-/// Emits what the groups do behind the loop, where the slots of some registers have what they have.
+/// Emits what the groups do behind the loop, one after the other, where the slots of some registers
+/// have what they have.
 fn finish(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    jammed: &JammedLoop<'_>,
+    (point, phase): (&ResumePoint, &Phase<'_>),
     others: &mut [Other],
-    mut in_slots: Vec<Reg>,
+    in_slots: &[Reg],
     errors: &mut Vec<LoweringError>,
 ) {
-    for block in &jammed.after {
-        let block_steps = block_steps(e, *block);
-        steps(e, others, jammed, &block_steps, errors);
-        for step in block_steps {
-            let written = &mut |reg: Reg| in_slots.retain(|known| *known != reg);
-            e.program.step_effects(step, &mut |_| {}, written);
+    let program = e.program;
+    let dirty = plan.resume_points[phase.state as usize - 1].dirty.iter();
+    let is_saved = |reg: &Reg| match in_slots.contains(reg) {
+        true => !phase.writes_after(program, *reg),
+        false => point.reload.contains(reg) && !phase.writes(program, *reg),
+    };
+    let dirty: Vec<Reg> = dirty.copied().filter(|reg| !is_saved(reg)).collect();
+    let mut is_first = true;
+    each_group(e, others, |e| {
+        for block in &phase.after {
+            let steps = program.blocks[block.index()].steps.iter();
+            for step in steps.filter(|step| is_first || phase.is_own(program, step)) {
+                emit_step(e, step, errors);
+            }
+            e.lane_set = LaneSet::Scalar;
+            e.set_guard(None);
+            save(e, plan, &plan.saved[block.index()]);
         }
-        save_all(e, plan, others, &plan.saved[block.index()]);
-    }
-    let dirty = plan.resume_points[jammed.state as usize - 1].dirty.iter();
-    let dirty: Vec<Reg> = dirty
-        .copied()
-        .filter(|reg| !in_slots.contains(reg))
-        .collect();
-    save_all(e, plan, others, &dirty);
+        save(e, plan, &dirty);
+        is_first = false;
+    });
     // The rest is as if the last group had run alone.
     if let Some(last) = others.last() {
         let last = e.b.use_var(last.index);
@@ -260,22 +282,15 @@ fn finish(
             e.advance_tid(plan.tid);
         }
     }
-    arrival::arrive(e, jammed.state);
-}
-
-fn save_all(e: &mut Emitter<'_, '_>, plan: &ResumePlan, others: &mut [Other], registers: &[Reg]) {
-    save(e, plan, registers);
-    for other in others {
-        other.swapped(e, |e| save(e, plan, registers));
-    }
+    arrival::arrive(e, phase.state);
 }
 
 /// Asks for what the groups have at the start of a block, vector by vector. In that order Cranelift
 /// computes what the blocks before leave there, and a vector that both load need not be kept.
-fn interleave(e: &mut Emitter<'_, '_>, others: &[Other], jammed: &JammedLoop<'_>) {
+fn interleave(e: &mut Emitter<'_, '_>, others: &[Other], phase: &Phase<'_>) {
     for index in 0..e.locations.len() {
         let ours = &e.locations[index];
-        if !jammed.own.contains(Reg(index as u32)) || ours.uniformity != Uniformity::Divergent {
+        if !phase.own.contains(Reg(index as u32)) || ours.uniformity != Uniformity::Divergent {
             continue;
         }
         for n in 0..ours.variables.len() {
@@ -291,14 +306,14 @@ fn interleave(e: &mut Emitter<'_, '_>, others: &[Other], jammed: &JammedLoop<'_>
 fn steps(
     e: &mut Emitter<'_, '_>,
     others: &mut [Other],
-    jammed: &JammedLoop<'_>,
+    phase: &Phase<'_>,
     steps: &[&Step],
     errors: &mut Vec<LoweringError>,
 ) {
     let program = e.program;
     let mut steps = steps.to_vec();
     broadcasts_last(e, &mut steps);
-    let is_own = |step: &Step| writes(program, step, &jammed.own);
+    let is_own = |step: &Step| phase.is_own(program, step);
     for together in steps.chunk_by(|a, b| is_own(a) == is_own(b)) {
         for step in together {
             emit_step(e, step, errors);
@@ -316,8 +331,4 @@ fn steps(
     }
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);
-}
-
-fn block_steps<'p>(e: &Emitter<'p, '_>, block: BlockId) -> Vec<&'p Step> {
-    e.program.blocks[block.index()].steps.iter().collect()
 }

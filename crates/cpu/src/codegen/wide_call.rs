@@ -7,8 +7,8 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 
 use super::emitter::Emitter;
-use super::jammed_loop::JammedLoop;
 use super::machine_code::wide_loop_name;
+use super::phase::Phase;
 use super::resume::{ResumePlan, ResumePoint};
 use super::slots::{Slots, save};
 use super::unroll_and_jam::Other;
@@ -23,17 +23,17 @@ const GROUPS: [u32; 2] = [4, 2];
 pub(super) fn find(
     e: &Emitter<'_, '_>,
     plan: &ResumePlan,
-    jammed: &JammedLoop<'_>,
+    phase: &Phase<'_>,
 ) -> Vec<(u32, WideLoop)> {
-    if !e.has_wide_vectors {
+    let Some(counted) = phase.counted.filter(|_| e.has_wide_vectors) else {
         return Vec::new();
-    }
+    };
     let is_divergent = |reg: Reg| e.locations[reg.index()].uniformity == Uniformity::Divergent;
     let source = wide::Source {
         program: e.program,
-        counted: jammed.counted,
-        steps: &jammed.live_steps(e.program),
-        own: &jammed.own,
+        counted,
+        steps: &phase.live_steps(e.program),
+        own: &phase.own,
         liveness: &plan.liveness,
         is_divergent: &is_divergent,
     };
@@ -61,24 +61,24 @@ pub(super) fn find(
     found
 }
 
-/// Has the function run the loop up to the iteration with the number `last`. Returns the registers
-/// whose results are in their slots alone.
+/// Has the function run the loop up to the iteration with the number `last`. What it writes is then
+/// in slots alone.
 pub(super) fn emit(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    (point, jammed): (&ResumePoint, &JammedLoop<'_>),
+    (point, phase): (&ResumePoint, &Phase<'_>),
     wide: &WideLoop,
     others: &mut [Other],
     last: Value,
-) -> Vec<Reg> {
+) {
     let size = 8 * wide.table.len() as u32;
     let table = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
     let table = e.b.create_sized_stack_slot(table);
     for (number, entry) in (0..).zip(&wide.table) {
         let address = match entry.group.checked_sub(1) {
-            None => address(e, plan, (point, jammed), entry.address),
+            None => address(e, plan, (point, phase), entry.address),
             Some(other) => {
-                others[other].swapped(e, |e| address(e, plan, (point, jammed), entry.address))
+                others[other].swapped(e, |e| address(e, plan, (point, phase), entry.address))
             }
         };
         e.b.ins()
@@ -88,14 +88,13 @@ pub(super) fn emit(
     let count = e.add_offset(last, 1);
     let function = declare(e, wide);
     e.b.ins().call(function, &[table, count]);
-    wide.written.clone()
 }
 
 /// The address for the current group.
 fn address(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    (point, jammed): (&ResumePoint, &JammedLoop<'_>),
+    (point, phase): (&ResumePoint, &Phase<'_>),
     address: Address,
 ) -> Value {
     match address {
@@ -106,7 +105,7 @@ fn address(
             e.b.ins().iadd(shared, value)
         }
         Address::Values(reg) => {
-            let is_saved = point.reload.contains(&reg) && !is_written(e, jammed, reg);
+            let is_saved = point.reload.contains(&reg) && !phase.writes_before(e.program, reg);
             if !is_saved {
                 save(e, plan, &[reg]);
             }
@@ -117,18 +116,6 @@ fn address(
             e.add_offset(at, offset.into())
         }
     }
-}
-
-/// Whether the register is written in front of the loop, since it was saved.
-fn is_written(e: &Emitter<'_, '_>, jammed: &JammedLoop<'_>, reg: Reg) -> bool {
-    let blocks = jammed.before.iter();
-    let mut steps = blocks.flat_map(|block| &e.program.blocks[block.index()].steps);
-    steps.any(|step| {
-        let mut found = false;
-        let written = &mut |written: Reg| found |= written == reg;
-        e.program.step_effects(step, &mut |_| {}, written);
-        found
-    })
 }
 
 /// Declares the function in that which calls it.
