@@ -36,7 +36,7 @@ pub(super) struct Phase<'p> {
     pub state: u32,
     /// The registers of which each group has its own value.
     pub own: RegisterSet,
-    /// The others of those that the groups have saved.
+    /// The others that it reads of those that the groups have saved.
     pub common: Vec<Reg>,
     /// Cranelift has enough vector registers for two groups in the loop.
     pub fits_vectors: bool,
@@ -102,7 +102,8 @@ impl Phase<'_> {
 
     /// Whether each group has to execute a step.
     pub fn is_own(&self, program: &Program<'_>, step: &Step) -> bool {
-        has_effect(program, step) || writes(program, step, |reg| self.own.contains(reg))
+        let known = |operands| is_known(self.counted, operands);
+        has_effect(program, step, &known) || writes(program, step, |reg| self.own.contains(reg))
     }
 }
 
@@ -136,10 +137,7 @@ pub(super) fn find<'p>(
         return None;
     }
     let inside: &[BlockId] = counted.map_or(&[], |counted| &counted.blocks);
-    let known = |operands| {
-        let accesses = counted.iter().flat_map(|counted| &counted.accesses);
-        accesses.into_iter().any(|a| a.access.operands == operands)
-    };
+    let known = |operands| is_known(counted, operands);
     let is_checked = |block: &&BlockId| {
         !plan.checks[block.index()].is_empty() || !plan.together.blocks[block.index()].is_empty()
     };
@@ -151,15 +149,20 @@ pub(super) fn find<'p>(
     let mut pure_steps = pure().flat_map(|block| &program.blocks[block.index()].steps);
     if all().any(|block| is_checked(&block))
         || pure().any(saves)
-        || !pure_steps.all(|step| !has_effect_but(program, step, &known))
+        || !pure_steps.all(|step| !has_effect(program, step, &known))
         || !steps().all(|step| is_simple(e, step))
     {
         return None;
     }
 
     let mut own = RegisterSet::new(program.registers.len());
-    changing(program, steps_of(program, &after), &mut own);
     add_own(e, point, steps(), &known, &mut own);
+    // What the groups do one after the other.
+    let in_turn: &[BlockId] = match counted {
+        Some(_) => &after,
+        None => &[before.as_slice(), &after].concat(),
+    };
+    while spread(program, steps(), &mut own) || add_changing(program, in_turn, &known, &mut own) {}
     let is_common = |condition: &Condition| {
         let reg = condition.guard.reg;
         !own.contains(reg) && e.locations[reg.index()].uniformity == Uniformity::Uniform
@@ -172,18 +175,19 @@ pub(super) fn find<'p>(
     if !conditions.iter().all(is_common) || !pays {
         return None;
     }
-    let common = point.reload.iter().copied();
-    let common = common.filter(|reg| !own.contains(*reg)).collect();
-    let phase = Phase {
+    let mut phase = Phase {
         before,
         conditions,
         counted,
         after,
         state: end + 1,
         own,
-        common,
+        common: Vec::new(),
         fits_vectors: counted.is_some_and(|counted| carried(e, plan, counted) <= MAX_CARRIED),
     };
+    let common = point.reload.iter().copied();
+    let common = common.filter(|&reg| !phase.own.contains(reg) && phase.reads(program, reg));
+    phase.common = common.collect();
     let after = steps_of(program, &phase.after);
     let own_steps = after.filter(|step| phase.is_own(program, step));
     (own_steps.count() <= MAX_STEPS).then_some(phase)
@@ -321,13 +325,16 @@ fn is_simple(e: &Emitter<'_, '_>, step: &Step) -> bool {
         && lowering(e.program, &uniformity, step, e.has_fma) != Lowering::Scalarized
 }
 
-/// Whether the result of a step depends on when it is executed, or that of others on it.
-fn has_effect(program: &Program<'_>, step: &Step) -> bool {
-    has_effect_but(program, step, &|_| false)
+/// Whether an access, by its operands, is a load of the loop, which writes nothing.
+fn is_known(counted: Option<&CountedLoop>, operands: u32) -> bool {
+    let accesses = counted.map_or(&[][..], |counted| &counted.accesses);
+    let mut accesses = accesses.iter();
+    accesses.any(|known| known.access.operands == operands)
 }
 
-/// The same where loads of some addresses, by their operands, find what nothing changes.
-fn has_effect_but(program: &Program<'_>, step: &Step, known: &dyn Fn(u32) -> bool) -> bool {
+/// Whether the result of a step depends on when it is executed, or that of others on it. Some loads,
+/// by their operands, are known to find what nothing changes.
+fn has_effect(program: &Program<'_>, step: &Step, known: &dyn Fn(u32) -> bool) -> bool {
     match step {
         Step::Instruction(i) => match i.meaning.effect {
             Effect::Pure => false,
@@ -356,25 +363,38 @@ fn reads_special(program: &Program<'_>, args: &[Arg]) -> bool {
     })
 }
 
-/// Adds the registers that these steps change after they were read or written: the groups do one
-/// after the other what is their own, and would find the last value.
-fn changing<'s>(
+/// Adds the registers that change after a step of each group has read them: what the groups have in
+/// common is computed for the first, and the others would find the last value. Whether there was
+/// any.
+fn add_changing(
     program: &Program<'_>,
-    steps: impl Iterator<Item = &'s Step>,
+    blocks: &[BlockId],
+    known: &dyn Fn(u32) -> bool,
     own: &mut RegisterSet,
-) {
-    let mut known = RegisterSet::new(program.registers.len());
-    for step in steps {
+) -> bool {
+    let mut added = false;
+    let mut read = RegisterSet::new(program.registers.len());
+    for step in steps_of(program, blocks) {
+        let is_own =
+            has_effect(program, step, known) || writes(program, step, |reg| own.contains(reg));
         let mut written = Vec::new();
-        let read = &mut |reg: Reg| known.insert(reg);
-        program.step_effects(step, read, &mut |reg| written.push(reg));
+        program.step_effects(
+            step,
+            &mut |reg| {
+                if is_own {
+                    read.insert(reg);
+                }
+            },
+            &mut |reg| written.push(reg),
+        );
         for reg in written {
-            if known.contains(reg) {
+            if read.contains(reg) && !own.contains(reg) {
                 own.insert(reg);
+                added = true;
             }
-            known.insert(reg);
         }
     }
+    added
 }
 
 /// Adds the registers of which each group has its own value, among those of these steps.
@@ -393,11 +413,10 @@ fn add_own<'s>(
         }
     }
     for step in steps.clone() {
-        if has_effect_but(program, step, known) {
+        if has_effect(program, step, known) {
             program.step_effects(step, &mut |_| {}, &mut |reg| own.insert(reg));
         }
     }
-    while spread(program, steps.clone(), own) {}
 }
 
 /// Adds what is computed from registers of a set to it; whether there was any.

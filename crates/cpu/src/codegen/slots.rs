@@ -136,37 +136,41 @@ fn slot_type(class: RegClass) -> Type {
 }
 
 /// Whether threads, the first lanes of groups, have saved the same in these registers, and the slots
-/// of their other lanes all follow from theirs.
+/// of the other lanes follow from theirs.
 pub(super) fn saved_alike(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     registers: &[Reg],
     threads: &[Value],
 ) -> Value {
-    let slots = registers.iter().filter_map(|reg| {
-        let class = e.program.registers[reg.index()];
-        Some((plan.slots[reg.index()]?, class))
-    });
-    // That of the first group is known to be set.
-    let packed = plan.packed_slot.map(|slot| (slot, RegClass::I32));
-    let slots: Vec<(u32, RegClass)> = slots.chain(packed).collect();
     let threads: Vec<Slots> = threads.iter().map(|&at| Slots::of(e, plan, at)).collect();
     let mut differences = [types::I32, types::I64].map(|ty| e.scalar_int(ty, 0));
-    for (slot, class) in slots {
+    let mut compare = |e: &mut Emitter<'_, '_>, ty: Type, one: Value, other: Value| {
+        let difference = e.b.ins().bxor(one, other);
+        let all = &mut differences[usize::from(ty == types::I64)];
+        *all = e.b.ins().bor(*all, difference);
+    };
+    let load = |e: &mut Emitter<'_, '_>, ty: Type, (at, offset): (Value, i32)| {
+        e.b.ins().load(ty, MemFlagsData::trusted(), at, offset)
+    };
+    if let Some(slot) = plan.packed_slot {
+        let packed = e.scalar_int(types::I32, 1);
+        for thread in &threads {
+            let flag = load(e, types::I32, thread.at(slot, RegClass::I32));
+            compare(e, types::I32, flag, packed);
+        }
+    }
+    for &reg in registers {
+        let (Some(slot), Some((first, others))) = (plan.slots[reg.index()], threads.split_first())
+        else {
+            continue;
+        };
+        let class = e.program.registers[reg.index()];
         let ty = slot_type(class).as_int();
-        let load = |e: &mut Emitter<'_, '_>, thread: &Slots| {
-            let (at, offset) = thread.at(slot, class);
-            e.b.ins().load(ty, MemFlagsData::trusted(), at, offset)
-        };
-        let Some((first, others)) = threads.split_first() else {
-            break;
-        };
-        let first = load(e, first);
+        let first = load(e, ty, first.at(slot, class));
         for other in others {
-            let other = load(e, other);
-            let difference = e.b.ins().bxor(first, other);
-            let all = &mut differences[usize::from(ty == types::I64)];
-            *all = e.b.ins().bor(*all, difference);
+            let other = load(e, ty, other.at(slot, class));
+            compare(e, ty, first, other);
         }
     }
     let [words, doubles] = differences.map(|all| e.icmp_imm(IntCC::Equal, all, 0));

@@ -13,6 +13,7 @@ use super::arrival;
 use super::checked_address::InBounds;
 use super::counted_loop::CountedLoop;
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
+use super::lane_group;
 use super::lane_set::{LaneSet, vector_type};
 use super::phase::Phase;
 use super::resume::{ResumePlan, ResumePoint};
@@ -21,7 +22,7 @@ use super::steps::{broadcasts_last, emit_step};
 use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, pointers};
 use super::wide::WideLoop;
 use super::wide_call;
-use crate::program::{LoweringError, Reg, Step, Uniformity};
+use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
 
 /// Groups that run a phase without a loop together.
 const GROUPS: u32 = 4;
@@ -108,15 +109,15 @@ fn together(
 ) -> EmitResult<()> {
     let [alone, all, starts] = [(); 3].map(|()| e.b.create_block());
     let first = e.thread_index();
-    let behind = e.add_offset(first, i64::from(groups * e.width));
-    let mut good = e.icmp(IntCC::UnsignedLessThanOrEqual, behind, last);
+    let mut good = are_left(e, first, groups, last);
     // The state of one group is noted then, that of the last.
     if let Some(same) = arrival::is_common(e, phase.state) {
         good = e.b.ins().band(good, same);
     }
     e.b.ins().brif(good, all, &[], alone, &[]);
 
-    e.enter(all);
+    e.b.switch_to_block(all);
+    let first = e.thread_index();
     let mut threads = vec![first];
     let mut others = Vec::new();
     for number in 1..groups {
@@ -136,9 +137,14 @@ fn together(
     let reloaded = point.reload.iter().copied().filter(is_needed);
     let (own, common): (Vec<Reg>, Vec<Reg>) = reloaded.partition(|reg| phase.own.contains(*reg));
     reload(e, plan, &common);
-    each_group(e, &mut others, |e| reload(e, plan, &own));
+    if phase.counted.is_some() {
+        each_group(e, &mut others, |e| reload(e, plan, &own));
+    }
     for block in &phase.before {
-        let block_steps: Vec<&Step> = e.program.blocks[block.index()].steps.iter().collect();
+        let block_steps = e.program.blocks[block.index()].steps.iter();
+        // Without a loop, the groups follow one another.
+        let now = |step: &&Step| phase.counted.is_some() || !phase.is_own(e.program, step);
+        let block_steps: Vec<&Step> = block_steps.filter(now).collect();
         steps(e, &mut others, phase, &block_steps, errors);
         for condition in phase.conditions.iter().filter(|c| c.block == *block) {
             let holds = e.guard_value(condition.guard);
@@ -166,7 +172,12 @@ fn together(
             }
         }
     }
-    e.b.ins().brif(good, starts, &[], alone, &[]);
+    let apart = e.b.create_block();
+    e.b.set_cold_block(apart);
+    e.b.ins().brif(good, starts, &[], apart, &[]);
+    e.enter(apart);
+    lane_group::require_packed(e, plan);
+    e.b.ins().jump(alone, &[]);
 
     e.enter(starts);
     match (phase.counted, number) {
@@ -183,9 +194,36 @@ fn together(
         },
         _ => {}
     }
-    finish(e, plan, (point, phase), &mut others, in_slots, errors);
+    let reloaded: &[Reg] = match phase.counted {
+        Some(_) => &[],
+        None => &own,
+    };
+    let slots = (reloaded, in_slots);
+    finish(e, plan, (point, phase), &mut others, slots, errors);
+    if !plan.resumes_with_tid
+        && let Some(arrived) = arrival::is_noted(e, phase.state)
+    {
+        // Here the next groups would come, too.
+        let next = e.thread_index();
+        let next = e.add_offset(next, e.width.into());
+        let left = are_left(e, next, groups, last);
+        let again = e.b.ins().band(arrived, left);
+        let [repeats, ends] = [(); 2].map(|()| e.b.create_block());
+        e.b.ins().brif(again, repeats, &[], ends, &[]);
+        e.enter(repeats);
+        e.b.def_var(e.thread.index, next);
+        e.b.ins().jump(all, &[]);
+        e.enter(ends);
+    }
+    arrival::arrive(e, phase.state);
     e.b.switch_to_block(alone);
     Ok(())
+}
+
+/// Whether there are so many groups from one on, up to thread `last`.
+fn are_left(e: &mut Emitter<'_, '_>, first: Value, groups: u32, last: Value) -> Value {
+    let behind = e.add_offset(first, i64::from(groups * e.width));
+    e.icmp(IntCC::UnsignedLessThanOrEqual, behind, last)
 }
 
 /// Emits the same for each group.
@@ -241,14 +279,14 @@ fn jam(
     interleave(e, others, phase);
 }
 
-/// Emits what the groups do behind the loop, one after the other, where the slots of some registers
-/// have what they have.
+/// Emits what the groups do behind the loop, or in all of a phase without one, one after the other.
+/// Some registers are reloaded for that, and some have in their slots what they have.
 fn finish(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     (point, phase): (&ResumePoint, &Phase<'_>),
     others: &mut [Other],
-    in_slots: &[Reg],
+    (reloaded, in_slots): (&[Reg], &[Reg]),
     errors: &mut Vec<LoweringError>,
 ) {
     let program = e.program;
@@ -259,10 +297,18 @@ fn finish(
     };
     let dirty: Vec<Reg> = dirty.copied().filter(|reg| !is_saved(reg)).collect();
     let mut is_first = true;
+    let before: &[BlockId] = match phase.counted {
+        Some(_) => &[],
+        None => &phase.before,
+    };
+    let blocks = before.iter().map(|block| (block, false));
+    let blocks = blocks.chain(phase.after.iter().map(|block| (block, true)));
     each_group(e, others, |e| {
-        for block in &phase.after {
+        reload(e, plan, reloaded);
+        for (block, has_common) in blocks.clone() {
             let steps = program.blocks[block.index()].steps.iter();
-            for step in steps.filter(|step| is_first || phase.is_own(program, step)) {
+            let is_common = is_first && has_common;
+            for step in steps.filter(|step| is_common || phase.is_own(program, step)) {
                 emit_step(e, step, errors);
             }
             e.lane_set = LaneSet::Scalar;
@@ -282,7 +328,6 @@ fn finish(
             e.advance_tid(plan.tid);
         }
     }
-    arrival::arrive(e, phase.state);
 }
 
 /// Asks for what the groups have at the start of a block, vector by vector. In that order Cranelift
