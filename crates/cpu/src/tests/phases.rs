@@ -274,7 +274,7 @@ fn copies_to_tiles() {
         ),
         // What one row stores, the next one loads as what all have in common.
         (
-            "ld.shared.u32 %r6, [tile]; add.u32 %r6, %r6, %i; st.shared.u32 [%r8], %r6; add.u32 %r9, %r9, %r6;",
+            "ld.shared.u32 %r6, [tile+60]; add.u32 %r6, %r6, %i; st.shared.u32 [%r8], %r6; add.u32 %r9, %r9, %r6;",
             SUM,
         ),
         (
