@@ -16,6 +16,8 @@ use crate::program::{
 use ptx::isa::Effect;
 use ptx::names::{Opcode as O, SpecialRegister as S};
 
+/// Groups that do together a phase without a loop.
+pub(super) const GROUPS: u32 = 4;
 /// Blocks in front of a loop, and behind it.
 const MAX_BLOCKS: usize = 4;
 /// Vectors that the loop of two groups may carry from iteration to iteration: half of the vector
@@ -51,7 +53,7 @@ pub(super) struct Condition {
 
 impl Phase<'_> {
     /// The steps of the loop that have an effect.
-    pub fn live_steps<'s>(&self, program: &'s Program<'_>) -> Vec<&'s Step> {
+    pub fn live_steps<'s>(&'s self, program: &'s Program<'_>) -> Vec<&'s Step> {
         let Some(counted) = self.counted else {
             return Vec::new();
         };
@@ -94,10 +96,10 @@ impl Phase<'_> {
         steps_of(program, &self.after).any(|step| writes(program, step, |r| r == reg))
     }
 
-    fn steps<'s>(&self, program: &'s Program<'_>) -> impl Iterator<Item = &'s Step> {
+    fn steps<'s>(&'s self, program: &'s Program<'_>) -> impl Iterator<Item = &'s Step> {
         let inside: &[BlockId] = self.counted.map_or(&[], |counted| &counted.blocks);
-        let blocks = [&self.before, inside, &self.after].concat();
-        steps_of(program, &blocks)
+        let blocks = self.before.iter().chain(inside).chain(&self.after);
+        steps_of(program, blocks)
     }
 
     /// Whether each group has to execute a step.
@@ -145,11 +147,11 @@ pub(super) fn find<'p>(
     let saves = |block: &BlockId| !plan.saved[block.index()].is_empty();
     let pure = || before.iter().chain(inside);
     let all = || pure().chain(&after);
-    let steps = || all().flat_map(|block| &program.blocks[block.index()].steps);
-    let mut pure_steps = pure().flat_map(|block| &program.blocks[block.index()].steps);
+    let steps = || steps_of(program, all());
+    let is_pure = steps_of(program, pure()).all(|step| !has_effect(program, step, &known));
     if all().any(|block| is_checked(&block))
         || pure().any(saves)
-        || !pure_steps.all(|step| !has_effect(program, step, &known))
+        || !is_pure
         || !steps().all(|step| is_simple(e, step))
     {
         return None;
@@ -170,7 +172,7 @@ pub(super) fn find<'p>(
     let pays = match counted {
         Some(counted) => is_loop_common(counted, &own),
         // What runs once is not worth its size.
-        None => block_frequencies(program)[after[0].index()] > 1,
+        None => has_groups(e, GROUPS) && block_frequencies(program)[after[0].index()] > 1,
     };
     if !conditions.iter().all(is_common) || !pays {
         return None;
@@ -221,11 +223,15 @@ fn way<'p>(
         };
         return Some((way, end));
     }
-    let next = |at| way(program, plan, at, most.checked_sub(1)?);
+    let next = |at| {
+        let (way, end) = way(program, plan, at, most.checked_sub(1)?)?;
+        let comes_back = way.before.contains(&from) || way.after.contains(&from);
+        (!comes_back).then_some((way, end))
+    };
     match program.blocks[from.index()].terminator {
-        Terminator::Jump(next_block) => {
+        Terminator::Jump(to) => {
             // Without a loop, and without a branch, all of it may have effects.
-            let (mut way, end) = next(next_block)?;
+            let (mut way, end) = next(to)?;
             match way.counted.is_some() || !way.conditions.is_empty() {
                 true => way.before.insert(0, from),
                 false => way.after.insert(0, from),
@@ -237,21 +243,23 @@ fn way<'p>(
             then,
             otherwise,
         } => {
-            let taken = |to: BlockId, negated: bool| {
+            let ways = [(then, predicate.negated), (otherwise, !predicate.negated)];
+            let ways = ways.map(|(to, negated)| {
                 let (mut way, end) = next(to)?;
                 way.before.insert(0, from);
-                way.conditions.push(Condition {
-                    block: from,
-                    guard: Guard {
-                        reg: predicate.reg,
-                        negated,
-                    },
-                });
+                let reg = predicate.reg;
+                let guard = Guard { reg, negated };
+                way.conditions.push(Condition { block: from, guard });
                 Some((way, end))
+            });
+            // Most of the time is spent in loops.
+            let [first, second] = ways;
+            let has_loop = |way: &Option<(Way<'_>, u32)>| {
+                way.as_ref().is_some_and(|(way, _)| way.counted.is_some())
             };
-            match taken(then, predicate.negated) {
-                Some(found) => Some(found),
-                None => taken(otherwise, !predicate.negated),
+            match !has_loop(&first) && has_loop(&second) {
+                true => second,
+                false => first.or(second),
             }
         }
         Terminator::Sync { .. } => {
@@ -280,12 +288,18 @@ fn behind(program: &Program<'_>, plan: &ResumePlan, from: BlockId) -> Option<(Ve
     }
 }
 
-fn steps_of<'s, 'a>(
-    program: &'s Program<'a>,
-    blocks: &[BlockId],
-) -> impl Iterator<Item = &'s Step> + Clone + use<'s, 'a> {
-    let blocks = blocks.to_vec().into_iter();
+fn steps_of<'s>(
+    program: &'s Program<'_>,
+    blocks: impl IntoIterator<Item = &'s BlockId>,
+) -> impl Iterator<Item = &'s Step> {
+    let blocks = blocks.into_iter();
     blocks.flat_map(|block| &program.blocks[block.index()].steps)
+}
+
+/// Whether a block may have so many groups.
+fn has_groups(e: &Emitter<'_, '_>, groups: u32) -> bool {
+    let threads = e.program.required_threads;
+    threads.is_none_or(|sizes| sizes.iter().product::<u32>() >= groups * e.width)
 }
 
 /// Whether the groups agree on how often the loop runs, and load vectors at the same addresses.
@@ -401,7 +415,7 @@ fn add_changing(
 fn add_own<'s>(
     e: &Emitter<'_, '_>,
     point: &ResumePoint,
-    steps: impl Iterator<Item = &'s Step> + Clone,
+    steps: impl Iterator<Item = &'s Step>,
     known: &dyn Fn(u32) -> bool,
     own: &mut RegisterSet,
 ) {
@@ -412,7 +426,7 @@ fn add_own<'s>(
             own.insert(reg);
         }
     }
-    for step in steps.clone() {
+    for step in steps {
         if has_effect(program, step, known) {
             program.step_effects(step, &mut |_| {}, &mut |reg| own.insert(reg));
         }

@@ -15,7 +15,7 @@ use super::counted_loop::CountedLoop;
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
 use super::lane_group;
 use super::lane_set::{LaneSet, vector_type};
-use super::phase::Phase;
+use super::phase::{GROUPS, Phase};
 use super::resume::{ResumePlan, ResumePoint};
 use super::slots::{reload, save, saved_alike};
 use super::steps::{broadcasts_last, emit_step};
@@ -23,9 +23,6 @@ use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, poin
 use super::wide::WideLoop;
 use super::wide_call;
 use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
-
-/// Groups that run a phase without a loop together.
-const GROUPS: u32 = 4;
 
 /// What the emitter has of another group, while it emits for the first.
 pub(super) struct Other {
@@ -180,18 +177,15 @@ fn together(
     e.b.ins().jump(alone, &[]);
 
     e.enter(starts);
-    match (phase.counted, number) {
-        (Some(counted), Some(last)) => match wide {
-            Some(wide) => {
-                wide_call::emit(e, plan, (point, phase), wide, &mut others, last);
-                let read = in_slots.iter().copied();
-                let read: Vec<Reg> = read
-                    .filter(|reg| phase.reads_after(e.program, plan, *reg))
-                    .collect();
-                each_group(e, &mut others, |e| reload(e, plan, &read));
-            }
-            None => jam(e, phase, counted, &mut others, last, errors),
-        },
+    match (phase.counted, number, wide) {
+        (Some(_), Some(last), Some(wide)) => {
+            wide_call::emit(e, plan, (point, phase), wide, &mut others, last);
+            let read = in_slots.iter().copied();
+            let read = read.filter(|reg| phase.reads_after(e.program, plan, *reg));
+            let read: Vec<Reg> = read.collect();
+            each_group(e, &mut others, |e| reload(e, plan, &read));
+        }
+        (Some(counted), Some(last), None) => jam(e, phase, counted, &mut others, last, errors),
         _ => {}
     }
     let reloaded: &[Reg] = match phase.counted {

@@ -254,9 +254,8 @@ impl Registers<'_> {
         let places: Option<Vec<Ymm>> = operands.iter().map(|o| self.at.get(o).copied()).collect();
         let places = places?;
         let ends = |operand: &Name| self.last_use.get(operand) == Some(&at);
-        let (&[a, b], sum) = match places.split_at_checked(2)? {
-            (factors, rest) => (factors.first_chunk()?, rest.first().copied()),
-        };
+        let (factors, rest) = places.split_at_checked(2)?;
+        let (&[a, b], sum) = (factors.first_chunk()?, rest.first().copied());
         // It may take the place of an operand that is used for the last time.
         let reused = match sum {
             Some(sum) => ends(&operands[2]).then_some(sum),
