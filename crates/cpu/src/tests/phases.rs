@@ -284,6 +284,16 @@ fn copies_to_tiles() {
     ] {
         agree(&copies("", copy, tile), false);
     }
+    // What all rows read changes in between, by what they have in common.
+    let changes = copies(
+        "",
+        COPY,
+        "mad.lo.u32 %r9, %r9, 3, %r14;\nadd.u32 %r14, %r14, 1;",
+    );
+    agree(
+        &changes.replace("add.u32 %r14, %r14, 1;\nsetp", "setp"),
+        false,
+    );
     // Rows that leave the loop at different times, or go on at different steps.
     for differs in ["mov.u32 %r14, 2;", "add.u64 %x1, %x1, 128;"] {
         let start = format!("setp.eq.u32 %p2, %r12, 2; @!%p2 bra SAME; {differs} SAME:");
