@@ -1,4 +1,5 @@
-//! Code generation: a lowered kernel becomes machine code, with Cranelift.
+//! Code generation: a lowered kernel becomes machine code, with Cranelift. Some loops become
+//! functions of their own beside it ([`wide`]).
 //!
 //! The code contains no absolute address. It reaches everything through the block
 //! context, its first argument, so that it can be stored and mapped anywhere.
