@@ -38,6 +38,7 @@ mod masked;
 mod masked_branch;
 mod matrix;
 mod memory;
+mod other_group;
 mod packed;
 mod phase;
 mod registers;

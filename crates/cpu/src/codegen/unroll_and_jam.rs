@@ -6,15 +6,14 @@
 //! be out of bounds, each runs by itself.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
-use cranelift_frontend::Variable;
+use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::arrival;
-use super::checked_address::InBounds;
 use super::counted_loop::CountedLoop;
-use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
+use super::emitter::{EmitResult, Emitter};
 use super::lane_group;
-use super::lane_set::{LaneSet, vector_type};
+use super::lane_set::LaneSet;
+use super::other_group::{Other, each_group};
 use super::phase::{GROUPS, Phase};
 use super::resume::{ResumePlan, ResumePoint};
 use super::slots::{reload, save, saved_alike};
@@ -23,55 +22,6 @@ use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, poin
 use super::wide::WideLoop;
 use super::wide_call;
 use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
-
-/// What the emitter has of another group, while it emits for the first.
-pub(super) struct Other {
-    locations: Vec<ValueLocation>,
-    index: Variable,
-    in_bounds: Vec<InBounds>,
-}
-
-impl Other {
-    fn new(e: &mut Emitter<'_, '_>, phase: &Phase<'_>) -> Other {
-        let mut locations = e.locations.clone();
-        for (number, location) in (0..).map(Reg).zip(&mut locations) {
-            if !phase.own.contains(number) {
-                continue;
-            }
-            let class = e.program.registers[number.index()];
-            let ty = match location.uniformity {
-                Uniformity::Divergent => vector_type(class),
-                _ => type_of(class),
-            };
-            let variables = location.variables.iter_mut();
-            variables.for_each(|variable| *variable = e.b.declare_var(ty));
-        }
-        Other {
-            locations,
-            index: e.b.declare_var(types::I32),
-            in_bounds: Vec::new(),
-        }
-    }
-
-    /// Emits for the other group.
-    pub fn swapped<T>(
-        &mut self,
-        e: &mut Emitter<'_, '_>,
-        emit: impl FnOnce(&mut Emitter<'_, '_>) -> T,
-    ) -> T {
-        self.swap(e);
-        let result = emit(e);
-        self.swap(e);
-        result
-    }
-
-    fn swap(&mut self, e: &mut Emitter<'_, '_>) {
-        std::mem::swap(&mut e.locations, &mut self.locations);
-        std::mem::swap(&mut e.thread.index, &mut self.index);
-        std::mem::swap(&mut e.in_bounds, &mut self.in_bounds);
-        e.splats.clear();
-    }
-}
 
 /// Has the current group and the next ones resume at a point together, if there are enough of them
 /// up to thread `last`. The current block is then that in which the group resumes by itself.
@@ -218,18 +168,6 @@ fn together(
 fn are_left(e: &mut Emitter<'_, '_>, first: Value, groups: u32, last: Value) -> Value {
     let behind = e.add_offset(first, i64::from(groups * e.width));
     e.icmp(IntCC::UnsignedLessThanOrEqual, behind, last)
-}
-
-/// Emits the same for each group.
-fn each_group(
-    e: &mut Emitter<'_, '_>,
-    others: &mut [Other],
-    mut emit: impl FnMut(&mut Emitter<'_, '_>),
-) {
-    emit(e);
-    for other in others {
-        other.swapped(e, &mut emit);
-    }
 }
 
 /// Emits the loop itself, up to the iteration with the number `last`.

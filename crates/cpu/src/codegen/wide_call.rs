@@ -8,10 +8,10 @@ use cranelift_codegen::isa::CallConv;
 
 use super::emitter::Emitter;
 use super::machine_code::wide_loop_name;
+use super::other_group::Other;
 use super::phase::Phase;
 use super::resume::{ResumePlan, ResumePoint};
 use super::slots::{Slots, save};
-use super::unroll_and_jam::Other;
 use super::wide::{self, Address, WideLoop};
 use crate::abi::offset;
 use crate::program::{Reg, Uniformity};
