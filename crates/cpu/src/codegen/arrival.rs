@@ -62,6 +62,13 @@ pub(super) fn is_common(e: &mut Emitter<'_, '_>, state: u32) -> Option<Value> {
     Some(e.b.ins().bor(none, same))
 }
 
+/// Whether this state is noted for the groups so far; `None` if each stores its states.
+pub(super) fn is_noted(e: &mut Emitter<'_, '_>, state: u32) -> Option<Value> {
+    let together = e.arrival.and_then(|arrival| arrival.together)?;
+    let reached = e.b.use_var(together.reached);
+    Some(e.icmp_imm(IntCC::Equal, reached, state.into()))
+}
+
 /// Has the scalar function run the threads of the group, then continues with the next group.
 pub(super) fn continue_scalar(e: &mut Emitter<'_, '_>) {
     let block = e.arrival.map_or(e.fail, |arrival| arrival.scalar);

@@ -88,6 +88,9 @@ pub(super) struct Emitter<'e, 'a> {
     pub slow_path: Option<FuncRef>,
     /// The processor has fused multiply-add.
     pub has_fma: bool,
+    pub has_wide_vectors: bool,
+    /// The functions of loops that the function calls, by the names of these calls.
+    pub wide_loops: Vec<Vec<u8>>,
     /// The processor rounds to integral values (SSE4.1).
     pub has_rounding: bool,
     pub has_wide_atomics: bool,

@@ -6,6 +6,7 @@ use super::arrival::continue_scalar;
 use super::emitter::{Emitter, type_of};
 use super::lane_group;
 use super::lane_set::{LaneSet, each_lane};
+use super::phase;
 use super::resume::ResumePlan;
 use super::slots::{reload, unpack};
 use super::thread_state::{jump_to_state, thread_state};
@@ -56,8 +57,8 @@ pub(super) fn resume_threads(
         }
         if e.width > 1 {
             lane_group::require_packed(e, plan);
-            if let Some(jammed) = unroll_and_jam::find(e, plan, point)
-                && let Err(error) = unroll_and_jam::emit(e, plan, (point, &jammed), last, errors)
+            if let Some(phase) = phase::find(e, plan, point)
+                && let Err(error) = unroll_and_jam::emit(e, plan, (point, &phase), last, errors)
             {
                 errors.push(error);
             }

@@ -4,7 +4,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AbiParam, Block, BlockCall, Function, InstBuilder, JumpTableData, Signature, UserFuncName,
-    types,
+    Value, types,
 };
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
@@ -86,8 +86,8 @@ pub(crate) fn compile_kernel(
     let compile = |contexts: &mut CompilerContexts,
                    isa: &OwnedTargetIsa,
                    uniformity: Option<&UniformityInfo>| {
-        emit(program, host, contexts, isa, uniformity, &plan)?;
-        machine_code(&mut contexts.context, isa).map_err(|reason| {
+        let wide_loops = emit(program, host, contexts, isa, uniformity, &plan)?;
+        machine_code(&mut contexts.context, isa, &wide_loops).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
         })
@@ -171,7 +171,8 @@ pub(crate) fn check_kernel(
     Ok(KernelCode::default())
 }
 
-/// Builds the function in the contexts: for lane groups, if there is their uniformity.
+/// Builds the function in the contexts: for lane groups, if there is their uniformity. Returns the
+/// functions of loops that it calls.
 fn emit(
     program: &Program<'_>,
     host: &HostIsa,
@@ -179,17 +180,18 @@ fn emit(
     isa: &OwnedTargetIsa,
     uniformity: Option<&UniformityInfo>,
     plan: &ResumePlan,
-) -> Result<(), Vec<LoweringError>> {
+) -> Result<Vec<Vec<u8>>, Vec<LoweringError>> {
     let context = &mut contexts.context;
     context.clear();
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, uniformity, plan);
     let errors = emit_kernel(&mut emitter, plan);
+    let wide_loops = std::mem::take(&mut emitter.wide_loops);
     emitter.b.seal_all_blocks();
     emitter.b.finalize(isa.frontend_config());
     if errors.is_empty() {
-        Ok(())
+        Ok(wide_loops)
     } else {
         Err(errors)
     }
@@ -288,6 +290,8 @@ fn prologue<'e, 'a>(
         convention: host.isa.default_call_conv(),
         slow_path,
         has_fma: host.has_fma,
+        has_wide_vectors: host.has_wide_vectors,
+        wide_loops: Vec::new(),
         has_rounding: host.has_rounding,
         has_wide_atomics: host.has_wide_atomics,
         is_sanitized: host.is_sanitized,
@@ -316,9 +320,12 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     };
     let (first, last) = (e.b.block_params(entry)[1], e.b.block_params(entry)[2]);
     e.b.def_var(e.thread.index, first);
-    e.first_tid(plan.tid, first);
     // The vector function runs threads in the same state.
     let first_state = (e.width > 1 && !plan.sync_points.is_empty()).then(|| thread_state(e));
+    match first_state.filter(|_| !plan.resumes_with_tid) {
+        Some(state) => first_tid_unless(e, plan, first, state),
+        None => e.first_tid(plan.tid, first),
+    }
     if e.width > 1 && !plan.resume_points.is_empty() {
         arrival::start(e, first, !plan.interchanged.is_empty());
     }
@@ -440,6 +447,20 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let one = e.int(types::I32, 1);
     e.b.ins().return_(&[one]);
     errors
+}
+
+/// Initializes `%tid`, for which it takes divisions, unless threads resume and don't read it.
+fn first_tid_unless(e: &mut Emitter<'_, '_>, plan: &ResumePlan, first: Value, resumes: Value) {
+    let [start, ready] = [(); 2].map(|()| e.b.create_block());
+    let zero = e.int(types::I32, 0);
+    for variable in e.thread.tid {
+        e.b.def_var(variable, zero);
+    }
+    e.b.ins().brif(resumes, ready, &[], start, &[]);
+    e.enter(start);
+    e.first_tid(plan.tid, first);
+    e.b.ins().jump(ready, &[]);
+    e.enter(ready);
 }
 
 /// Emits the steps and the terminator of a block.

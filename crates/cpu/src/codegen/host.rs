@@ -22,6 +22,8 @@ pub(crate) struct HostIsa {
     /// The first function of every blob.
     pub slow_path_thunk: MachineCode,
     pub has_fma: bool,
+    /// Vectors of 256 bits and fused multiply-add, which [`wide`](super::wide) uses.
+    pub has_wide_vectors: bool,
     pub has_rounding: bool,
     /// Atomics of 128 bits.
     pub has_wide_atomics: bool,
@@ -45,6 +47,7 @@ fn detect_host() -> Result<HostIsa, String> {
         large: self::isa("none", "backtracking")?,
         quick: self::isa("none", "single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
+        has_wide_vectors: x86 && ["has_avx2", "has_fma"].iter().all(|f| found.contains(f)),
         has_rounding: !x86 || found.contains(&"has_sse41"),
         has_wide_atomics: found.contains(&"has_cmpxchg16b"),
         is_sanitized: Checks::of_process().any(),

@@ -1,4 +1,5 @@
-//! Code generation: a lowered kernel becomes machine code, with Cranelift.
+//! Code generation: a lowered kernel becomes machine code, with Cranelift. Some loops become
+//! functions of their own beside it ([`wide`]).
 //!
 //! The code contains no absolute address. It reaches everything through the block
 //! context, its first argument, so that it can be stored and mapped anywhere.
@@ -37,7 +38,9 @@ mod masked;
 mod masked_branch;
 mod matrix;
 mod memory;
+mod other_group;
 mod packed;
+mod phase;
 mod registers;
 mod resume;
 mod rounding;
@@ -60,6 +63,8 @@ mod vector_math;
 mod vectorize;
 mod video;
 mod warp;
+mod wide;
+mod wide_call;
 
 pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
 pub(crate) use host::{HostIsa, host};

@@ -135,29 +135,46 @@ fn slot_type(class: RegClass) -> Type {
     }
 }
 
-/// Whether two threads, or the first lanes of two groups, have saved the same in these registers.
+/// Whether threads, the first lanes of groups, have saved the same in these registers, and the slots
+/// of the other lanes follow from theirs.
 pub(super) fn saved_alike(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     registers: &[Reg],
-    threads: [Value; 2],
+    threads: &[Value],
 ) -> Value {
-    let slots = threads.map(|thread| Slots::of(e, plan, thread));
-    let mut alike = e.scalar_int(types::I8, 1);
+    let threads: Vec<Slots> = threads.iter().map(|&at| Slots::of(e, plan, at)).collect();
+    let mut differences = [types::I32, types::I64].map(|ty| e.scalar_int(ty, 0));
+    let mut compare = |e: &mut Emitter<'_, '_>, ty: Type, one: Value, other: Value| {
+        let difference = e.b.ins().bxor(one, other);
+        let all = &mut differences[usize::from(ty == types::I64)];
+        *all = e.b.ins().bor(*all, difference);
+    };
+    let load = |e: &mut Emitter<'_, '_>, ty: Type, (at, offset): (Value, i32)| {
+        e.b.ins().load(ty, MemFlagsData::trusted(), at, offset)
+    };
+    if let Some(slot) = plan.packed_slot {
+        let packed = e.scalar_int(types::I32, 1);
+        for thread in &threads {
+            let flag = load(e, types::I32, thread.at(slot, RegClass::I32));
+            compare(e, types::I32, flag, packed);
+        }
+    }
     for &reg in registers {
-        let Some(slot) = plan.slots[reg.index()] else {
+        let (Some(slot), Some((first, others))) = (plan.slots[reg.index()], threads.split_first())
+        else {
             continue;
         };
         let class = e.program.registers[reg.index()];
         let ty = slot_type(class).as_int();
-        let [one, other] = slots.map(|slots| {
-            let (at, offset) = slots.at(slot, class);
-            e.b.ins().load(ty, MemFlagsData::trusted(), at, offset)
-        });
-        let same = e.icmp(IntCC::Equal, one, other);
-        alike = e.b.ins().band(alike, same);
+        let first = load(e, ty, first.at(slot, class));
+        for other in others {
+            let other = load(e, ty, other.at(slot, class));
+            compare(e, ty, first, other);
+        }
     }
-    alike
+    let [words, doubles] = differences.map(|all| e.icmp_imm(IntCC::Equal, all, 0));
+    e.b.ins().band(words, doubles)
 }
 
 /// Restores these registers.

@@ -6,14 +6,14 @@
 //! preserves all registers.
 
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature,
-    UserExternalName, UserFuncName, types,
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature, UserFuncName,
+    types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
 use super::emitter::READONLY;
-use super::machine_code::{CompilerContexts, MachineCode, machine_code};
+use super::machine_code::{CompilerContexts, MachineCode, machine_code, thunk_name};
 use crate::abi::offset;
 use crate::runtime::Helper;
 
@@ -33,9 +33,7 @@ pub(super) fn declare(b: &mut FunctionBuilder<'_>) -> Option<FuncRef> {
         return None;
     }
     let signature = b.import_signature(signature(CallConv::PreserveAll));
-    let name = b
-        .func
-        .declare_imported_user_function(UserExternalName::new(0, 0));
+    let name = b.func.declare_imported_user_function(thunk_name());
     Some(b.import_function(ExtFuncData {
         name: ExternalName::user(name),
         signature,
@@ -67,5 +65,5 @@ pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    machine_code(&mut context, isa)
+    machine_code(&mut context, isa, &[])
 }

@@ -1,432 +1,304 @@
-//! Unroll and jam: two lane groups run a counted loop together.
+//! Unroll and jam: lane groups run a counted loop together.
 //!
-//! The loop over groups is unrolled by two, and the copies of the counted loop inside are jammed
-//! into one. What a group sums in the loop is a chain of operations, each of which waits for the one
-//! before; two groups have two chains. And what both read at one address is loaded once, such as
-//! the rows of a tile that each row of threads multiplies with its own.
-//!
-//! Whether the groups agree on how often the loop runs, and on those addresses, is known when they
-//! resume: they compare what they have saved. Where they don't, and where an access may be out of
-//! bounds, each runs by itself.
+//! The loop over groups is unrolled, and the copies of the counted loop inside are phase into one.
+//! Whether the groups agree on how often it runs, and on the addresses that they share, is known
+//! when they resume: they compare what they have saved. Where they don't, and where an access may
+//! be out of bounds, each runs by itself.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
-use cranelift_frontend::Variable;
+use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::arrival;
-use super::checked_address::InBounds;
-use super::counted_loop::{CountedLoop, LoopAccess};
-use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
+use super::counted_loop::CountedLoop;
+use super::emitter::{EmitResult, Emitter};
 use super::lane_group;
-use super::lane_set::{LaneSet, vector_type};
+use super::lane_set::LaneSet;
+use super::other_group::{Other, each_group};
+use super::phase::{GROUPS, Phase};
 use super::resume::{ResumePlan, ResumePoint};
 use super::slots::{reload, save, saved_alike};
 use super::steps::{broadcasts_last, emit_step};
 use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, pointers};
-use super::vectorize::{Lowering, lowering};
-use crate::program::{
-    Arg, BlockId, LoweringError, Program, Reg, RegisterSet, Step, Terminator, Uniformity,
-};
-use ptx::isa::Effect;
-use ptx::names::SpecialRegister as S;
+use super::wide::WideLoop;
+use super::wide_call;
+use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
 
-/// Blocks in front of the loop, and behind it.
-const MAX_BLOCKS: usize = 4;
-/// Vectors that the loop may carry from iteration to iteration: half of the vector registers, as
-/// others hold what is loaded.
-const MAX_CARRIED: usize = 8;
-
-/// What threads do from one barrier to the next: a counted loop, and around it nothing that has an
-/// effect.
-pub(super) struct JammedLoop<'p> {
-    before: Vec<BlockId>,
-    counted: &'p CountedLoop,
-    after: Vec<BlockId>,
-    /// The state of the threads behind it.
-    state: u32,
-    /// The registers of which each group has its own value.
-    own: RegisterSet,
-    /// The others of those that the groups have saved.
-    common: Vec<Reg>,
-}
-
-/// The loop that groups can run together from a resume point on.
-pub(super) fn find<'p>(
-    e: &Emitter<'_, '_>,
-    plan: &'p ResumePlan,
-    point: &ResumePoint,
-) -> Option<JammedLoop<'p>> {
-    if e.is_sanitized || !plan.interchanged.is_empty() || point.sync.is_none() {
-        return None;
-    }
-    let program = e.program;
-    let is_head = |at: BlockId| {
-        let mut loops = plan.together.loops.iter();
-        loops.find(|counted| counted.blocks[0] == at)
-    };
-    let (before, counted) = way(program, point.next, is_head)?;
-    let ends = |at: BlockId| match &program.blocks[at.index()].terminator {
-        Terminator::Sync { .. } => plan.sync_at[at.index()],
-        _ => None,
-    };
-    let (mut after, (last, end)) = way(program, counted.exit, |at| Some((at, ends(at)?)))?;
-    after.push(last);
-    let sync = plan.sync_points[end as usize];
-    if sync.barrier.is_none() || plan.resume_points[end as usize].is_passed {
-        return None;
-    }
-
-    let blocks = || before.iter().chain(&counted.blocks).chain(&after);
-    let steps = || blocks().flat_map(|block| &program.blocks[block.index()].steps);
-    let known = |operands| {
-        counted
-            .accesses
-            .iter()
-            .any(|a| a.access.operands == operands)
-    };
-    let is_checked = |block: &BlockId| !plan.checks[block.index()].is_empty();
-    // Saved in front of the loop, a register would not be what it was where the groups part.
-    let saves = |block: &BlockId| !plan.saved[block.index()].is_empty();
-    if blocks().any(is_checked)
-        || before.iter().chain(&counted.blocks).any(saves)
-        || !steps().all(|step| is_jammable(e, step, known))
-    {
-        return None;
-    }
-
-    let own = own(e, point, steps());
-    let is_own = |arg: Arg| matches!(arg, Arg::Reg(reg) if own.contains(reg));
-    let counts_alike = !own.contains(counted.count.counter) && !is_own(counted.count.bound);
-    let accesses = counted.accesses.iter();
-    let mut common_accesses = accesses.filter(|access| !own.contains(access.access.base));
-    let is_vector = |access: &LoopAccess| access.access.bytes > 16;
-    let live = plan.liveness.live_in(counted.blocks[0]);
-    let mut written = RegisterSet::new(program.registers.len());
-    let inside = counted.blocks.iter();
-    for step in inside.flat_map(|block| &program.blocks[block.index()].steps) {
-        program.step_effects(step, &mut |_| {}, &mut |reg| written.insert(reg));
-    }
-    let carried = live.iter().filter(|reg| written.contains(**reg));
-    let carried = carried.map(|reg| &e.locations[reg.index()]);
-    let carried = carried.filter(|location| location.uniformity == Uniformity::Divergent);
-    let carried: usize = carried.map(|location| 2 * location.variables.len()).sum();
-    if !counts_alike || !common_accesses.any(is_vector) || carried > MAX_CARRIED {
-        return None;
-    }
-    let common = point.reload.iter().copied();
-    let common = common.filter(|reg| !own.contains(*reg)).collect();
-    Some(JammedLoop {
-        before,
-        counted,
-        after,
-        state: end + 1,
-        own,
-        common,
-    })
-}
-
-/// The blocks from one on that jump to the next, up to one at which `end` is found.
-fn way<T>(
-    program: &Program<'_>,
-    from: BlockId,
-    end: impl Fn(BlockId) -> Option<T>,
-) -> Option<(Vec<BlockId>, T)> {
-    let (mut blocks, mut at) = (Vec::new(), from);
-    loop {
-        if let Some(end) = end(at) {
-            return Some((blocks, end));
-        }
-        match program.blocks[at.index()].terminator {
-            Terminator::Jump(next) if blocks.len() < MAX_BLOCKS => {
-                blocks.push(at);
-                at = next;
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// Whether a step computes registers from registers, or is a load of the loop that is checked
-/// before it starts.
-fn is_jammable(e: &Emitter<'_, '_>, step: &Step, known: impl Fn(u32) -> bool) -> bool {
-    let Step::Instruction(i) = step else {
-        return false;
-    };
-    let uniformity = |reg: Reg| e.locations[reg.index()].uniformity;
-    let effect = match i.meaning.effect {
-        Effect::Pure => !reads_special(e.program, e.program.list(i.args)),
-        Effect::Load => known(i.args.start),
-        _ => false,
-    };
-    effect && lowering(e.program, &uniformity, step, e.has_fma) != Lowering::Scalarized
-}
-
-fn reads_special(program: &Program<'_>, args: &[Arg]) -> bool {
-    args.iter().any(|arg| match *arg {
-        Arg::Special(_) => true,
-        Arg::List(list) => reads_special(program, program.list(list)),
-        _ => false,
-    })
-}
-
-/// The registers of which each group has its own value, among those of these steps.
-fn own<'s>(
-    e: &Emitter<'_, '_>,
-    point: &ResumePoint,
-    steps: impl Iterator<Item = &'s Step> + Clone,
-) -> RegisterSet {
-    let program = e.program;
-    let differs = differs(program, e.width);
-    let mut own = RegisterSet::new(program.registers.len());
-    for &reg in &point.reload {
-        if e.locations[reg.index()].uniformity == Uniformity::Divergent || differs.contains(reg) {
-            own.insert(reg);
-        }
-    }
-    while spread(program, steps.clone(), &mut own) {}
-    own
-}
-
-/// Adds what is computed from registers of a set to it; whether there was any.
-fn spread<'s>(
-    program: &Program<'_>,
-    steps: impl Iterator<Item = &'s Step>,
-    set: &mut RegisterSet,
-) -> bool {
-    let mut added = false;
-    for step in steps {
-        if !reads(program, step, set) {
-            continue;
-        }
-        program.step_effects(step, &mut |_| {}, &mut |reg| {
-            added |= !set.contains(reg);
-            set.insert(reg);
-        });
-    }
-    added
-}
-
-fn reads(program: &Program<'_>, step: &Step, set: &RegisterSet) -> bool {
-    let mut reads = false;
-    program.step_effects(step, &mut |reg| reads |= set.contains(reg), &mut |_| {});
-    reads
-}
-
-fn writes(program: &Program<'_>, step: &Step, set: &RegisterSet) -> bool {
-    let mut writes = false;
-    program.step_effects(step, &mut |_| {}, &mut |reg| writes |= set.contains(reg));
-    writes
-}
-
-/// The registers that probably differ between the groups of a block: they are computed from the
-/// position of a thread in it.
-fn differs(program: &Program<'_>, width: u32) -> RegisterSet {
-    // In a plane, each row of the block may be one group.
-    let has_rows = match program.required_threads {
-        Some([x, ..]) => x == width,
-        None => program.args.contains(&Arg::Special(S::TidY)),
-    };
-    let is_position = |arg: &Arg| match arg {
-        Arg::Special(S::TidX) => !has_rows,
-        Arg::Special(S::TidY | S::TidZ | S::Laneid | S::Warpid) => true,
-        _ => false,
-    };
-    let mut differs = RegisterSet::new(program.registers.len());
-    let steps = || program.blocks.iter().flat_map(|block| &block.steps);
-    for step in steps() {
-        if let Step::Instruction(i) = step
-            && program.list(i.args).iter().any(is_position)
-        {
-            program.step_effects(step, &mut |_| {}, &mut |reg| differs.insert(reg));
-        }
-    }
-    while spread(program, steps(), &mut differs) {}
-    differs
-}
-
-/// What the emitter has of the second group, while it emits for the first.
-struct Other {
-    locations: Vec<ValueLocation>,
-    index: Variable,
-    in_bounds: Vec<InBounds>,
-}
-
-impl Other {
-    fn new(e: &mut Emitter<'_, '_>, jammed: &JammedLoop<'_>) -> Other {
-        let mut locations = e.locations.clone();
-        for (number, location) in (0..).map(Reg).zip(&mut locations) {
-            if !jammed.own.contains(number) {
-                continue;
-            }
-            let class = e.program.registers[number.index()];
-            let ty = match location.uniformity {
-                Uniformity::Divergent => vector_type(class),
-                _ => type_of(class),
-            };
-            let variables = location.variables.iter_mut();
-            variables.for_each(|variable| *variable = e.b.declare_var(ty));
-        }
-        Other {
-            locations,
-            index: e.b.declare_var(types::I32),
-            in_bounds: Vec::new(),
-        }
-    }
-
-    /// Emits for the other group.
-    fn swapped<T>(
-        &mut self,
-        e: &mut Emitter<'_, '_>,
-        emit: impl FnOnce(&mut Emitter<'_, '_>) -> T,
-    ) -> T {
-        self.swap(e);
-        let result = emit(e);
-        self.swap(e);
-        result
-    }
-
-    fn swap(&mut self, e: &mut Emitter<'_, '_>) {
-        std::mem::swap(&mut e.locations, &mut self.locations);
-        std::mem::swap(&mut e.thread.index, &mut self.index);
-        std::mem::swap(&mut e.in_bounds, &mut self.in_bounds);
-        e.splats.clear();
-    }
-}
-
-/// Has the current group and the next one resume at a point together, if there are two of them up
-/// to thread `last`. The current block is then that in which the group resumes by itself.
+/// Has the current group and the next ones resume at a point together, if there are enough of them
+/// up to thread `last`. The current block is then that in which the group resumes by itself.
 pub(super) fn emit(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    (point, jammed): (&ResumePoint, &JammedLoop<'_>),
+    (point, phase): (&ResumePoint, &Phase<'_>),
     last: Value,
     errors: &mut Vec<LoweringError>,
 ) -> EmitResult<()> {
-    let [alone, both, starts, done] = [(); 4].map(|()| e.b.create_block());
+    if phase.counted.is_none() {
+        return together(e, plan, (point, phase), (GROUPS, None), last, errors);
+    }
+    let wide = wide_call::find(e, plan, phase);
+    for (groups, wide) in &wide {
+        together(e, plan, (point, phase), (*groups, Some(wide)), last, errors)?;
+    }
+    match wide.is_empty() && phase.fits_vectors {
+        true => together(e, plan, (point, phase), (2, None), last, errors),
+        false => Ok(()),
+    }
+}
+
+/// The same for so many groups, by a function if there is one.
+fn together(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    (point, phase): (&ResumePoint, &Phase<'_>),
+    (groups, wide): (u32, Option<&WideLoop>),
+    last: Value,
+    errors: &mut Vec<LoweringError>,
+) -> EmitResult<()> {
+    let [alone, all, starts] = [(); 3].map(|()| e.b.create_block());
     let first = e.thread_index();
-    let second = e.add_offset(first, e.width.into());
-    let behind = e.add_offset(first, 2 * i64::from(e.width));
-    let mut good = e.icmp(IntCC::UnsignedLessThanOrEqual, behind, last);
-    // The state of one group is noted then, that of the second.
-    if let Some(same) = arrival::is_common(e, jammed.state) {
+    let mut good = are_left(e, first, groups, last);
+    // The state of one group is noted then, that of the last.
+    if let Some(same) = arrival::is_common(e, phase.state) {
         good = e.b.ins().band(good, same);
     }
-    e.b.ins().brif(good, both, &[], alone, &[]);
+    e.b.ins().brif(good, all, &[], alone, &[]);
 
-    e.enter(both);
-    let mut other = Other::new(e, jammed);
-    e.b.def_var(other.index, second);
-    let mut good = saved_alike(e, plan, &jammed.common, [first, second]);
-    if let Some(packed) = lane_group::packed_flag(e, plan, second) {
-        let packed = e.icmp_imm(IntCC::NotEqual, packed, 0);
-        good = e.b.ins().band(good, packed);
+    e.b.switch_to_block(all);
+    let first = e.thread_index();
+    let mut threads = vec![first];
+    let mut others = Vec::new();
+    for number in 1..groups {
+        let index = e.add_offset(first, i64::from(number * e.width));
+        threads.push(index);
+        let other = Other::new(e, phase);
+        e.b.def_var(other.index, index);
+        others.push(other);
     }
-    reload(e, plan, &point.reload);
-    let own_reloads = point.reload.iter().copied();
-    let own_reloads: Vec<Reg> = own_reloads
-        .filter(|reg| jammed.own.contains(*reg))
-        .collect();
-    other.swapped(e, |e| reload(e, plan, &own_reloads));
-    for block in &jammed.before {
-        steps(e, &mut other, jammed, &block_steps(e, *block), errors);
+    let mut good = saved_alike(e, plan, &phase.common, &threads);
+    // The function reads what it writes where it is saved. What the phase only passes on stays there.
+    let in_slots = wide.map_or(&[][..], |wide| &wide.written);
+    let is_needed = |reg: &Reg| match in_slots.contains(reg) {
+        true => phase.reads_before(e.program, *reg),
+        false => phase.reads(e.program, *reg),
+    };
+    let reloaded = point.reload.iter().copied().filter(is_needed);
+    let (own, common): (Vec<Reg>, Vec<Reg>) = reloaded.partition(|reg| phase.own.contains(*reg));
+    reload(e, plan, &common);
+    if phase.counted.is_some() {
+        each_group(e, &mut others, |e| reload(e, plan, &own));
+    }
+    for block in &phase.before {
+        let block_steps = e.program.blocks[block.index()].steps.iter();
+        // Without a loop, the groups follow one another.
+        let now = |step: &&Step| phase.counted.is_some() || !phase.is_own(e.program, step);
+        let block_steps: Vec<&Step> = block_steps.filter(now).collect();
+        steps(e, &mut others, phase, &block_steps, errors);
+        for condition in phase.conditions.iter().filter(|c| c.block == *block) {
+            let holds = e.guard_value(condition.guard);
+            good = e.b.ins().band(good, holds);
+        }
     }
 
     e.lane_set = LaneSet::Scalar;
     e.splats.clear();
-    let counted = jammed.counted;
-    let is_own = |access: &&LoopAccess| jammed.own.contains(access.access.base);
-    let iterations = last_iteration(e, &counted.count)?;
-    if let Some(counts) = iterations.is_counted {
-        good = e.b.ins().band(good, counts);
-    }
-    for access in &counted.accesses {
-        let inside = is_inside(e, access, iterations.number);
-        good = e.b.ins().band(good, inside);
-        if is_own(&access) {
-            let inside = other.swapped(e, |e| is_inside(e, access, iterations.number));
+    let mut number = None;
+    if let Some(counted) = phase.counted {
+        let iterations = last_iteration(e, &counted.count)?;
+        number = Some(iterations.number);
+        if let Some(counts) = iterations.is_counted {
+            good = e.b.ins().band(good, counts);
+        }
+        for access in &counted.accesses {
+            let inside = is_inside(e, access, iterations.number);
             good = e.b.ins().band(good, inside);
+            if phase.own.contains(access.access.base) {
+                for other in &mut others {
+                    let inside = other.swapped(e, |e| is_inside(e, access, iterations.number));
+                    good = e.b.ins().band(good, inside);
+                }
+            }
         }
     }
-    e.b.ins().brif(good, starts, &[], alone, &[]);
+    let apart = e.b.create_block();
+    e.b.set_cold_block(apart);
+    e.b.ins().brif(good, starts, &[], apart, &[]);
+    e.enter(apart);
+    lane_group::require_packed(e, plan);
+    e.b.ins().jump(alone, &[]);
 
     e.enter(starts);
-    let ours = pointers(e, counted.accesses.iter());
-    let theirs = other.swapped(e, |e| pointers(e, counted.accesses.iter().filter(is_own)));
-    let all: Vec<Pointer> = ours.iter().chain(&theirs).copied().collect();
-    let numbered = (0..).zip(
-        counted
-            .blocks
-            .iter()
-            .flat_map(|block| block_steps(e, *block)),
-    );
-    let live = numbered.filter(|(number, _)| counted.dead.binary_search(number).is_err());
-    let live: Vec<&Step> = live.map(|(_, step)| step).collect();
-    by_twos(e, iterations.number, &all, done, |e| {
-        if e.iteration == 0 {
-            interleave(e, &other, jammed);
-            e.in_bounds.clear();
-            in_bounds(e, counted.accesses.iter(), &ours);
-            other.in_bounds.clear();
-            other.swapped(e, |e| {
-                in_bounds(e, counted.accesses.iter().filter(is_own), &theirs)
-            });
+    match (phase.counted, number, wide) {
+        (Some(_), Some(last), Some(wide)) => {
+            wide_call::emit(e, plan, (point, phase), wide, &mut others, last);
+            let read = in_slots.iter().copied();
+            let read = read.filter(|reg| phase.reads_after(e.program, plan, *reg));
+            let read: Vec<Reg> = read.collect();
+            each_group(e, &mut others, |e| reload(e, plan, &read));
         }
-        steps(e, &mut other, jammed, &live, errors);
-    });
-    e.in_bounds.clear();
-    other.in_bounds.clear();
-
-    e.b.switch_to_block(done);
-    interleave(e, &other, jammed);
-    let dirty = &plan.resume_points[jammed.state as usize - 1].dirty;
-    for block in &jammed.after {
-        steps(e, &mut other, jammed, &block_steps(e, *block), errors);
-        save(e, plan, &plan.saved[block.index()]);
-        other.swapped(e, |e| save(e, plan, &plan.saved[block.index()]));
+        (Some(counted), Some(last), None) => jam(e, phase, counted, &mut others, last, errors),
+        _ => {}
     }
-    save(e, plan, dirty);
-    other.swapped(e, |e| save(e, plan, dirty));
-    // The rest is as if the second group had run alone.
-    let second = e.b.use_var(other.index);
-    e.b.def_var(e.thread.index, second);
-    if plan.resumes_with_tid {
-        e.advance_tid(plan.tid);
+    let reloaded: &[Reg] = match phase.counted {
+        Some(_) => &[],
+        None => &own,
+    };
+    let slots = (reloaded, in_slots);
+    finish(e, plan, (point, phase), &mut others, slots, errors);
+    if !plan.resumes_with_tid
+        && let Some(arrived) = arrival::is_noted(e, phase.state)
+    {
+        // Here the next groups would come, too.
+        let next = e.thread_index();
+        let next = e.add_offset(next, e.width.into());
+        let left = are_left(e, next, groups, last);
+        let again = e.b.ins().band(arrived, left);
+        let [repeats, ends] = [(); 2].map(|()| e.b.create_block());
+        e.b.ins().brif(again, repeats, &[], ends, &[]);
+        e.enter(repeats);
+        e.b.def_var(e.thread.index, next);
+        e.b.ins().jump(all, &[]);
+        e.enter(ends);
     }
-    arrival::arrive(e, jammed.state);
+    arrival::arrive(e, phase.state);
     e.b.switch_to_block(alone);
     Ok(())
 }
 
-/// Asks for what both groups have at the start of a block, vector by vector. In that order Cranelift
+/// Whether there are so many groups from one on, up to thread `last`.
+fn are_left(e: &mut Emitter<'_, '_>, first: Value, groups: u32, last: Value) -> Value {
+    let behind = e.add_offset(first, i64::from(groups * e.width));
+    e.icmp(IntCC::UnsignedLessThanOrEqual, behind, last)
+}
+
+/// Emits the loop itself, up to the iteration with the number `last`.
+fn jam(
+    e: &mut Emitter<'_, '_>,
+    phase: &Phase<'_>,
+    counted: &CountedLoop,
+    others: &mut [Other],
+    last: Value,
+    errors: &mut Vec<LoweringError>,
+) {
+    let done = e.b.create_block();
+    let accesses = || counted.accesses.iter();
+    let own = || accesses().filter(|access| phase.own.contains(access.access.base));
+    let ours = pointers(e, accesses());
+    let mut all = ours.clone();
+    let mut theirs: Vec<Vec<Pointer>> = Vec::new();
+    for other in &mut *others {
+        let pointers = other.swapped(e, |e| pointers(e, own()));
+        all.extend(&pointers);
+        theirs.push(pointers);
+    }
+    let live = phase.live_steps(e.program);
+    by_twos(e, last, &all, done, |e| {
+        if e.iteration == 0 {
+            interleave(e, others, phase);
+            e.in_bounds.clear();
+            in_bounds(e, accesses(), &ours);
+            for (other, theirs) in others.iter_mut().zip(&theirs) {
+                other.in_bounds.clear();
+                other.swapped(e, |e| in_bounds(e, own(), theirs));
+            }
+        }
+        steps(e, others, phase, &live, errors);
+    });
+    e.in_bounds.clear();
+    for other in &mut *others {
+        other.in_bounds.clear();
+    }
+    e.b.switch_to_block(done);
+    interleave(e, others, phase);
+}
+
+/// Emits what the groups do behind the loop, or in all of a phase without one, one after the other.
+/// Some registers are reloaded for that, and some have in their slots what they have.
+fn finish(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    (point, phase): (&ResumePoint, &Phase<'_>),
+    others: &mut [Other],
+    (reloaded, in_slots): (&[Reg], &[Reg]),
+    errors: &mut Vec<LoweringError>,
+) {
+    let program = e.program;
+    let dirty = plan.resume_points[phase.state as usize - 1].dirty.iter();
+    let is_saved = |reg: &Reg| match in_slots.contains(reg) {
+        true => !phase.writes_after(program, *reg),
+        false => point.reload.contains(reg) && !phase.writes(program, *reg),
+    };
+    let dirty: Vec<Reg> = dirty.copied().filter(|reg| !is_saved(reg)).collect();
+    let mut is_first = true;
+    let before: &[BlockId] = match phase.counted {
+        Some(_) => &[],
+        None => &phase.before,
+    };
+    let blocks = before.iter().map(|block| (block, false));
+    let blocks = blocks.chain(phase.after.iter().map(|block| (block, true)));
+    each_group(e, others, |e| {
+        reload(e, plan, reloaded);
+        for (block, has_common) in blocks.clone() {
+            let steps = program.blocks[block.index()].steps.iter();
+            let is_common = is_first && has_common;
+            for step in steps.filter(|step| is_common || phase.is_own(program, step)) {
+                emit_step(e, step, errors);
+            }
+            e.lane_set = LaneSet::Scalar;
+            e.set_guard(None);
+            save(e, plan, &plan.saved[block.index()]);
+        }
+        save(e, plan, &dirty);
+        is_first = false;
+    });
+    // The rest is as if the last group had run alone.
+    if let Some(last) = others.last() {
+        let last = e.b.use_var(last.index);
+        e.b.def_var(e.thread.index, last);
+    }
+    if plan.resumes_with_tid {
+        for _ in &*others {
+            e.advance_tid(plan.tid);
+        }
+    }
+}
+
+/// Asks for what the groups have at the start of a block, vector by vector. In that order Cranelift
 /// computes what the blocks before leave there, and a vector that both load need not be kept.
-fn interleave(e: &mut Emitter<'_, '_>, other: &Other, jammed: &JammedLoop<'_>) {
-    for (number, theirs) in (0..).map(Reg).zip(&other.locations) {
-        if jammed.own.contains(number) && theirs.uniformity == Uniformity::Divergent {
-            for n in 0..theirs.variables.len() {
-                e.b.use_var(e.locations[number.index()].variables[n]);
-                e.b.use_var(theirs.variables[n]);
+fn interleave(e: &mut Emitter<'_, '_>, others: &[Other], phase: &Phase<'_>) {
+    for index in 0..e.locations.len() {
+        let ours = &e.locations[index];
+        if !phase.own.contains(Reg(index as u32)) || ours.uniformity != Uniformity::Divergent {
+            continue;
+        }
+        for n in 0..ours.variables.len() {
+            e.b.use_var(e.locations[index].variables[n]);
+            for other in others {
+                e.b.use_var(other.locations[index].variables[n]);
             }
         }
     }
 }
 
-/// Emits steps for both groups: once where their result is the same.
+/// Emits steps for all groups: once where their result is the same.
 fn steps(
     e: &mut Emitter<'_, '_>,
-    other: &mut Other,
-    jammed: &JammedLoop<'_>,
+    others: &mut [Other],
+    phase: &Phase<'_>,
     steps: &[&Step],
     errors: &mut Vec<LoweringError>,
 ) {
     let program = e.program;
     let mut steps = steps.to_vec();
     broadcasts_last(e, &mut steps);
-    let is_own = |step: &Step| writes(program, step, &jammed.own);
+    let is_own = |step: &Step| phase.is_own(program, step);
     for together in steps.chunk_by(|a, b| is_own(a) == is_own(b)) {
         for step in together {
             emit_step(e, step, errors);
         }
-        if together.iter().any(|step| is_own(step)) {
+        if !together.iter().any(|step| is_own(step)) {
+            continue;
+        }
+        for other in &mut *others {
             other.swapped(e, |e| {
                 for step in together {
                     emit_step(e, step, errors);
@@ -436,8 +308,4 @@ fn steps(
     }
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);
-}
-
-fn block_steps<'p>(e: &Emitter<'p, '_>, block: BlockId) -> Vec<&'p Step> {
-    e.program.blocks[block.index()].steps.iter().collect()
 }

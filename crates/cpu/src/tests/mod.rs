@@ -2,6 +2,7 @@
 
 mod lanes;
 mod loops;
+mod phases;
 mod run;
 mod support;
 mod tier_up;

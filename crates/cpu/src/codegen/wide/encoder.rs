@@ -1,0 +1,192 @@
+//! Machine code of x86-64 with AVX2 and FMA: the instructions that loops in vectors of 256 bits
+//! consist of. Cranelift has vectors of 128 bits there.
+
+/// A register of 256 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ymm(pub u8);
+
+impl Ymm {
+    pub const COUNT: u8 = 16;
+}
+
+/// A register of 64 bits, other than `rsp` and `r12`, which cannot be the base of an address here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gpr(pub u8);
+
+impl Gpr {
+    pub const RAX: Gpr = Gpr(0);
+    pub const RSI: Gpr = Gpr(6);
+    pub const RDI: Gpr = Gpr(7);
+}
+
+/// Instructions with three operands, the first of which is the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arithmetic {
+    Add,
+    Sub,
+    Mul,
+    /// The result is what it was, plus the product of the two others.
+    MultiplyAdd,
+}
+
+/// Conditions of jumps, by their number in the instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// Without a borrow.
+    AboveOrEqual = 3,
+    Equal = 4,
+    NotEqual = 5,
+    Below = 2,
+}
+
+/// A jump forwards whose target is not known yet.
+#[must_use]
+pub(super) struct Forward(usize);
+
+/// An operand in a register or in memory.
+#[derive(Clone, Copy)]
+enum Place {
+    Register(u8),
+    Memory(Gpr, i32),
+}
+
+/// The prefix of an instruction on vectors: the opcode's map, and what stands before it.
+#[derive(Clone, Copy)]
+enum Map {
+    /// `0F`
+    Two,
+    /// `66 0F 38`
+    Three,
+}
+
+#[derive(Default)]
+pub(super) struct Encoder {
+    pub bytes: Vec<u8>,
+}
+
+impl Encoder {
+    pub fn load(&mut self, to: Ymm, base: Gpr, offset: i32) {
+        self.vector(Map::Two, 0x10, to, 0, Place::Memory(base, offset));
+    }
+
+    pub fn store(&mut self, from: Ymm, base: Gpr, offset: i32) {
+        self.vector(Map::Two, 0x11, from, 0, Place::Memory(base, offset));
+    }
+
+    /// All lanes get the `f32` at an address.
+    pub fn broadcast(&mut self, to: Ymm, base: Gpr, offset: i32) {
+        self.vector(Map::Three, 0x18, to, 0, Place::Memory(base, offset));
+    }
+
+    pub fn copy(&mut self, to: Ymm, from: Ymm) {
+        self.vector(Map::Two, 0x28, to, 0, Place::Register(from.0));
+    }
+
+    pub fn arithmetic(&mut self, operation: Arithmetic, to: Ymm, a: Ymm, b: Ymm) {
+        let (map, opcode) = match operation {
+            Arithmetic::Add => (Map::Two, 0x58),
+            Arithmetic::Sub => (Map::Two, 0x5C),
+            Arithmetic::Mul => (Map::Two, 0x59),
+            Arithmetic::MultiplyAdd => (Map::Three, 0xB8),
+        };
+        self.vector(map, opcode, to, a.0, Place::Register(b.0));
+    }
+
+    /// Before code that uses vectors of 128 bits.
+    pub fn clear_upper_halves(&mut self) {
+        self.bytes.extend([0xC5, 0xF8, 0x77]);
+    }
+
+    pub fn load_word(&mut self, to: Gpr, base: Gpr, offset: i32) {
+        self.rex(to.0, base.0);
+        self.bytes.push(0x8B);
+        self.operands(to.0, Place::Memory(base, offset));
+    }
+
+    pub fn add(&mut self, to: Gpr, number: i32) {
+        self.immediate(0, to, number);
+    }
+
+    pub fn subtract(&mut self, to: Gpr, number: i32) {
+        self.immediate(5, to, number);
+    }
+
+    pub fn jump_forward(&mut self, condition: Condition) -> Forward {
+        self.bytes.extend([0x0F, 0x80 | condition as u8]);
+        self.bytes.extend([0; 4]);
+        Forward(self.bytes.len())
+    }
+
+    /// The jump leads to what follows.
+    pub fn land(&mut self, jump: Forward) {
+        let distance = (self.bytes.len() - jump.0) as i32;
+        self.bytes[jump.0 - 4..jump.0].copy_from_slice(&distance.to_le_bytes());
+    }
+
+    /// A jump back to a position in the code.
+    pub fn jump_back(&mut self, condition: Condition, to: usize) {
+        let distance = to as i64 - (self.bytes.len() as i64 + 6);
+        self.bytes.extend([0x0F, 0x80 | condition as u8]);
+        self.bytes.extend((distance as i32).to_le_bytes());
+    }
+
+    pub fn return_(&mut self) {
+        self.bytes.push(0xC3);
+    }
+
+    fn immediate(&mut self, operation: u8, to: Gpr, number: i32) {
+        self.rex(0, to.0);
+        self.bytes.push(0x81);
+        self.operands(operation, Place::Register(to.0));
+        self.bytes.extend(number.to_le_bytes());
+    }
+
+    /// The prefix of an instruction on 64 bits.
+    fn rex(&mut self, register: u8, base: u8) {
+        self.bytes.push(0x48 | (register >> 3) << 2 | base >> 3);
+    }
+
+    /// An instruction with the VEX prefix of three bytes, on 256 bits.
+    fn vector(&mut self, map: Map, opcode: u8, register: Ymm, second: u8, place: Place) {
+        let (map, prefix) = match map {
+            Map::Two => (1, 0),
+            Map::Three => (2, 1),
+        };
+        let base = match place {
+            Place::Register(number) | Place::Memory(Gpr(number), _) => number,
+        };
+        // The prefix has upper bits of registers inverted.
+        let upper = |register: u8| (register >> 3) ^ 1;
+        const NO_INDEX: u8 = 1 << 6;
+        const L256: u8 = 1 << 2;
+        self.bytes.extend([
+            0xC4,
+            upper(register.0) << 7 | NO_INDEX | upper(base) << 5 | map,
+            (second ^ 0xF) << 3 | L256 | prefix,
+            opcode,
+        ]);
+        self.operands(register.0, place);
+    }
+
+    /// The bytes behind the opcode that say the operands.
+    fn operands(&mut self, register: u8, place: Place) {
+        let register = (register & 7) << 3;
+        match place {
+            Place::Register(number) => self.bytes.push(0xC0 | register | number & 7),
+            Place::Memory(base, offset) => {
+                let base = base.0 & 7;
+                debug_assert_ne!(base, 4, "a base without an index");
+                match i8::try_from(offset) {
+                    Ok(offset) => {
+                        self.bytes.push(0x40 | register | base);
+                        self.bytes.extend(offset.to_le_bytes());
+                    }
+                    Err(_) => {
+                        self.bytes.push(0x80 | register | base);
+                        self.bytes.extend(offset.to_le_bytes());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Calls of the functions that run loops in vectors of 256 bits.
+
+use cranelift_codegen::ir::{
+    AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, Signature, StackSlotData,
+    StackSlotKind, Value, types,
+};
+use cranelift_codegen::isa::CallConv;
+
+use super::emitter::Emitter;
+use super::machine_code::wide_loop_name;
+use super::other_group::Other;
+use super::phase::Phase;
+use super::resume::{ResumePlan, ResumePoint};
+use super::slots::{Slots, save};
+use super::wide::{self, Address, WideLoop};
+use crate::abi::offset;
+use crate::program::{Reg, Uniformity};
+
+/// How many groups run a loop together, if there are so many.
+const GROUPS: [u32; 2] = [4, 2];
+
+/// The functions for a loop, and for how many groups they are: those for more come first.
+pub(super) fn find(
+    e: &Emitter<'_, '_>,
+    plan: &ResumePlan,
+    phase: &Phase<'_>,
+) -> Vec<(u32, WideLoop)> {
+    let Some(counted) = phase.counted.filter(|_| e.has_wide_vectors) else {
+        return Vec::new();
+    };
+    let is_divergent = |reg: Reg| e.locations[reg.index()].uniformity == Uniformity::Divergent;
+    let source = wide::Source {
+        program: e.program,
+        counted,
+        steps: &phase.live_steps(e.program),
+        own: &phase.own,
+        liveness: &plan.liveness,
+        is_divergent: &is_divergent,
+    };
+    let Some(body) = wide::read(&source) else {
+        return Vec::new();
+    };
+    let has_slot = |reg: Reg| plan.slots[reg.index()].is_some();
+    if !body.carried_registers().all(has_slot) {
+        return Vec::new();
+    }
+    // In a block of known size, fewer of them are never left.
+    let threads = e.program.required_threads;
+    let all = threads.map(|sizes| sizes.iter().product::<u32>() / e.width);
+    let mut found: Vec<(u32, WideLoop)> = Vec::new();
+    for groups in GROUPS {
+        let is_needed = |(more, _): &(u32, WideLoop)| all.is_none_or(|all| all % more >= groups);
+        let fits = all.is_none_or(|all| all >= groups);
+        if fits
+            && found.last().is_none_or(is_needed)
+            && let Some(wide) = wide::compile(&body, groups as usize, e.width)
+        {
+            found.push((groups, wide));
+        }
+    }
+    found
+}
+
+/// Has the function run the loop up to the iteration with the number `last`. What it writes is then
+/// in slots alone.
+pub(super) fn emit(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    (point, phase): (&ResumePoint, &Phase<'_>),
+    wide: &WideLoop,
+    others: &mut [Other],
+    last: Value,
+) {
+    let size = 8 * wide.table.len() as u32;
+    let table = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+    let table = e.b.create_sized_stack_slot(table);
+    for (number, entry) in (0..).zip(&wide.table) {
+        let address = match entry.group.checked_sub(1) {
+            None => address(e, plan, (point, phase), entry.address),
+            Some(other) => {
+                others[other].swapped(e, |e| address(e, plan, (point, phase), entry.address))
+            }
+        };
+        e.b.ins()
+            .stack_store(types::I64, address, table, 8 * number);
+    }
+    let table = e.b.ins().stack_addr(types::I64, table, 0);
+    let count = e.add_offset(last, 1);
+    let function = declare(e, wide);
+    e.b.ins().call(function, &[table, count]);
+}
+
+/// The address for the current group.
+fn address(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    (point, phase): (&ResumePoint, &Phase<'_>),
+    address: Address,
+) -> Value {
+    match address {
+        Address::Pointer(reg) => {
+            let shared = e.context_word(offset::SHARED);
+            let value = e.register(reg);
+            let value = e.coerce(value, types::I64);
+            e.b.ins().iadd(shared, value)
+        }
+        Address::Values(reg) => {
+            let is_saved = point.reload.contains(&reg) && !phase.writes_before(e.program, reg);
+            if !is_saved {
+                save(e, plan, &[reg]);
+            }
+            let class = e.program.registers[reg.index()];
+            // The function is for a loop whose registers have slots.
+            let slot = plan.slots[reg.index()].unwrap_or(0);
+            let (at, offset) = Slots::new(e, plan).at(slot, class);
+            e.add_offset(at, offset.into())
+        }
+    }
+}
+
+/// Declares the function in that which calls it.
+fn declare(e: &mut Emitter<'_, '_>, wide: &WideLoop) -> FuncRef {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.extend([AbiParam::new(types::I64); 2]);
+    let signature = e.b.import_signature(signature);
+    let name = wide_loop_name(e.wide_loops.len());
+    e.wide_loops.push(wide.code.clone());
+    let name = e.b.func.declare_imported_user_function(name);
+    e.b.import_function(ExtFuncData {
+        name: ExternalName::user(name),
+        signature,
+        colocated: true,
+        patchable: false,
+    })
+}
