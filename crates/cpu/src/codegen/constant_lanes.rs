@@ -50,6 +50,12 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// Whether a value is the result of a comparison.
+    pub fn is_comparison(&self, value: Value) -> bool {
+        let compares = |i: &InstructionData| matches!(i.opcode(), Opcode::Icmp | Opcode::Fcmp);
+        self.definition(value).is_some_and(compares)
+    }
+
     /// A constant vector.
     pub fn vector_of(&mut self, lanes: [u32; 4]) -> Value {
         let bytes: Vec<u8> = lanes.into_iter().flat_map(u32::to_le_bytes).collect();

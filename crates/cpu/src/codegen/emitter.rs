@@ -454,6 +454,14 @@ impl<'e, 'a> Emitter<'e, 'a> {
         value
     }
 
+    /// A vector as one of another type with the same bits.
+    fn coerce_lanes(&mut self, value: Value, ty: Type) -> Value {
+        match self.b.func.dfg.value_type(value) == ty {
+            true => value,
+            false => self.b.ins().bitcast(ty, LITTLE_ENDIAN, value),
+        }
+    }
+
     pub fn zero(&mut self, ty: Type) -> Value {
         if ty.is_float() {
             self.float(ty, 0.0)
@@ -505,11 +513,14 @@ impl<'e, 'a> Emitter<'e, 'a> {
             None => {}
         }
         let mask = self.b.func.dfg.value_type(condition);
-        let condition = if mask == ty {
-            condition
-        } else {
-            self.b.ins().bitcast(ty, LITTLE_ENDIAN, condition)
-        };
+        if mask == types::I32X4 && !self.is_comparison(condition) && cfg!(target_arch = "x86_64") {
+            // Cranelift does not know of other masks that their bits are alike, and takes three
+            // instructions for `bitselect`.
+            let [a, b] = [a, b].map(|value| self.coerce_lanes(value, mask));
+            let value = self.b.ins().blendv(condition, a, b);
+            return self.coerce_lanes(value, ty);
+        }
+        let condition = self.coerce_lanes(condition, ty);
         self.b.ins().bitselect(condition, a, b)
     }
 

@@ -25,7 +25,7 @@ use super::steps::{broadcasts_last, emit_step};
 use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
-use super::{arrival, lane_group, masked, shared_check, slow_path, variables};
+use super::{arrival, guarded_path, lane_group, masked, shared_check, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -351,20 +351,28 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     }
     // Where the last branch to each block is emitted.
     let mut last_predecessor: Vec<Option<u32>> = vec![None; program.blocks.len()];
-    for (from, block) in (0..).zip(&program.blocks) {
-        let at = match loop_at[from as usize] {
-            Some((number, _)) => plan.together.loops[number].blocks[0].0.max(from),
-            None => from,
+    for from in (0..program.blocks.len() as u32).map(BlockId) {
+        let at = match loop_at[from.index()] {
+            Some((number, _)) => plan.together.loops[number].blocks[0].0.max(from.0),
+            None => from.0,
         };
-        let join = match e.width {
-            1 => None,
-            _ => plan.masked[from as usize]
-                .as_ref()
-                .map(|masked| masked.join),
+        let mut note = |from: BlockId| {
+            let join = match e.width {
+                1 => None,
+                _ => plan.masked[from.index()].as_ref().map(|masked| masked.join),
+            };
+            let terminator = &program.blocks[from.index()].terminator;
+            for to in terminator.successors().chain(join) {
+                let last = &mut last_predecessor[to.index()];
+                *last = (*last).max(Some(at));
+            }
         };
-        for to in block.terminator.successors().chain(join) {
-            let last = &mut last_predecessor[to.index()];
-            *last = (*last).max(Some(at));
+        note(from);
+        if e.width > 1
+            && let Some(path) = &plan.guarded[from.index()]
+        {
+            // Its copy ends like its last block.
+            path.end().into_iter().for_each(note);
         }
     }
     for (i, in_loop) in (0..).zip(loop_at) {
@@ -387,12 +395,12 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
             e.b.ins().jump(fail, &[]);
             continue;
         }
-        let targets = targets.from(number);
         let emitted = match in_loop {
             Some((counted, _)) => {
-                unroll::emit(e, plan, &plan.together.loops[counted], targets, &mut errors)
+                let counted = &plan.together.loops[counted];
+                unroll::emit(e, plan, counted, targets.from(number), &mut errors)
             }
-            None => emit_block(e, plan, number, targets, &mut errors),
+            None => emit_block(e, plan, number, &targets, &mut errors),
         };
         if let Err(error) = emitted {
             errors.push(error);
@@ -443,7 +451,7 @@ fn emit_block(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     number: BlockId,
-    blocks: &[Block],
+    targets: &JumpTargets,
     errors: &mut Vec<LoweringError>,
 ) -> EmitResult<()> {
     if e.width > 1 {
@@ -459,7 +467,13 @@ fn emit_block(
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);
     save(e, plan, &plan.saved[number.index()]);
-    terminate(e, plan, number, blocks)
+    if e.width > 1
+        && let Some((end, rest)) = guarded_path::emit(e, plan, number, errors)
+    {
+        terminate(e, plan, end, targets.from(end))?;
+        e.enter(rest);
+    }
+    terminate(e, plan, number, targets.from(number))
 }
 
 fn terminate(

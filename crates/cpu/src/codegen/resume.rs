@@ -4,6 +4,7 @@
 //! them suspends can be resumed by the other.
 
 use super::checked_together::CheckedTogether;
+use super::guarded_path::{self, GuardedPath};
 use super::interchanged_loop::InterchangedLoop;
 use super::masked_branch::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
@@ -53,6 +54,8 @@ pub(super) struct ResumePlan {
     pub saved: Vec<Vec<Reg>>,
     /// By block: how the arms of its branch are executed where the lane group diverges.
     pub masked: Vec<Option<MaskedBranch>>,
+    /// By block: the path behind it that a group takes where all guards hold.
+    pub guarded: Vec<Option<GuardedPath>>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
     /// The loops that the lane groups run step by step.
@@ -96,6 +99,10 @@ impl ResumePlan {
             saved: vec![Vec::new(); program.blocks.len()],
             masked: match uniformity {
                 Some(uniformity) => masked_branch::find(program, uniformity, &liveness),
+                None => Vec::new(),
+            },
+            guarded: match uniformity {
+                Some(uniformity) => guarded_path::find(program, uniformity),
                 None => Vec::new(),
             },
             checks,
