@@ -50,10 +50,10 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Whether a value is the result of a comparison.
-    pub fn is_comparison(&self, value: Value) -> bool {
-        let compares = |i: &InstructionData| matches!(i.opcode(), Opcode::Icmp | Opcode::Fcmp);
-        self.definition(value).is_some_and(compares)
+    /// The comparison whose result a value is.
+    pub fn compares(&self, value: Value) -> Option<Opcode> {
+        let opcode = self.definition(value)?.opcode();
+        matches!(opcode, Opcode::Icmp | Opcode::Fcmp).then_some(opcode)
     }
 
     /// A constant vector.

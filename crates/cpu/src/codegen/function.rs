@@ -262,6 +262,7 @@ fn prologue<'e, 'a>(
             uniformity,
             variables,
             value: None,
+            lane_bits: facts.and_then(|facts| facts.lane_bits(Reg(i as u32))),
             first_lane: match class {
                 RegClass::I32 | RegClass::I64 => {
                     facts.and_then(|facts| facts.first_lane(Reg(i as u32)))

@@ -278,6 +278,7 @@ fn masked_access(
             variables: Vec::new(),
             value: Some(value),
             first_lane: None,
+            lane_bits: None,
         };
         let location = &mut e.locations[register.reg.index()];
         locations.push(std::mem::replace(location, of_lane));

@@ -39,6 +39,7 @@ mod masked_branch;
 mod matrix;
 mod memory;
 mod packed;
+mod pair_load;
 mod registers;
 mod resume;
 mod rounding;

@@ -11,11 +11,12 @@ use super::emitter::{Emitter, LITTLE_ENDIAN};
 use super::lane_set::{LaneSet, vectors};
 use super::memory::{Space, space_of};
 use super::steps::emit_step;
+use super::strided_load::is_plain;
 use super::vectorize::{Lowering, lowering};
 use crate::memory::GRANULE;
 use crate::program::{Arg, Base, Instruction, LoweringError, Reg, RegClass, Step, Uniformity};
 use ptx::isa::Effect;
-use ptx::names::{Modifier as M, Opcode as O, Type as P};
+use ptx::names::{Opcode as O, Type as P};
 
 /// Steps that are not emitted yet.
 pub(super) struct StraightLine<'s> {
@@ -158,7 +159,6 @@ impl<'r> Run<'r> {
 
     /// A load of single values that lanes have at one distance from each other.
     fn load(&mut self, e: &Emitter<'_, '_>, i: &Instruction) -> Option<Kind> {
-        let ordered = [M::Volatile, M::Relaxed, M::Acquire, M::Mmio];
         let &[to, Arg::Address(Base::Reg(base), offset)] = e.program.list(i.args) else {
             return None;
         };
@@ -184,12 +184,10 @@ impl<'r> Run<'r> {
         };
         let stride = u32::try_from(stride).ok()?;
         let bytes = ty.bytes() as u32;
-        let is_plain = space_of(i) == Space::Generic
-            && e.program.registers[base.index()] == RegClass::I64
-            && i.guard.is_none()
-            && i.modifiers.first_of(&ordered).is_none()
-            && !e.is_sanitized;
-        if !is_plain
+        let is_global =
+            space_of(i) == Space::Generic && e.program.registers[base.index()] == RegClass::I64;
+        if !is_global
+            || !is_plain(e, i)
             || !has_its_width
             || !matches!(stride, 2 | 4 | 8)
             || bytes > stride

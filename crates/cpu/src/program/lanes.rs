@@ -180,12 +180,13 @@ pub(super) fn operand(
 }
 
 /// How the result of an instruction depends on the lane; `None` as long as that of an
-/// operand is unknown.
+/// operand is unknown. `of_each` says that it is asked for what each lane computes for itself.
 pub(super) fn result(
     program: &Program<'_>,
     i: &Instruction,
     indices: &RegisterSet,
     known: Known<'_>,
+    of_each: bool,
 ) -> Option<Dependence> {
     let args = program.list(i.args);
     if !program.has_destination(i) {
@@ -222,7 +223,10 @@ pub(super) fn result(
         _ => match i.meaning.result {
             Outcome::Operands => function,
             Outcome::Linear | Outcome::Compared => {
-                let scalar = !reads_divergent(program, i, known) && !i.meaning.carry_in;
+                // The result of an extension is linear where a check says that nothing wraps.
+                let of_each = of_each && extended(i).is_none();
+                let scalar =
+                    (of_each || !reads_divergent(program, i, known)) && !i.meaning.carry_in;
                 let same_widths = i.opcode != O::Cvt || widths_match(program, i);
                 match scalar && same_widths {
                     true => linear(i, &operands, known.0),

@@ -47,4 +47,4 @@ pub(crate) use module_data::{ModuleData, float_bits, module_data};
 pub(crate) use rematerialize::rematerialize;
 pub(crate) use shuffle_loops::unroll_shuffle_loops;
 pub(crate) use together::together;
-pub(crate) use uniformity::{NoWrap, UniformityInfo};
+pub(crate) use uniformity::{NoWrap, UniformityInfo, WARP_BITS};
