@@ -63,6 +63,7 @@ mod vector_math;
 mod vectorize;
 mod video;
 mod warp;
+mod window;
 
 pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
 pub(crate) use host::{HostIsa, host};
