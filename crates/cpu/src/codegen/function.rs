@@ -298,6 +298,7 @@ fn prologue<'e, 'a>(
         texture_slot: None,
         shuffle_slot: None,
         lane_slots: Vec::new(),
+        window_slot: None,
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,

@@ -224,10 +224,7 @@ fn masked_load_or_access(
     let [apart, done] = [(); 2].map(|()| e.b.create_block());
     e.b.set_cold_block(apart);
     e.b.set_cold_block(done);
-    let mut checked = window.checked(e, apart);
-    if let Some(block) = e.b.current_block() {
-        e.b.set_cold_block(block);
-    }
+    let mut checked = window.checked_in_part(e, bits, apart);
     for lane in vectors(e.width, RegClass::I32) {
         let LaneSet::Vector(number) = lane else { break };
         let value = checked.value(e, number, &window);

@@ -1,12 +1,16 @@
 //! Windows: what each lane of a group loads from at one distance from the lane before, such as four
 //! neighbouring halves. Vectors that span the windows of several lanes are loaded and taken apart.
 
-use cranelift_codegen::ir::{Block, InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    Block, BlockArg, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value, types,
+};
 
 use super::emitter::{Emitter, LITTLE_ENDIAN};
 use super::lane_set::LaneSet;
 use super::memory::{Space, space_of};
 use super::strided_load::is_plain;
+use crate::memory::GRANULE;
 use crate::program::{Arg, Base, Instruction, Reg, RegClass, Uniformity};
 use ptx::names::Type as P;
 
@@ -99,6 +103,121 @@ impl Window {
             unused: self.stride - bytes as u32,
             vectors: Vec::new(),
         }
+    }
+
+    /// The same for the lanes of which a bit is set, where not all lanes have their windows: what
+    /// these have is copied to the stack.
+    pub fn checked_in_part(
+        &self,
+        e: &mut Emitter<'_, '_>,
+        bits: Value,
+        elsewhere: Block,
+    ) -> CheckedWindow {
+        e.lane_set = LaneSet::Scalar;
+        e.set_guard(None);
+        let bytes = self.end - self.start;
+        let base = e.register(self.base);
+        let address = e.add_offset(base, self.start);
+        let length = i64::from(self.stride) * i64::from(e.width - 1) + bytes;
+        let shift = self.bytes.trailing_zeros();
+        let [part, all] = [(); 2].map(|()| e.b.create_block());
+        let copied = e.b.create_block();
+        for block in [part, copied, all] {
+            e.b.set_cold_block(block);
+        }
+        e.b.append_block_param(all, types::I64);
+        let granule = e.granule(address, shift);
+        // From a granule that is valid as a whole into the next one.
+        let whole = (GRANULE >> shift).cast_signed();
+        let is_whole = e.icmp_imm(IntCC::Equal, granule.valid, whole);
+        let none = e.scalar_int(types::I64, 0);
+        let two = e.scalar_int(types::I64, 2);
+        let next = e.b.ins().select(is_whole, two, none);
+        let next = e.b.ins().iadd(granule.shadow, next);
+        let next = e.valid_in(next, 0, shift);
+        let next = e.b.ins().select(is_whole, next, none);
+        let valid = e.b.ins().iadd(granule.valid, next);
+        let units = e.b.ins().isub(valid, granule.place);
+        let good = e.icmp_imm(IntCC::SignedGreaterThanOrEqual, units, length >> shift);
+        let known = BlockArg::Value(address);
+        e.b.ins().brif(good, all, &[known], part, &[]);
+
+        e.enter(part);
+        // The lanes whose windows end before.
+        let per_lane = e.scalar_int(types::I32, (self.stride >> shift).trailing_zeros().into());
+        let lanes = e.add_offset(units, i64::from(self.stride >> shift) - (bytes >> shift));
+        let lanes = e.b.ins().sshr(lanes, per_lane);
+        let lanes = e.b.ins().smax(lanes, none);
+        let all_lanes = e.scalar_int(types::I32, u64::from(u32::MAX >> (u32::BITS - e.width)));
+        let wanted = e.b.ins().band(bits, all_lanes);
+        let wanted = e.b.ins().uextend(types::I64, wanted);
+        let behind = e.b.ins().ushr(wanted, lanes);
+        e.b.ins().brif(behind, elsewhere, &[], copied, &[]);
+        e.enter(copied);
+        let slot = e.window_slot();
+        // Most of it in vectors.
+        let per_vector = e.scalar_int(types::I32, (4 - shift).into());
+        let vectors = e.b.ins().sshr(units, per_vector);
+        e.copy_units([address, slot], none, vectors, 4);
+        let rest = e.b.ins().ishl(vectors, per_vector);
+        e.copy_units([address, slot], rest, units, shift);
+        let known = BlockArg::Value(slot);
+        e.b.ins().jump(all, &[known]);
+
+        e.enter(all);
+        CheckedWindow {
+            window: *self,
+            address: e.b.block_params(all)[0],
+            unused: self.stride - bytes as u32,
+            vectors: Vec::new(),
+        }
+    }
+}
+
+impl Emitter<'_, '_> {
+    /// The address of a stack slot for the windows of all lanes.
+    fn window_slot(&mut self) -> Value {
+        let slot = match self.window_slot {
+            Some(slot) => slot,
+            None => {
+                let size = 8 * self.width;
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
+                *self
+                    .window_slot
+                    .insert(self.b.create_sized_stack_slot(data))
+            }
+        };
+        self.b.ins().stack_addr(types::I64, slot, 0)
+    }
+
+    /// Copies units of `1 << shift` bytes in a loop: from the one with the number `first` on, to
+    /// that before `end`.
+    fn copy_units(&mut self, [from, to]: [Value; 2], first: Value, end: Value, shift: u32) {
+        let flags = MemFlagsData::trusted();
+        let ty = match shift {
+            1 => types::I16,
+            2 => types::I32,
+            _ => types::I8X16,
+        };
+        let [head, body, done] = [(); 3].map(|()| self.b.create_block());
+        for block in [head, body, done] {
+            self.b.set_cold_block(block);
+        }
+        let left = self.b.append_block_param(head, types::I64);
+        self.b.ins().jump(head, &[BlockArg::Value(end)]);
+        self.b.switch_to_block(head);
+        let more = self.icmp(IntCC::SignedGreaterThan, left, first);
+        self.b.ins().brif(more, body, &[], done, &[]);
+        self.enter(body);
+        let left = self.add_offset(left, -1);
+        let by = self.scalar_int(types::I32, shift.into());
+        let at = self.b.ins().ishl(left, by);
+        let [from, to] = [from, to].map(|start| self.b.ins().iadd(start, at));
+        let value = self.b.ins().load(ty, flags, from, 0);
+        self.b.ins().store(flags, value, to, 0);
+        self.b.ins().jump(head, &[BlockArg::Value(left)]);
+        self.b.seal_block(head);
+        self.enter(done);
     }
 }
 

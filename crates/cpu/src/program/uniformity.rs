@@ -7,7 +7,8 @@
 use super::clamps::{Bound, Clamp, clamp, indices};
 use super::ir::{Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Terminator};
 use super::lanes::{
-    DIVERGENT, Group, UNKNOWN, Uniformity, computed, extended, is_affine, operand, operands, result,
+    DIVERGENT, Group, UNKNOWN, Uniformity, View, computed, extended, is_affine, operand, operands,
+    result,
 };
 use super::liveness::{Liveness, RegisterSet};
 use super::together::{Together, together};
@@ -73,6 +74,13 @@ impl UniformityInfo {
         self.registers[reg.index()]
     }
 
+    fn view(&self) -> View {
+        View {
+            group: self.group,
+            of_each: false,
+        }
+    }
+
     /// What each bit of the lane's number adds to a register that has no stride, where nothing else
     /// makes its lanes differ. It wraps around in 32 bits.
     pub fn lane_bits(&self, reg: Reg) -> Option<[i64; WARP_BITS]> {
@@ -91,7 +99,7 @@ impl UniformityInfo {
     pub fn is_uniform(&self, program: &Program<'_>, arg: Arg) -> bool {
         let mut parts = Vec::new();
         let known = |reg: Reg| Some(self.facts[reg.index()]);
-        let known = operand(program, arg, (self.group, &known), &mut parts);
+        let known = operand(program, arg, (self.view(), &known), &mut parts);
         known.is_some() && parts.iter().all(Dependence::is_uniform)
     }
 
@@ -109,7 +117,7 @@ impl UniformityInfo {
         }
         let from = extended(i)?;
         let known = |reg: Reg| Some(self.facts[reg.index()]);
-        let operands = operands(program, i, (self.group, &known))?;
+        let operands = operands(program, i, (self.view(), &known))?;
         // It cannot wrap.
         if is_affine(&computed(i, &operands, Wrapping::Possible), self.group) {
             return None;
@@ -259,6 +267,13 @@ impl Facts<'_, '_> {
         known.map(|fact| fact.unwrap_or(uniform)).collect()
     }
 
+    fn view(&self) -> View {
+        View {
+            group: self.group,
+            of_each: self.apart.is_some(),
+        }
+    }
+
     /// Whether something has changed.
     fn round(&mut self) -> bool {
         let program = self.program;
@@ -268,8 +283,7 @@ impl Facts<'_, '_> {
                 let fact = match step {
                     Step::Instruction(i) => {
                         let known = |reg: Reg| self.known[reg.index()];
-                        let of_each = self.apart.is_some();
-                        result(program, i, &self.indices, (self.group, &known), of_each)
+                        result(program, i, &self.indices, (self.view(), &known))
                     }
                     Step::SystemCall { .. } => Some(DIVERGENT),
                 };
@@ -301,7 +315,7 @@ impl Facts<'_, '_> {
             Some(Together::SharedFrom(lane)) => {
                 let known = |reg: Reg| self.known[reg.index()];
                 let mut parts = Vec::new();
-                operand(self.program, lane, (self.group, &known), &mut parts)?;
+                operand(self.program, lane, (self.view(), &known), &mut parts)?;
                 parts.iter().all(Dependence::is_uniform)
             }
             Some(Together::Each) | None => false,
