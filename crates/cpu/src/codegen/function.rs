@@ -21,7 +21,7 @@ use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
 use super::slots::save;
-use super::steps::{broadcasts_last, emit_step};
+use super::steps::{broadcasts_last, emit_steps};
 use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
@@ -462,9 +462,7 @@ fn emit_block(
     }
     let mut steps: Vec<&Step> = e.program.blocks[number.index()].steps.iter().collect();
     broadcasts_last(e, &mut steps);
-    for step in steps {
-        emit_step(e, step, errors);
-    }
+    emit_steps(e, &steps, errors);
     e.in_bounds.clear();
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);

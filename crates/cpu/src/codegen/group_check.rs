@@ -181,9 +181,7 @@ fn distances(e: &Emitter<'_, '_>, access: &LaneAccess) -> Option<[i32; WARP_SIZE
     for (lane, distance) in (0..access.lanes).zip(&mut distances) {
         let set = (0..).zip(bits).filter(|(bit, _)| lane >> bit & 1 != 0);
         let all = set.map(|(_, part)| part).sum::<i64>();
-        let is_known = all.abs() < MAX_DISTANCE && all % i64::from(access.bytes) == 0;
-        // An address of 32 bits that shrinks could pass 0 before the offset is added.
-        if !is_known || (all < 0 && access.offset > 0) {
+        if all.abs() >= MAX_DISTANCE || all % i64::from(access.bytes) != 0 {
             return None;
         }
         *distance = i32::try_from(all).ok()?;
@@ -198,20 +196,22 @@ fn at_distances(
     access: &LaneAccess,
     distances: [i32; WARP_SIZE as usize],
 ) -> Addresses {
-    let lowest = distances.into_iter().fold(0, i32::min).into();
+    let lowest: i64 = distances.into_iter().fold(0, i32::min).into();
     let highest: i64 = distances.into_iter().fold(0, i32::max).into();
     e.lane_set = LaneSet::Lane(0);
     let first = e.register(access.reg);
     let first = e.coerce(first, types::I64);
-    let first = e.add_offset(first, access.offset);
     e.lane_set = LaneSet::Scalar;
     let (ok, cold) = (e.b.create_block(), e.b.create_block());
     e.b.set_cold_block(cold);
-    let length = highest - lowest + i64::from(access.bytes);
-    let start = e.add_offset(first, lowest);
+    // From the addresses without their offset on, if that is positive: those of 32 bits that shrink
+    // could pass 0 before it is added.
+    let start = e.add_offset(first, lowest + access.offset.min(0));
+    let length = highest - lowest + access.offset.max(0) + i64::from(access.bytes);
     check_shared(e, start, length, access.bytes, (ok, cold));
     check_each(e, i, access, cold, ok);
     let shared = e.context_word(offset::SHARED);
+    let first = e.add_offset(first, access.offset);
     Addresses::Lanes(e.b.ins().iadd(shared, first), distances)
 }
 

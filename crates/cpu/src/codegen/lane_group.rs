@@ -15,7 +15,6 @@ use super::group_check;
 use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
 use super::memory::Space;
-use super::pair_load;
 use super::resume::ResumePlan;
 use super::slots::{Slots, save};
 use super::strided_load;
@@ -118,7 +117,7 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
         _ => {
             if let Step::Instruction(i) = step {
                 group_check::emit(e, i)?;
-                if strided_load::emit(e, i)? || pair_load::emit(e, i)? {
+                if strided_load::emit(e, i)? {
                     e.group_checked = None;
                     return Ok(());
                 }
