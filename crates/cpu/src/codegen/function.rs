@@ -79,7 +79,7 @@ pub(crate) fn compile_kernel(
         _ => Vec::new(),
     };
     let resumes = resumes(program, uniformity, &together, &interchanged);
-    rematerialize(program, &resumes);
+    rematerialize(program, &resumes, vectorized.as_ref());
     let program = &*program;
     let plan = ResumePlan::new(program, uniformity, checks, together, interchanged)
         .map_err(|r| vec![r])?;

@@ -8,8 +8,11 @@ use crate::run::{Engine, LaunchConfig};
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
+mod guarded;
+mod halves;
 mod known_lanes;
 mod lockstep;
+mod scattered;
 mod shuffle_loops;
 mod streams;
 
