@@ -14,9 +14,9 @@ use super::masked_branch::arm;
 use super::resume::ResumePlan;
 use super::shared_check;
 use super::slots::save;
-use super::straight_line::StraightLine;
+use super::straight_line::{StraightLine, has_effect};
 use crate::program::{
-    BlockId, Guard, LoweringError, Program, RegClass, Step, Terminator, UniformityInfo,
+    BlockId, Guard, LoweringError, Program, RegClass, Step, Terminator, Uniformity, UniformityInfo,
 };
 use analysis::control_flow::Graph;
 use ptx::names::{Modifier as M, Opcode as O};
@@ -174,7 +174,18 @@ pub(super) fn emit(
     }
     e.lane_set = LaneSet::Scalar;
 
-    let mut line = StraightLine::new(rest);
+    // Lanes that part at its end write in arms of their own.
+    let parts = match &e.program.blocks[end.index()].terminator {
+        Terminator::Branch { predicate, .. } => {
+            e.locations[predicate.reg.index()].uniformity != Uniformity::Uniform
+        }
+        _ => false,
+    };
+    let mut steps = path
+        .blocks
+        .iter()
+        .flat_map(|block| &e.program.blocks[block.index()].steps);
+    let mut line = StraightLine::new(rest, !parts && !steps.any(has_effect));
     for &block in &path.blocks {
         if !plan.checks[block.index()].is_empty() || !plan.together.blocks_of(block).is_empty() {
             line.flush(e, errors);

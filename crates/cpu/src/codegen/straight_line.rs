@@ -12,9 +12,9 @@ use super::lane_set::{LaneSet, vectors};
 use super::steps::emit_step;
 use super::vectorize::{Lowering, lowering};
 use super::window::{CheckedWindow, Window};
-use crate::program::{Instruction, LoweringError, Reg, RegClass, Step};
+use crate::program::{Arg, Instruction, LoweringError, Reg, RegClass, Step};
 use ptx::isa::Effect;
-use ptx::names::Opcode as O;
+use ptx::names::{Opcode as O, Type as P};
 
 /// Steps that are not emitted yet.
 pub(super) struct StraightLine<'s> {
@@ -22,13 +22,17 @@ pub(super) struct StraightLine<'s> {
     /// Where the group goes on if an access may be out of bounds. `None` once a step has an effect
     /// that others can see.
     elsewhere: Option<Block>,
+    /// No step has one.
+    is_unwritten: bool,
 }
 
 impl<'s> StraightLine<'s> {
-    pub fn new(elsewhere: Block) -> StraightLine<'s> {
+    /// `is_unwritten` says that nothing is written as long as what the steps compute is used.
+    pub fn new(elsewhere: Block, is_unwritten: bool) -> StraightLine<'s> {
         StraightLine {
             steps: Vec::new(),
             elsewhere: Some(elsewhere),
+            is_unwritten,
         }
     }
 
@@ -45,7 +49,7 @@ impl<'s> StraightLine<'s> {
                 let run = Run::of(e, left);
                 if !run.windows.is_empty() {
                     left = &left[run.steps.len()..];
-                    run.emit(e, elsewhere, errors);
+                    run.emit(e, (elsewhere, self.is_unwritten), errors);
                     continue;
                 }
             }
@@ -58,7 +62,8 @@ impl<'s> StraightLine<'s> {
     }
 }
 
-fn has_effect(step: &Step) -> bool {
+/// Whether others can see what a step does.
+pub(super) fn has_effect(step: &Step) -> bool {
     match step {
         Step::Instruction(i) => !matches!(
             i.meaning.effect,
@@ -77,12 +82,16 @@ enum Kind {
     Lanes,
     /// A load to a register from a part of the window with this number.
     Load(usize, Window, Reg),
+    /// A conversion to a float of a half that is in the window with this number.
+    Half(usize),
 }
 
 /// Steps that can be executed vector by vector.
 struct Run<'r> {
     steps: Vec<(&'r Instruction, Kind)>,
     windows: Vec<Window>,
+    /// Which of the windows have no infinite half or NaN.
+    finite: Vec<usize>,
 }
 
 impl<'r> Run<'r> {
@@ -91,11 +100,14 @@ impl<'r> Run<'r> {
         let mut run = Run {
             steps: Vec::new(),
             windows: Vec::new(),
+            finite: Vec::new(),
         };
         // The windows whose registers still have the same value.
         let mut open: Vec<usize> = Vec::new();
         // The registers that the lanes read.
         let mut read: Vec<Reg> = Vec::new();
+        // The registers with what was loaded.
+        let mut loaded: Vec<(Reg, usize)> = Vec::new();
         for step in steps {
             let Step::Instruction(i) = step else { break };
             let Some(kind) = run.kind(e, step, i, &mut open) else {
@@ -112,10 +124,32 @@ impl<'r> Run<'r> {
                     }
                     open.retain(|&number| !written.contains(&run.windows[number].base));
                 }
-                Kind::Lanes => e.program.effects(i, &mut |reg| read.push(reg), &mut |_| {}),
+                Kind::Lanes | Kind::Half(_) => {
+                    e.program.effects(i, &mut |reg| read.push(reg), &mut |_| {});
+                }
                 Kind::Load(..) => {}
             }
+            let from = half(e, i);
+            let mut known = loaded.iter().filter(|(reg, _)| Some(*reg) == from);
+            let kind = match (kind, known.next()) {
+                (Kind::Lanes, Some((_, number))) => Kind::Half(*number),
+                _ => kind,
+            };
+            e.program.effects(i, &mut |_| {}, &mut |reg| {
+                loaded.retain(|(known, _)| *known != reg);
+            });
+            if let Kind::Load(number, _, to) = kind {
+                loaded.push((to, number));
+            }
             run.steps.push((i, kind));
+        }
+        for (_, kind) in &mut run.steps {
+            if let Kind::Half(number) = *kind {
+                match run.windows[number].is_full() {
+                    true => run.finite.push(number),
+                    false => *kind = Kind::Lanes,
+                }
+            }
         }
         run
     }
@@ -148,7 +182,12 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn emit(&self, e: &mut Emitter<'_, '_>, elsewhere: Block, errors: &mut Vec<LoweringError>) {
+    fn emit(
+        &self,
+        e: &mut Emitter<'_, '_>,
+        (elsewhere, is_unwritten): (Block, bool),
+        errors: &mut Vec<LoweringError>,
+    ) {
         let mut checked: Vec<CheckedWindow> = Vec::new();
         for lane in vectors(e.width, RegClass::I32) {
             let LaneSet::Vector(number) = lane else { break };
@@ -162,10 +201,19 @@ impl<'r> Run<'r> {
                         e.lane_set = lane;
                         errors.extend(e.instruction(i).err());
                     }
+                    Kind::Half(_) => {
+                        e.lane_set = lane;
+                        errors.extend(e.finite_half(i).err());
+                    }
                     Kind::Load(window, load, to) => {
                         if *window == checked.len() {
                             let back = e.back_to(elsewhere);
-                            checked.push(self.windows[*window].checked(e, back));
+                            let here = self.windows[*window].checked(e, back, is_unwritten);
+                            if self.finite.contains(window) {
+                                let back = e.back_to(elsewhere);
+                                here.require_finite(e, back);
+                            }
+                            checked.push(here);
                         }
                         let value = checked[*window].value(e, number, load);
                         e.set_register(*to, value);
@@ -175,6 +223,17 @@ impl<'r> Run<'r> {
         }
         e.lane_set = LaneSet::Scalar;
         e.set_guard(None);
+    }
+}
+
+/// The register that an instruction converts from a half to a float, if it is such a one.
+fn half(e: &Emitter<'_, '_>, i: &Instruction) -> Option<Reg> {
+    let mut types = i.modifiers.types();
+    let is_half =
+        i.opcode == O::Cvt && types.next() == Some(P::F32) && types.next() == Some(P::F16);
+    match *e.program.list(i.args) {
+        [Arg::Reg(_), Arg::Reg(from)] if is_half => Some(from),
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN};
 use super::lane_set::{LaneSet, vectors};
 use crate::program::{Instruction, RegClass};
 use crate::runtime::Helper;
-use ptx::names::Modifier as M;
+use ptx::names::{Modifier as M, Type};
 
 impl Emitter<'_, '_> {
     pub fn is_vector(&self, value: Value) -> bool {
@@ -58,19 +58,10 @@ impl Emitter<'_, '_> {
 
     /// `cvt.f32.f16` of vectors of bits.
     pub fn vector_from_half(&mut self, bits: Value) -> Value {
-        // The sign to the top, and the rest to the lowest bits of the exponent.
-        let shift = self.scalar_int(types::I32, 16);
-        let moved = self.b.ins().ishl(bits, shift);
-        let shift = self.scalar_int(types::I32, 3);
-        let moved = self.b.ins().sshr(moved, shift);
-        let kept = self.int(types::I32, 0x8FFF_FFFF);
-        let moved = self.b.ins().band(moved, kept);
-        // The exponents differ by 112. A product is right for subnormal halves, too, and the second
-        // one makes what is above all finite halves infinite.
+        // A second product makes what is above all finite halves infinite.
+        let value = self.vector_from_finite_half(bits);
         let up = self.float_bits(types::F32, (112 + 127) << 23);
         let down = self.float_bits(types::F32, (127 - 112) << 23);
-        let value = self.as_floats(moved);
-        let value = self.b.ins().fmul(value, up);
         let value = self.b.ins().fmul(value, up);
         let value = self.b.ins().fmul(value, down);
         let magnitude = self.int(types::I32, 0x7FFF);
@@ -79,6 +70,29 @@ impl Emitter<'_, '_> {
         let is_nan = self.icmp(IntCC::SignedGreaterThan, magnitude, infinite);
         let nan = self.float_bits(types::F32, 0x7FFF_FFFF);
         self.select(is_nan, nan, value)
+    }
+
+    /// The same of halves that are neither infinite nor NaN.
+    fn vector_from_finite_half(&mut self, bits: Value) -> Value {
+        // The sign to the top, and the rest to the lowest bits of the exponent.
+        let shift = self.scalar_int(types::I32, 16);
+        let moved = self.b.ins().ishl(bits, shift);
+        let shift = self.scalar_int(types::I32, 3);
+        let moved = self.b.ins().sshr(moved, shift);
+        let kept = self.int(types::I32, 0x8FFF_FFFF);
+        let moved = self.b.ins().band(moved, kept);
+        let value = self.as_floats(moved);
+        // The exponents differ by 112. A product is right for subnormal halves, too.
+        let up = self.float_bits(types::F32, (112 + 127) << 23);
+        self.b.ins().fmul(value, up)
+    }
+
+    /// `cvt.f32.f16` of a vector of such halves.
+    pub fn finite_half(&mut self, i: &Instruction) -> EmitResult<()> {
+        self.set_guard(i.guard);
+        let bits = self.half_bits(i, 1, Type::F16, 0)?;
+        let value = self.vector_from_finite_half(bits);
+        self.result(i, value)
     }
 
     /// `cvt.rn.f16.f32` of vectors, as bits.

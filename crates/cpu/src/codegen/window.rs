@@ -85,22 +85,65 @@ impl Window {
         (alike && both.end - both.start <= self.stride.into()).then_some(both)
     }
 
-    /// Goes on at `elsewhere`, which is cold, if not all of it may be accessed by all lanes.
-    pub fn checked(&self, e: &mut Emitter<'_, '_>, elsewhere: Block) -> CheckedWindow {
+    /// Its address for the first lane, and how much lies from there on in memory that may be
+    /// accessed, in units of a value: up to the end of the next granule.
+    fn place(&self, e: &mut Emitter<'_, '_>) -> (Value, Value) {
         e.lane_set = LaneSet::Scalar;
         e.set_guard(None);
-        let bytes = self.end - self.start;
         let base = e.register(self.base);
         let address = e.add_offset(base, self.start);
-        let length = i64::from(self.stride) * i64::from(e.width - 1) + bytes;
-        let ok = e.b.create_block();
         let shift = self.bytes.trailing_zeros();
-        e.check_span(address, shift, length >> shift, ok, elsewhere);
+        let granule = e.granule(address, shift);
+        // From a granule that is valid as a whole into the next one.
+        let whole = (GRANULE >> shift).cast_signed();
+        let is_whole = e.icmp_imm(IntCC::Equal, granule.valid, whole);
+        let none = e.scalar_int(types::I64, 0);
+        let two = e.scalar_int(types::I64, 2);
+        let next = e.b.ins().select(is_whole, two, none);
+        let next = e.b.ins().iadd(granule.shadow, next);
+        let next = e.valid_in(next, 0, shift);
+        let next = e.b.ins().select(is_whole, next, none);
+        let valid = e.b.ins().iadd(granule.valid, next);
+        (address, e.b.ins().isub(valid, granule.place))
+    }
+
+    /// Whether so many units are those of all lanes.
+    fn has_all(&self, e: &mut Emitter<'_, '_>, units: Value) -> Value {
+        let others = i64::from(self.stride) * i64::from(e.width - 1);
+        let length = others + self.end - self.start;
+        let all = length >> self.bytes.trailing_zeros();
+        e.icmp_imm(IntCC::SignedGreaterThanOrEqual, units, all)
+    }
+
+    fn unused(&self) -> u32 {
+        self.stride - (self.end - self.start) as u32
+    }
+
+    /// Whether lanes load all that is from the first value of the first to the last of the last.
+    pub fn is_full(&self) -> bool {
+        self.unused() == 0
+    }
+
+    /// Goes on at `elsewhere`, which is cold, if not all of it may be accessed by all lanes.
+    /// `is_unwritten` says that nothing is written as long as what is loaded is used.
+    pub fn checked(
+        &self,
+        e: &mut Emitter<'_, '_>,
+        elsewhere: Block,
+        is_unwritten: bool,
+    ) -> CheckedWindow {
+        let (address, units) = self.place(e);
+        let good = self.has_all(e, units);
+        let ok = e.b.create_block();
+        e.b.ins().brif(good, ok, &[], elsewhere, &[]);
         e.enter(ok);
+        // Wherever the optimizer loads from it, it is an address of memory.
+        let context = e.fixed.context;
+        let address = e.b.ins().select(good, address, context);
         CheckedWindow {
             window: *self,
             address,
-            unused: self.stride - bytes as u32,
+            is_unwritten,
             vectors: Vec::new(),
         }
     }
@@ -113,40 +156,23 @@ impl Window {
         bits: Value,
         elsewhere: Block,
     ) -> CheckedWindow {
-        e.lane_set = LaneSet::Scalar;
-        e.set_guard(None);
-        let bytes = self.end - self.start;
-        let base = e.register(self.base);
-        let address = e.add_offset(base, self.start);
-        let length = i64::from(self.stride) * i64::from(e.width - 1) + bytes;
-        let shift = self.bytes.trailing_zeros();
-        let [part, all] = [(); 2].map(|()| e.b.create_block());
-        let copied = e.b.create_block();
+        let [part, copied, all] = [(); 3].map(|()| e.b.create_block());
         for block in [part, copied, all] {
             e.b.set_cold_block(block);
         }
         e.b.append_block_param(all, types::I64);
-        let granule = e.granule(address, shift);
-        // From a granule that is valid as a whole into the next one.
-        let whole = (GRANULE >> shift).cast_signed();
-        let is_whole = e.icmp_imm(IntCC::Equal, granule.valid, whole);
-        let none = e.scalar_int(types::I64, 0);
-        let two = e.scalar_int(types::I64, 2);
-        let next = e.b.ins().select(is_whole, two, none);
-        let next = e.b.ins().iadd(granule.shadow, next);
-        let next = e.valid_in(next, 0, shift);
-        let next = e.b.ins().select(is_whole, next, none);
-        let valid = e.b.ins().iadd(granule.valid, next);
-        let units = e.b.ins().isub(valid, granule.place);
-        let good = e.icmp_imm(IntCC::SignedGreaterThanOrEqual, units, length >> shift);
+        let (address, units) = self.place(e);
+        let good = self.has_all(e, units);
         let known = BlockArg::Value(address);
         e.b.ins().brif(good, all, &[known], part, &[]);
 
         e.enter(part);
         // The lanes whose windows end before.
+        let shift = self.bytes.trailing_zeros();
         let per_lane = e.scalar_int(types::I32, (self.stride >> shift).trailing_zeros().into());
-        let lanes = e.add_offset(units, i64::from(self.stride >> shift) - (bytes >> shift));
+        let lanes = e.add_offset(units, (self.unused() >> shift).into());
         let lanes = e.b.ins().sshr(lanes, per_lane);
+        let none = e.scalar_int(types::I64, 0);
         let lanes = e.b.ins().smax(lanes, none);
         let all_lanes = e.scalar_int(types::I32, u64::from(u32::MAX >> (u32::BITS - e.width)));
         let wanted = e.b.ins().band(bits, all_lanes);
@@ -168,7 +194,7 @@ impl Window {
         CheckedWindow {
             window: *self,
             address: e.b.block_params(all)[0],
-            unused: self.stride - bytes as u32,
+            is_unwritten: false,
             vectors: Vec::new(),
         }
     }
@@ -226,24 +252,59 @@ pub(super) struct CheckedWindow {
     window: Window,
     /// The host address of the first lane's.
     address: Value,
-    /// The bytes of a lane that are before its window: nothing behind the last one is loaded.
-    unused: u32,
+    /// Nothing is written as long as what is loaded is used.
+    is_unwritten: bool,
     /// The vectors that were loaded, by their number.
     vectors: Vec<Value>,
 }
 
 impl CheckedWindow {
+    /// Goes on at `elsewhere` if one of its values is an infinite half or NaN.
+    pub fn require_finite(&self, e: &mut Emitter<'_, '_>, elsewhere: Block) {
+        e.lane_set = LaneSet::Scalar;
+        let [magnitude, largest] = [0x7FFF, 0x7BFF].map(|bits| {
+            let bits = e.scalar_int(types::I16, bits);
+            e.b.ins().splat(types::I16X8, bits)
+        });
+        let mut most = None;
+        for at in (0..self.window.stride * e.width).step_by(16) {
+            // Used at once.
+            let flags = LITTLE_ENDIAN.with_notrap().with_readonly().with_can_move();
+            let at = at.cast_signed();
+            let value = e.b.ins().load(types::I16X8, flags, self.address, at);
+            let value = e.b.ins().band(value, magnitude);
+            most = Some(match most {
+                None => value,
+                Some(most) => e.b.ins().umax(most, value),
+            });
+        }
+        let Some(most) = most else { return };
+        let above = e.b.ins().icmp(IntCC::UnsignedGreaterThan, most, largest);
+        let above = e.b.ins().vany_true(above);
+        let finite = e.b.create_block();
+        e.b.ins().brif(above, elsewhere, &[], finite, &[]);
+        e.enter(finite);
+    }
+
+    fn flags(&self) -> MemFlagsData {
+        let flags = LITTLE_ENDIAN.with_notrap();
+        match self.is_unwritten {
+            true => flags.with_readonly().with_can_move(),
+            false => flags,
+        }
+    }
+
     /// The vector with this number, in lanes of 32 bits, of what a load in the window loads.
     pub fn value(&mut self, e: &mut Emitter<'_, '_>, number: u32, load: &Window) -> Value {
         e.lane_set = LaneSet::Vector(number);
         let bytes = self.window.bytes;
         if self.window.stride == 2 {
-            let flags = LITTLE_ENDIAN.with_notrap();
+            let flags = self.flags();
             let at = 8 * number.cast_signed();
             return e.b.ins().uload16x4(flags, self.address, at);
         }
-        // In the lanes of the loaded vectors.
-        let at = self.unused + (load.start - self.window.start) as u32;
+        // In the lanes of the loaded vectors: nothing behind the last window is loaded.
+        let at = self.window.unused() + (load.start - self.window.start) as u32;
         let word = match self.window.stride {
             4 => self.vector(e, number, types::I32X4),
             _ => {
@@ -267,18 +328,18 @@ impl CheckedWindow {
     }
 
     fn vector(&mut self, e: &mut Emitter<'_, '_>, number: u32, ty: Type) -> Value {
-        let flags = LITTLE_ENDIAN.with_notrap();
+        let (flags, unused) = (self.flags(), self.window.unused());
         while self.vectors.len() <= number as usize {
             let at = 16 * self.vectors.len() as i32;
             let vector = match at {
                 // Nothing before the first window is loaded.
-                0 if self.unused > 0 => {
+                0 if unused > 0 => {
                     let vector = e.b.ins().load(ty, flags, self.address, 0);
-                    let shift = e.scalar_int(types::I32, (8 * self.unused).into());
+                    let shift = e.scalar_int(types::I32, (8 * unused).into());
                     e.b.ins().ishl(vector, shift)
                 }
                 _ => {
-                    let at = at - self.unused.cast_signed();
+                    let at = at - unused.cast_signed();
                     e.b.ins().load(ty, flags, self.address, at)
                 }
             };

@@ -97,3 +97,24 @@ fn guards_behind_barriers() {
         ));
     }
 }
+
+/// Halves that become floats: finite ones, and an infinite one and NaN in one of the lanes.
+#[test]
+fn a_row_of_halves_as_floats() {
+    for lanes in ["", WARPS] {
+        for special in [5, 40, 999] {
+            agree(&format!(
+                ".reg .b16 %h<4>; {lanes} mul.lo.u32 %r11, %i, 2654435761; \
+                 and.b32 %r11, %r11, 0xBBFFBBFF; xor.b32 %r12, %r11, 0x110011; \
+                 setp.eq.u32 %p4, %i, {special}; selp.b32 %r11, 0x7C00FE01, %r11, %p4; \
+                 mul.wide.u32 %x4, %i, 8; add.u64 %x4, %out, %x4; \
+                 st.global.v2.u32 [%x4+8192], {{%r11, %r12}}; add.u64 %x1, %out, 8192; {ROW} \
+                 cvt.f32.f16 %f0, %h0; cvt.f32.f16 %f1, %h1; cvt.f32.f16 %f2, %h2; \
+                 cvt.f32.f16 %f3, %h3; mov.b32 %r3, %f0; mov.b32 %r4, %f1; mov.b32 %r5, %f2; \
+                 mov.b32 %r6, %f3; mad.lo.u32 %r3, %r3, 31, %r4; mad.lo.u32 %r3, %r3, 31, %r5; \
+                 mad.lo.u32 %r3, %r3, 31, %r6; mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; \
+                 st.global.u32 [%x2], %r3;"
+            ));
+        }
+    }
+}
