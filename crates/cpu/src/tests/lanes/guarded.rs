@@ -118,3 +118,52 @@ fn a_row_of_halves_as_floats() {
         }
     }
 }
+
+/// Guards of which neither the first nor the last lane tells the others.
+#[test]
+fn guards_of_exchanged_lanes() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            "{lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; add.u64 %x2, %out, %x3; \
+             and.b32 %r3, %i, 15; xor.b32 %r3, %r3, 12; add.u32 %r4, %i, %n; \
+             setp.lt.u32 %p0, %r3, 8; setp.lt.u32 %p1, %r3, 9; mov.u32 %r5, 3; mov.u32 %r6, 4; \
+             @%p0 ld.global.u32 %r5, [%x1]; @%p1 ld.global.u32 %r6, [%x1+16]; \
+             mad.lo.u32 %r5, %r5, 31, %r6; add.u32 %r5, %r5, %r4; st.global.u32 [%x2], %r5;"
+        ));
+    }
+}
+
+/// A number of all lanes that changes between two uses.
+#[test]
+fn shared_values_that_change() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            "{lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; add.u64 %x2, %out, %x3; \
+             setp.lt.u32 %p0, %i, %n; mov.u32 %r5, 3; mov.u32 %r6, 4; mul.lo.u32 %r7, %n, 5; \
+             @%p0 ld.global.u32 %r5, [%x1]; add.u32 %r5, %r5, %r7; mul.lo.u32 %r7, %r7, %r7; \
+             setp.lt.u32 %p1, %i, 300; @%p0 ld.global.u32 %r6, [%x1+16]; \
+             add.u32 %r6, %r6, %r7; mad.lo.u32 %r5, %r5, 31, %r6; st.global.u32 [%x2], %r5;"
+        ));
+    }
+}
+
+/// What a group has written before it finds an infinite half it does not write again.
+#[test]
+fn effects_before_infinite_halves() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            ".reg .b16 %h<4>; {lanes} mov.u32 %r11, 0x7C003C00; mul.wide.u32 %x4, %i, 8; \
+             add.u64 %x5, %out, %x4; st.global.v2.u32 [%x5+8192], {{%r11, %r11}}; \
+             mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; add.u64 %x1, %out, 8192; \
+             st.global.u32 [%x2], %i; setp.lt.s32 %p5, %i, %n; \
+             @%p5 ld.global.u32 %r13, [%x2]; add.u32 %r13, %r13, 1000; \
+             @%p5 st.global.u32 [%x2], %r13; setp.lt.s32 %p6, %i, 512; mov.b16 %h0, 7; \
+             mov.b16 %h1, 7; add.u64 %x1, %x1, %x4; @%p5 ld.global.b16 %h0, [%x1]; \
+             @%p5 ld.global.b16 %h1, [%x1+2]; mov.b16 %h2, 7; mov.b16 %h3, 7; \
+             @%p5 ld.global.b16 %h2, [%x1+4]; @%p5 ld.global.b16 %h3, [%x1+6]; \
+             cvt.f32.f16 %f0, %h0; cvt.f32.f16 %f1, %h3; mov.b32 %r3, %f0; mov.b32 %r4, %f1; \
+             mad.lo.u32 %r3, %r3, 31, %r4; ld.global.u32 %r13, [%x2]; \
+             add.u32 %r3, %r3, %r13; st.global.u32 [%x2], %r3;"
+        ));
+    }
+}

@@ -39,15 +39,14 @@ fn pairs_of_halves() {
     }
 }
 
-/// An address that some lanes have computed alone follows no bit.
+/// An address that some lanes have moved alone follows no bit.
 #[test]
 fn addresses_of_some_lanes() {
     for lanes in ["", WARPS] {
         agree(&format!(
-            "{lanes} mov.u32 %r10, tile; and.b32 %r3, %r2, 15; xor.b32 %r3, %r3, 5; \
+            "{lanes} mov.u32 %r10, tile; and.b32 %r3, %r2, 63; xor.b32 %r3, %r3, 5; \
              shl.b32 %r3, %r3, 2; add.u32 %r3, %r10, %r3; and.b32 %r4, %r2, 4; \
-             setp.eq.u32 %p0, %r4, 0; @%p0 bra SKIP; and.b32 %r3, %r2, 15; xor.b32 %r3, %r3, 9; \
-             shl.b32 %r3, %r3, 2; add.u32 %r3, %r10, %r3; add.u32 %r3, %r3, 128; \
+             setp.eq.u32 %p0, %r4, 0; @%p0 bra SKIP; add.u32 %r3, %r3, 512; \
              SKIP: add.u32 %r11, %r3, 4; st.shared.u32 [%r11], %r2; bar.sync 0; \
              ld.shared.u32 %r9, [%r11]; add.u32 %r9, %r9, %r3; {STORE}"
         ));
