@@ -25,7 +25,7 @@ use super::steps::{broadcasts_last, emit_steps};
 use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
-use super::{arrival, guarded_path, lane_group, masked, shared_check, slow_path, variables};
+use super::{arrival, guarded_copy, lane_group, masked, shared_check, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -468,7 +468,7 @@ fn emit_block(
     e.set_guard(None);
     save(e, plan, &plan.saved[number.index()]);
     if e.width > 1
-        && let Some((end, rest)) = guarded_path::emit(e, plan, number, errors)
+        && let Some((end, rest)) = guarded_copy::emit(e, plan, number, errors)
     {
         terminate(e, plan, end, targets.from(end))?;
         e.enter(rest);

@@ -25,6 +25,7 @@ mod float;
 mod function;
 mod group_check;
 mod group_checked;
+mod guarded_copy;
 mod guarded_path;
 mod half;
 mod host;
