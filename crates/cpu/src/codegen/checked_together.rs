@@ -2,7 +2,7 @@
 
 use super::block_check::{self, BlockCheck};
 use super::counted_loop::{self, CountedLoop};
-use crate::program::{Program, Terminator, UniformityInfo};
+use crate::program::{BlockId, Program, Terminator, UniformityInfo};
 
 #[derive(Default)]
 pub(super) struct CheckedTogether {
@@ -13,6 +13,12 @@ pub(super) struct CheckedTogether {
 }
 
 impl CheckedTogether {
+    /// Those of a block.
+    pub fn blocks_of(&self, block: BlockId) -> &[BlockCheck] {
+        let checks = self.blocks.get(block.index());
+        checks.map_or(&[], Vec::as_slice)
+    }
+
     /// Those of a kernel with sync points: its groups have the slots that it takes to resume.
     pub fn find(
         program: &Program<'_>,

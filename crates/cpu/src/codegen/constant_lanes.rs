@@ -50,6 +50,12 @@ impl Emitter<'_, '_> {
         }
     }
 
+    /// The comparison whose result a value is.
+    pub fn compares(&self, value: Value) -> Option<Opcode> {
+        let opcode = self.definition(value)?.opcode();
+        matches!(opcode, Opcode::Icmp | Opcode::Fcmp).then_some(opcode)
+    }
+
     /// A constant vector.
     pub fn vector_of(&mut self, lanes: [u32; 4]) -> Value {
         let bytes: Vec<u8> = lanes.into_iter().flat_map(u32::to_le_bytes).collect();

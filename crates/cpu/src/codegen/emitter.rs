@@ -7,8 +7,8 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Signature, StackSlot, Type,
-    Value, types,
+    AbiParam, Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Opcode, Signature, StackSlot,
+    Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
@@ -19,7 +19,7 @@ use super::lane_set::LaneSet;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
     Arg, ArgList, Base, Guard, Instruction, LoweringError, Program, Reg, RegClass, Storage,
-    Uniformity, float_bits,
+    Uniformity, WARP_BITS, float_bits,
 };
 use crate::runtime::{Helper, Scalar};
 use ptx::ast::Span;
@@ -58,6 +58,8 @@ pub(super) struct ValueLocation {
     pub value: Option<Value>,
     /// What the first lane has, where that is one number.
     pub first_lane: Option<i64>,
+    /// What each bit of the lane's number adds, where nothing else makes lanes differ.
+    pub lane_bits: Option<[i64; WARP_BITS]>,
 }
 
 /// Variables of the loop over threads.
@@ -107,6 +109,8 @@ pub(super) struct Emitter<'e, 'a> {
     /// The stack slot for values of a warp's lanes, and those for a loop over lanes.
     pub shuffle_slot: Option<StackSlot>,
     pub lane_slots: Vec<StackSlot>,
+    /// The stack slot for a part of what the lanes of a group load.
+    pub window_slot: Option<StackSlot>,
     /// The vectors to which scalars of the current step were splatted.
     pub splats: Vec<(Value, Value)>,
     /// The accesses of a loop that need no check, in its copy for this iteration.
@@ -459,6 +463,14 @@ impl<'e, 'a> Emitter<'e, 'a> {
         value
     }
 
+    /// A vector as one of another type with the same bits.
+    fn coerce_lanes(&mut self, value: Value, ty: Type) -> Value {
+        match self.b.func.dfg.value_type(value) == ty {
+            true => value,
+            false => self.b.ins().bitcast(ty, LITTLE_ENDIAN, value),
+        }
+    }
+
     pub fn zero(&mut self, ty: Type) -> Value {
         if ty.is_float() {
             self.float(ty, 0.0)
@@ -510,11 +522,24 @@ impl<'e, 'a> Emitter<'e, 'a> {
             None => {}
         }
         let mask = self.b.func.dfg.value_type(condition);
-        let condition = if mask == ty {
-            condition
-        } else {
-            self.b.ins().bitcast(ty, LITTLE_ENDIAN, condition)
-        };
+        if mask == types::I32X4 && cfg!(target_arch = "x86_64") {
+            // For a mask of integers, or one that is no comparison, Cranelift's `bitselect` takes
+            // three instructions: it does not know that the bits of each lane are alike.
+            match self.compares(condition) {
+                Some(Opcode::Fcmp) => {}
+                Some(_) => {
+                    let [a, b] = [a, b].map(|value| self.coerce_lanes(value, mask));
+                    let value = self.b.ins().bitselect(condition, a, b);
+                    return self.coerce_lanes(value, ty);
+                }
+                None => {
+                    let [a, b] = [a, b].map(|value| self.coerce_lanes(value, mask));
+                    let value = self.b.ins().blendv(condition, a, b);
+                    return self.coerce_lanes(value, ty);
+                }
+            }
+        }
+        let condition = self.coerce_lanes(condition, ty);
         self.b.ins().bitselect(condition, a, b)
     }
 

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 
 use super::emitter::{Emitter, is_signed, native};
 use super::lane_set::LaneSet;
-use crate::program::{Arg, BlockId, Instruction, Reg, Step, Uniformity};
+use crate::program::{Arg, BlockId, Guard, Instruction, Reg, Step, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
 /// No comparison further from the end of its block, and no longer combination, is looked at.
@@ -103,8 +103,60 @@ fn comparisons(e: &Emitter<'_, '_>, steps: &[Step], predicate: Reg) -> Option<Ve
     None
 }
 
+/// What is true where a guard holds for all lanes, if its predicate is such a comparison in this
+/// block.
+pub(super) fn hold_at_ends(
+    e: &mut Emitter<'_, '_>,
+    block: BlockId,
+    guard: Guard,
+) -> Option<Vec<Value>> {
+    let steps = &e.program.blocks[block.index()].steps;
+    let comparisons = comparisons(e, steps, guard.reg)?;
+    let combines = |i: &Instruction| i.modifiers.first_of(&[M::And, M::Or, M::Xor]).is_some();
+    let mut all = Vec::new();
+    match *comparisons.as_slice() {
+        [i] if !combines(&i) => {
+            let Ends { first, last } = ends(e, &i)?;
+            all.push(first);
+            if let Some((last, ordered)) = last {
+                all.extend([last, ordered]);
+            }
+        }
+        _ => {
+            let AtEnds { first, same } = at_ends(e, block, guard.reg)?;
+            all.push(first);
+            all.extend(same);
+        }
+    }
+    e.lane_set = LaneSet::Scalar;
+    if guard.negated {
+        let ends = if all.len() == 3 { 2 } else { 1 };
+        for value in &mut all[..ends] {
+            *value = e.not(*value);
+        }
+    }
+    Some(all)
+}
+
+/// The results of a comparison.
+struct Ends {
+    first: Value,
+    /// That for the last lane, and whether those between are between; `None` if all lanes have that
+    /// of the first.
+    last: Option<(Value, Value)>,
+}
+
 /// Whether a comparison holds for the first lane, and whether all lanes have that result.
 fn compare(e: &mut Emitter<'_, '_>, i: &Instruction) -> Option<(Value, Option<Value>)> {
+    let Ends { first, last } = ends(e, i)?;
+    let same = last.map(|(last, ordered)| {
+        let equal = e.icmp(IntCC::Equal, first, last);
+        e.b.ins().band(ordered, equal)
+    });
+    Some((first, same))
+}
+
+fn ends(e: &mut Emitter<'_, '_>, i: &Instruction) -> Option<Ends> {
     let ty = i.modifiers.types().next()?;
     e.lane_set = LaneSet::Lane(0);
     let first = e.compared(i, 1, ty).ok()?;
@@ -117,7 +169,7 @@ fn compare(e: &mut Emitter<'_, '_>, i: &Instruction) -> Option<(Value, Option<Va
         _ => None,
     });
     let Some((reg, stride)) = affine else {
-        return Some((first, None));
+        return Some(Ends { first, last: None });
     };
     let native = native(ty)?;
     let low = e.read(Arg::Reg(reg), native).ok()?;
@@ -130,6 +182,8 @@ fn compare(e: &mut Emitter<'_, '_>, i: &Instruction) -> Option<(Value, Option<Va
         false => IntCC::UnsignedLessThanOrEqual,
     };
     let ordered = e.icmp(cc, low, high);
-    let equal = e.icmp(IntCC::Equal, first, last);
-    Some((first, Some(e.b.ins().band(ordered, equal))))
+    Some(Ends {
+        first,
+        last: Some((last, ordered)),
+    })
 }

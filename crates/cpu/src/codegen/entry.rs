@@ -8,7 +8,7 @@ use super::lane_group;
 use super::lane_set::{LaneSet, each_lane};
 use super::phase;
 use super::resume::ResumePlan;
-use super::slots::{reload, unpack};
+use super::slots::{reload_at, unpack};
 use super::thread_state::{jump_to_state, thread_state};
 use super::unroll_and_jam;
 use crate::program::{LoweringError, Terminator, Uniformity};
@@ -63,7 +63,7 @@ pub(super) fn resume_threads(
                 errors.push(error);
             }
         }
-        reload(e, plan, &point.reload);
+        reload_at(e, plan, point);
         if let Some(block) = point.sync
             && let Terminator::Sync { instruction, .. } =
                 &e.program.blocks[block.index()].terminator

@@ -337,27 +337,42 @@ impl Emitter<'_, '_> {
     }
 
     pub fn min_max_of_two(&mut self, a: Value, b: Value, min: bool, nan: bool) -> Value {
-        // Cranelift's return NaN if either operand is NaN, and order zeros as PTX does.
-        let both = if min {
-            self.b.ins().fmin(a, b)
-        } else {
-            self.b.ins().fmax(a, b)
-        };
         let ty = self.b.func.dfg.value_type(a);
-        let unordered = self.fcmp(FloatCC::Unordered, a, b);
+        let both = match (ty.is_vector(), min) {
+            (true, _) => self.min_max_of_numbers(a, b, min),
+            // Cranelift's return NaN if either operand is NaN, and order zeros as PTX does.
+            (false, true) => self.b.ins().fmin(a, b),
+            (false, false) => self.b.ins().fmax(a, b),
+        };
         let canonical = if ty.lane_type() == types::F32 {
             self.float_bits(types::F32, 0x7FFF_FFFF)
         } else {
             self.float_bits(types::F64, 0x7FF8 << 48)
         };
         if nan {
+            let unordered = self.fcmp(FloatCC::Unordered, a, b);
             return self.select(unordered, canonical, both);
         }
         let a_is_nan = self.fcmp(FloatCC::Unordered, a, a);
         let b_is_nan = self.fcmp(FloatCC::Unordered, b, b);
-        let rest = self.select(b_is_nan, canonical, b);
-        let number = self.select(a_is_nan, rest, a);
-        self.select(unordered, number, both)
+        let number = self.select(a_is_nan, b, both);
+        let rest = self.select(a_is_nan, canonical, a);
+        self.select(b_is_nan, rest, number)
+    }
+
+    /// The minimum or maximum of vectors without NaN, for which x86 has an instruction but for
+    /// zeros: it returns the second of equal operands. Of zeros with different signs, the maximum
+    /// has the bits of both, and the minimum those of either.
+    fn min_max_of_numbers(&mut self, a: Value, b: Value, min: bool) -> Value {
+        let [one, other] = [(a, b), (b, a)].map(|(a, b)| {
+            let (low, high) = if min { (a, b) } else { (b, a) };
+            let is_first = self.fcmp(FloatCC::LessThan, low, high);
+            self.select(is_first, a, b)
+        });
+        match min {
+            true => self.b.ins().bor(one, other),
+            false => self.b.ins().band(one, other),
+        }
     }
 
     fn testp(&mut self, i: &Instruction, a: Value, ty: Type) -> EmitResult<()> {

@@ -21,11 +21,11 @@ use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
 use super::resume::ResumePlan;
 use super::slots::save;
-use super::steps::{broadcasts_last, emit_step};
+use super::steps::{broadcasts_last, emit_steps};
 use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
-use super::{arrival, lane_group, masked, shared_check, slow_path, variables};
+use super::{arrival, guarded_copy, lane_group, masked, shared_check, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -79,7 +79,7 @@ pub(crate) fn compile_kernel(
         _ => Vec::new(),
     };
     let resumes = resumes(program, uniformity, &together, &interchanged);
-    rematerialize(program, &resumes);
+    rematerialize(program, &resumes, vectorized.as_ref());
     let program = &*program;
     let plan = ResumePlan::new(program, uniformity, checks, together, interchanged)
         .map_err(|r| vec![r])?;
@@ -264,6 +264,7 @@ fn prologue<'e, 'a>(
             uniformity,
             variables,
             value: None,
+            lane_bits: facts.and_then(|facts| facts.lane_bits(Reg(i as u32))),
             first_lane: match class {
                 RegClass::I32 | RegClass::I64 => {
                     facts.and_then(|facts| facts.first_lane(Reg(i as u32)))
@@ -301,6 +302,7 @@ fn prologue<'e, 'a>(
         texture_slot: None,
         shuffle_slot: None,
         lane_slots: Vec::new(),
+        window_slot: None,
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,
@@ -362,20 +364,28 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     }
     // Where the last branch to each block is emitted.
     let mut last_predecessor: Vec<Option<u32>> = vec![None; program.blocks.len()];
-    for (from, block) in (0..).zip(&program.blocks) {
-        let at = match loop_at[from as usize] {
-            Some((number, _)) => plan.together.loops[number].blocks[0].0.max(from),
-            None => from,
+    for from in (0..program.blocks.len() as u32).map(BlockId) {
+        let at = match loop_at[from.index()] {
+            Some((number, _)) => plan.together.loops[number].blocks[0].0.max(from.0),
+            None => from.0,
         };
-        let join = match e.width {
-            1 => None,
-            _ => plan.masked[from as usize]
-                .as_ref()
-                .map(|masked| masked.join),
+        let mut note = |from: BlockId| {
+            let join = match e.width {
+                1 => None,
+                _ => plan.masked[from.index()].as_ref().map(|masked| masked.join),
+            };
+            let terminator = &program.blocks[from.index()].terminator;
+            for to in terminator.successors().chain(join) {
+                let last = &mut last_predecessor[to.index()];
+                *last = (*last).max(Some(at));
+            }
         };
-        for to in block.terminator.successors().chain(join) {
-            let last = &mut last_predecessor[to.index()];
-            *last = (*last).max(Some(at));
+        note(from);
+        if e.width > 1
+            && let Some(path) = &plan.guarded[from.index()]
+        {
+            // Its copy ends like its last block.
+            path.end().into_iter().for_each(note);
         }
     }
     for (i, in_loop) in (0..).zip(loop_at) {
@@ -398,12 +408,12 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
             e.b.ins().jump(fail, &[]);
             continue;
         }
-        let targets = targets.from(number);
         let emitted = match in_loop {
             Some((counted, _)) => {
-                unroll::emit(e, plan, &plan.together.loops[counted], targets, &mut errors)
+                let counted = &plan.together.loops[counted];
+                unroll::emit(e, plan, counted, targets.from(number), &mut errors)
             }
-            None => emit_block(e, plan, number, targets, &mut errors),
+            None => emit_block(e, plan, number, &targets, &mut errors),
         };
         if let Err(error) = emitted {
             errors.push(error);
@@ -468,7 +478,7 @@ fn emit_block(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     number: BlockId,
-    blocks: &[Block],
+    targets: &JumpTargets,
     errors: &mut Vec<LoweringError>,
 ) -> EmitResult<()> {
     if e.width > 1 {
@@ -477,14 +487,18 @@ fn emit_block(
     }
     let mut steps: Vec<&Step> = e.program.blocks[number.index()].steps.iter().collect();
     broadcasts_last(e, &mut steps);
-    for step in steps {
-        emit_step(e, step, errors);
-    }
+    emit_steps(e, &steps, errors);
     e.in_bounds.clear();
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);
     save(e, plan, &plan.saved[number.index()]);
-    terminate(e, plan, number, blocks)
+    if e.width > 1
+        && let Some((end, rest)) = guarded_copy::emit(e, plan, number, errors)
+    {
+        terminate(e, plan, end, targets.from(end))?;
+        e.enter(rest);
+    }
+    terminate(e, plan, number, targets.from(number))
 }
 
 fn terminate(

@@ -11,7 +11,7 @@ use super::emitter::{EmitResult, Emitter};
 use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, each_lane, vectors};
 use super::memory::{Space, space_of};
-use crate::abi::{Access, offset};
+use crate::abi::{Access, WARP_SIZE, offset};
 use crate::memory::GRANULE;
 use crate::program::{Arg, Base, Instruction, Reg, RegClass, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O};
@@ -94,9 +94,12 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
             };
             addresses
         }
-        Uniformity::Divergent if class == RegClass::I32 && access.space == Space::Shared && access.offset >= 0 =>
-        {
-            scattered(e, i, &access)?
+        Uniformity::Divergent if class == RegClass::I32 && access.space == Space::Shared => {
+            match distances(e, &access) {
+                Some(distances) => at_distances(e, i, &access, distances),
+                None if access.offset >= 0 => scattered(e, i, &access)?,
+                None => return Ok(()),
+            }
         }
         _ => return Ok(()),
     };
@@ -134,17 +137,7 @@ fn strided(
         e.check_span((lowest, Some(access.reg)), shift, length >> shift, ok, cold);
         None
     } else {
-        // The number of places where the lowest may be, in units of its size.
-        let shift = e.scalar_int(types::I32, shift.into());
-        let size = e.context_word(offset::SHARED_SIZE);
-        let places = e.add_offset(size, -length);
-        let places = e.b.ins().sshr(places, shift);
-        let places = e.add_offset(places, 1);
-        let zero = e.scalar_int(types::I64, 0);
-        let places = e.b.ins().smax(places, zero);
-        let number = e.b.ins().rotr(lowest, shift);
-        let good = e.icmp(IntCC::UnsignedLessThan, number, places);
-        e.b.ins().brif(good, ok, &[], cold, &[]);
+        check_shared(e, lowest, length, access.bytes, (ok, cold));
         Some(offset::SHARED)
     };
     check_each(e, i, access, cold, ok);
@@ -156,6 +149,70 @@ fn strided(
         None => first,
     };
     Ok(Some(Addresses::Strided(address, stride)))
+}
+
+/// Goes on at `ok` if so many bytes of shared memory from the lowest on exist, at which an access
+/// is aligned.
+fn check_shared(
+    e: &mut Emitter<'_, '_>,
+    lowest: Value,
+    length: i64,
+    align: u32,
+    (ok, cold): (Block, Block),
+) {
+    // The number of places where the lowest may be, in units of its size.
+    let shift = e.scalar_int(types::I32, align.trailing_zeros().into());
+    let size = e.context_word(offset::SHARED_SIZE);
+    let places = e.add_offset(size, -length);
+    let places = e.b.ins().sshr(places, shift);
+    let places = e.add_offset(places, 1);
+    let zero = e.scalar_int(types::I64, 0);
+    let places = e.b.ins().smax(places, zero);
+    let number = e.b.ins().rotr(lowest, shift);
+    let good = e.icmp(IntCC::UnsignedLessThan, number, places);
+    e.b.ins().brif(good, ok, &[], cold, &[]);
+}
+
+/// The distances of the lanes' addresses from that of the first, where they are known, and keep
+/// the alignment.
+fn distances(e: &Emitter<'_, '_>, access: &LaneAccess) -> Option<[i32; WARP_SIZE as usize]> {
+    let bits = e.locations[access.reg.index()].lane_bits?;
+    let mut distances = [0; WARP_SIZE as usize];
+    for (lane, distance) in (0..access.lanes).zip(&mut distances) {
+        let set = (0..).zip(bits).filter(|(bit, _)| lane >> bit & 1 != 0);
+        let all = set.map(|(_, part)| part).sum::<i64>();
+        if all.abs() >= MAX_DISTANCE || all % i64::from(access.bytes) != 0 {
+            return None;
+        }
+        *distance = i32::try_from(all).ok()?;
+    }
+    Some(distances)
+}
+
+/// Addresses at known distances from the first: both ends are in bounds.
+fn at_distances(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    access: &LaneAccess,
+    distances: [i32; WARP_SIZE as usize],
+) -> Addresses {
+    let lowest: i64 = distances.into_iter().fold(0, i32::min).into();
+    let highest: i64 = distances.into_iter().fold(0, i32::max).into();
+    e.lane_set = LaneSet::Lane(0);
+    let first = e.register(access.reg);
+    let first = e.coerce(first, types::I64);
+    e.lane_set = LaneSet::Scalar;
+    let (ok, cold) = (e.b.create_block(), e.b.create_block());
+    e.b.set_cold_block(cold);
+    // From the addresses without their offset on, if that is positive: those of 32 bits that shrink
+    // could pass 0 before it is added.
+    let start = e.add_offset(first, lowest + access.offset.min(0));
+    let length = highest - lowest + access.offset.max(0) + i64::from(access.bytes);
+    check_shared(e, start, length, access.bytes, (ok, cold));
+    check_each(e, i, access, cold, ok);
+    let shared = e.context_word(offset::SHARED);
+    let first = e.add_offset(first, access.offset);
+    Addresses::Lanes(e.b.ins().iadd(shared, first), distances)
 }
 
 /// Addresses of any kind: the highest of them is in bounds, and all are aligned.
@@ -270,6 +327,9 @@ impl GroupChecked {
         Some(match self.addresses {
             Addresses::Strided(address, stride) => {
                 CheckedAddress::new(address, i32::try_from(stride * i64::from(lane)).ok()?)
+            }
+            Addresses::Lanes(address, distances) => {
+                CheckedAddress::new(address, *distances.get(lane as usize)?)
             }
             Addresses::Register(shared, reg, offset) => {
                 let place = e.register(reg);

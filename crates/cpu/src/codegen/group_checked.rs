@@ -2,6 +2,7 @@
 
 use cranelift_codegen::ir::Value;
 
+use crate::abi::WARP_SIZE;
 use crate::program::Reg;
 
 /// An access of which all lanes are in bounds.
@@ -15,6 +16,8 @@ pub(super) struct GroupChecked {
 pub(super) enum Addresses {
     /// The host address of the first lane, and the distance from lane to lane.
     Strided(Value, i64),
+    /// That of the first lane, and the distance of each lane from it.
+    Lanes(Value, [i32; WARP_SIZE as usize]),
     /// The host address of shared memory; the place of each lane is in a register, at an offset.
     Register(Value, Reg, i32),
 }

@@ -17,6 +17,7 @@ use super::masked_branch::{MaskedBranch, is_access};
 use super::resume::ResumePlan;
 use super::slots::save;
 use super::vectorize::{Lowering, lowering};
+use super::window::Window;
 use crate::program::{
     Arg, BlockId, Guard, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity,
 };
@@ -194,7 +195,7 @@ fn masked_step(
                     let bits = e.scalar_int(types::I32, bits.into());
                     masked_access(e, i, bits, kept)
                 }
-                Lanes::Mask(bits) => masked_access(e, i, bits, kept),
+                Lanes::Mask(bits) => masked_load_or_access(e, i, (guard, bits), kept),
             };
         }
     }
@@ -207,6 +208,38 @@ fn masked_step(
         guarded.guard = Some(guard);
     }
     lane_group::step(e, &Step::Instruction(guarded))
+}
+
+/// A load at one distance from lane to lane loads for all lanes, if all may: those that do not
+/// execute it keep their values. Other accesses are made one after the other.
+fn masked_load_or_access(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    (guard, bits): (Guard, Value),
+    kept: &[Reg],
+) -> EmitResult<()> {
+    let Some((window, to)) = Window::of(e, i) else {
+        return masked_access(e, i, bits, kept);
+    };
+    let [apart, done] = [(); 2].map(|()| e.b.create_block());
+    e.b.set_cold_block(apart);
+    e.b.set_cold_block(done);
+    let mut checked = window.checked_in_part(e, bits, apart);
+    for lane in vectors(e.width, RegClass::I32) {
+        let LaneSet::Vector(number) = lane else { break };
+        let value = checked.value(e, number, &window);
+        e.splats.clear();
+        e.set_guard(Some(guard));
+        e.set_register(to, value);
+    }
+    e.set_guard(None);
+    e.lane_set = LaneSet::Scalar;
+    e.b.ins().jump(done, &[]);
+    e.enter(apart);
+    masked_access(e, i, bits, kept)?;
+    e.b.ins().jump(done, &[]);
+    e.enter(done);
+    Ok(())
 }
 
 /// The most lanes of which each has code of its own.
@@ -278,6 +311,7 @@ fn masked_access(
             variables: Vec::new(),
             value: Some(value),
             first_lane: None,
+            lane_bits: None,
         };
         let location = &mut e.locations[register.reg.index()];
         locations.push(std::mem::replace(location, of_lane));

@@ -116,7 +116,11 @@ fn masked(
 
 /// The blocks that follow one another from `start` on, which nothing else reaches, and the block
 /// after them.
-fn arm(program: &Program<'_>, graph: &Graph, start: BlockId) -> Option<(Vec<BlockId>, BlockId)> {
+pub(super) fn arm(
+    program: &Program<'_>,
+    graph: &Graph,
+    start: BlockId,
+) -> Option<(Vec<BlockId>, BlockId)> {
     let (mut blocks, mut at) = (Vec::new(), start);
     while blocks.len() < MAX_BLOCKS && graph.predecessors(at).nth(1).is_none() {
         let Terminator::Jump(next) = program.blocks[at.index()].terminator else {

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
-use super::emitter::{Emitter, type_of};
+use super::emitter::{Emitter, LITTLE_ENDIAN, type_of};
 use super::lane_set::{LaneSet, lanes_per_vector};
 use crate::program::{Reg, RegClass, Uniformity};
 use ptx::names::SpecialRegister;
@@ -98,13 +98,18 @@ impl Emitter<'_, '_> {
                 let per_vector = lanes_per_vector(class);
                 let variable = self.locations[reg.index()].variables[(lane / per_vector) as usize];
                 let vector = self.b.use_var(variable);
-                let value = self.b.ins().extractlane(vector, (lane % per_vector) as u8);
+                let lane = (lane % per_vector) as u8;
+                if class == RegClass::I16 {
+                    let halves = types::I16X8;
+                    let vector = self.b.ins().bitcast(halves, LITTLE_ENDIAN, vector);
+                    return self.b.ins().extractlane(vector, 2 * lane);
+                }
+                let value = self.b.ins().extractlane(vector, lane);
                 match class {
                     RegClass::Pred => {
                         let zero = self.b.ins().iconst(types::I32, 0);
                         self.b.ins().icmp(IntCC::NotEqual, value, zero)
                     }
-                    RegClass::I16 => self.b.ins().ireduce(types::I16, value),
                     _ => value,
                 }
             }

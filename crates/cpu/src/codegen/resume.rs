@@ -4,6 +4,7 @@
 //! them suspends can be resumed by the other.
 
 use super::checked_together::CheckedTogether;
+use super::guarded_path::{self, GuardedPath};
 use super::interchanged_loop::InterchangedLoop;
 use super::masked_branch::{self, MaskedBranch};
 use crate::abi::{SyncKind, SyncPoint};
@@ -28,6 +29,9 @@ pub(super) struct ResumePoint {
     pub sync: Option<BlockId>,
     /// A sync point that the vector function passes: its lanes execute it together.
     pub is_passed: bool,
+    /// The registers whose slots stay as they are until the next sync point at which the vector
+    /// function suspends its group.
+    pub steady: Vec<Reg>,
 }
 
 /// The resume points of a kernel and the layout of its saved registers.
@@ -53,6 +57,8 @@ pub(super) struct ResumePlan {
     pub saved: Vec<Vec<Reg>>,
     /// By block: how the arms of its branch are executed where the lane group diverges.
     pub masked: Vec<Option<MaskedBranch>>,
+    /// By block: the path behind it that a group takes where all guards hold.
+    pub guarded: Vec<Option<GuardedPath>>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
     /// The loops that the lane groups run step by step.
@@ -98,6 +104,10 @@ impl ResumePlan {
                 Some(uniformity) => masked_branch::find(program, uniformity, &liveness),
                 None => Vec::new(),
             },
+            guarded: match uniformity {
+                Some(uniformity) => guarded_path::find(program, uniformity),
+                None => Vec::new(),
+            },
             checks,
             together,
             interchanged,
@@ -140,6 +150,7 @@ impl ResumePlan {
                     live,
                     dirty: Vec::new(),
                     reload: Vec::new(),
+                    steady: Vec::new(),
                     sync: Some(BlockId(i as u32)),
                     is_passed: uniformity.is_some_and(|uniformity| {
                         uniformity.executes_together(program, instruction)
@@ -178,6 +189,7 @@ impl ResumePlan {
                     live,
                     dirty: Vec::new(),
                     reload: Vec::new(),
+                    steady: Vec::new(),
                     sync: None,
                     is_passed: false,
                 });
@@ -217,7 +229,57 @@ impl ResumePlan {
                 .filter(|reg| reload.binary_search(reg).is_ok())
                 .collect();
         }
+        plan.find_steady(program);
         Ok(plan)
+    }
+
+    /// Finds the registers that are not written, and so not saved, from a sync point to the next
+    /// one. Groups that run loops step by step are suspended in between.
+    fn find_steady(&mut self, program: &Program<'_>) {
+        if self.group == 1 || !self.interchanged.is_empty() {
+            return;
+        }
+        let passes = |at: BlockId| {
+            let point = self.sync_at[at.index()]?;
+            Some(self.resume_points[point as usize].is_passed)
+        };
+        let suspended = self.resume_points.iter().map(|point| {
+            let mut written = RegisterSet::new(program.registers.len());
+            let mut reached = vec![false; program.blocks.len()];
+            let mut left = match point.sync {
+                Some(_) if !point.is_passed => vec![point.next],
+                _ => Vec::new(),
+            };
+            if left.is_empty() {
+                return Vec::new();
+            }
+            while let Some(at) = left.pop() {
+                if std::mem::replace(&mut reached[at.index()], true) {
+                    continue;
+                }
+                let block = &program.blocks[at.index()];
+                for step in &block.steps {
+                    program.step_effects(step, &mut |_| {}, &mut |reg| written.insert(reg));
+                }
+                match &block.terminator {
+                    Terminator::Sync { instruction, next } => {
+                        if passes(at) == Some(true) {
+                            program.effects(instruction, &mut |_| {}, &mut |reg| {
+                                written.insert(reg);
+                            });
+                            left.push(*next);
+                        }
+                    }
+                    terminator => left.extend(terminator.successors()),
+                }
+            }
+            let reloaded = point.reload.iter().copied();
+            reloaded.filter(|reg| !written.contains(*reg)).collect()
+        });
+        let suspended: Vec<Vec<Reg>> = suspended.collect();
+        for (point, steady) in self.resume_points.iter_mut().zip(suspended) {
+            point.steady = steady;
+        }
     }
 
     /// Finds the registers that each sync point must store. On every path to it, the

@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::emitter::{Emitter, READONLY, type_of};
 use super::lane_set::{LaneSet, vector_type, vectors};
-use super::resume::ResumePlan;
+use super::resume::{ResumePlan, ResumePoint};
 use crate::abi::{SLOT_BYTES, WARP_SIZE, offset};
 use crate::program::{Reg, RegClass, Uniformity};
 
@@ -179,6 +179,16 @@ pub(super) fn saved_alike(
 
 /// Restores these registers.
 pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, registers: &[Reg]) {
+    reload_but(e, plan, registers, &[]);
+}
+
+/// Restores the registers that a thread has when it resumes.
+pub(super) fn reload_at(e: &mut Emitter<'_, '_>, plan: &ResumePlan, point: &ResumePoint) {
+    reload_but(e, plan, &point.reload, &point.steady);
+}
+
+/// Restores these registers, some of which are not saved again before all uses of their values.
+fn reload_but(e: &mut Emitter<'_, '_>, plan: &ResumePlan, registers: &[Reg], steady: &[Reg]) {
     if registers.is_empty() {
         return;
     }
@@ -190,7 +200,8 @@ pub(super) fn reload(e: &mut Emitter<'_, '_>, plan: &ResumePlan, registers: &[Re
         let class = e.program.registers[reg.index()];
         let (at, offset) = slots.at(slot, class);
         // The optimizer moves the load to where the value is used.
-        let flags = match e.width > 1 && plan.fixed[reg.index()] {
+        let is_steady = plan.fixed[reg.index()] || steady.binary_search(&reg).is_ok();
+        let flags = match e.width > 1 && is_steady {
             true => READONLY,
             false => MemFlagsData::trusted(),
         };

@@ -1,7 +1,7 @@
 //! The steps of a block, in the order in which they become good code.
 
 use super::emitter::Emitter;
-use super::lane_group;
+use super::{lane_group, pair_load};
 use crate::program::{Arg, Base, LoweringError, Step, Uniformity};
 use ptx::ast::Span;
 use ptx::names::Opcode;
@@ -31,6 +31,32 @@ pub(super) fn broadcasts_last(e: &Emitter<'_, '_>, steps: &mut [&Step]) {
             && next_to != base
         {
             steps.swap(at - 1, at);
+        }
+    }
+}
+
+/// Emits the steps of a block.
+pub(super) fn emit_steps(
+    e: &mut Emitter<'_, '_>,
+    steps: &[&Step],
+    errors: &mut Vec<LoweringError>,
+) {
+    let mut left = steps;
+    while let [first, rest @ ..] = left {
+        let pairs = match e.width {
+            1 => Vec::new(),
+            _ => pair_load::find(e, left),
+        };
+        match pair_load::emit(e, &pairs) {
+            Ok(true) => left = &left[pairs.len()..],
+            Ok(false) => {
+                emit_step(e, first, errors);
+                left = rest;
+            }
+            Err(error) => {
+                errors.push(error);
+                left = rest;
+            }
         }
     }
 }

@@ -19,6 +19,9 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<bool>
     let (address, stride) = match &e.group_checked {
         Some(checked) => match checked.addresses {
             Addresses::Strided(address, stride) => (address, stride),
+            Addresses::Lanes(address, distances) => {
+                return side_by_side(e, i, reg, address, &distances);
+            }
             Addresses::Register(..) => return Ok(false),
         },
         None => return Ok(false),
@@ -76,13 +79,42 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<bool>
     Ok(true)
 }
 
+/// Loads words of which the lanes of each vector have four that lie side by side, such as those
+/// that the threads of a warp read again and again.
+fn side_by_side(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    reg: Reg,
+    address: Value,
+    distances: &[i32],
+) -> EmitResult<bool> {
+    let distances = &distances[..e.width as usize];
+    let is_run = |four: &[i32]| four.windows(2).all(|two| two[1] == two[0] + 4);
+    if e.ty(i, 0)?.bytes() != 4 || !distances.chunks(4).all(is_run) {
+        return Ok(false);
+    }
+    e.line = i.line;
+    e.set_guard(None);
+    let mut loaded: Vec<(i32, Value)> = Vec::new();
+    for (n, four) in (0..).zip(distances.chunks(4)) {
+        let value = match loaded.iter().find(|(at, _)| *at == four[0]) {
+            Some((_, value)) => *value,
+            None => {
+                let flags = LITTLE_ENDIAN.with_notrap();
+                let value = e.b.ins().load(types::I32X4, flags, address, four[0]);
+                loaded.push((four[0], value));
+                value
+            }
+        };
+        e.lane_set = LaneSet::Vector(n);
+        e.set_register(reg, value);
+    }
+    e.lane_set = LaneSet::Scalar;
+    Ok(true)
+}
+
 /// The register that a load writes, if its upper bits are 0.
 fn destination(e: &Emitter<'_, '_>, i: &Instruction) -> Option<Reg> {
-    let ordered = [M::Volatile, M::Relaxed, M::Acquire, M::Mmio];
-    let is_plain = i.opcode == O::Ld
-        && i.guard.is_none()
-        && i.modifiers.first_of(&ordered).is_none()
-        && !e.is_sanitized;
     let reg = match *e.program.list(i.args).first()? {
         Arg::Reg(reg) => reg,
         Arg::List(list) => match *e.program.list(list) {
@@ -101,5 +133,14 @@ fn destination(e: &Emitter<'_, '_>, i: &Instruction) -> Option<Reg> {
         RegClass::F32 => matches!(ty, P::F32 | P::B32),
         _ => false,
     };
-    (is_plain && is_extended).then_some(reg)
+    (is_plain(e, i) && is_extended).then_some(reg)
+}
+
+/// Whether nothing orders a load, and nobody observes the accesses of its lanes.
+pub(super) fn is_plain(e: &Emitter<'_, '_>, i: &Instruction) -> bool {
+    let ordered = [M::Volatile, M::Relaxed, M::Acquire, M::Mmio];
+    i.opcode == O::Ld
+        && i.guard.is_none()
+        && i.modifiers.first_of(&ordered).is_none()
+        && !e.is_sanitized
 }

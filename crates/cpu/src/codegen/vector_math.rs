@@ -8,7 +8,7 @@ use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN};
 use super::lane_set::{LaneSet, vectors};
 use crate::program::{Instruction, RegClass};
 use crate::runtime::Helper;
-use ptx::names::Modifier as M;
+use ptx::names::{Modifier as M, Type};
 
 impl Emitter<'_, '_> {
     pub fn is_vector(&self, value: Value) -> bool {
@@ -58,28 +58,41 @@ impl Emitter<'_, '_> {
 
     /// `cvt.f32.f16` of vectors of bits.
     pub fn vector_from_half(&mut self, bits: Value) -> Value {
+        // A second product makes what is above all finite halves infinite.
+        let value = self.vector_from_finite_half(bits);
+        let up = self.float_bits(types::F32, (112 + 127) << 23);
+        let down = self.float_bits(types::F32, (127 - 112) << 23);
+        let value = self.b.ins().fmul(value, up);
+        let value = self.b.ins().fmul(value, down);
         let magnitude = self.int(types::I32, 0x7FFF);
         let magnitude = self.b.ins().band(bits, magnitude);
-        let sign = self.b.ins().bxor(bits, magnitude);
-        let shift = self.scalar_int(types::I32, 16);
-        let sign = self.b.ins().ishl(sign, shift);
-        let shift = self.scalar_int(types::I32, 13);
-        let moved = self.b.ins().ishl(magnitude, shift);
-        // The exponents differ by 112. A product is right for subnormal halves, too.
-        let scale = self.float_bits(types::F32, (112 + 127) << 23);
-        let moved = self.as_floats(moved);
-        let finite = self.b.ins().fmul(moved, scale);
-        let finite = self.as_bits(finite);
-        let finite = self.b.ins().bor(finite, sign);
         let infinite = self.int(types::I32, 0x7C00);
-        let is_infinite = self.icmp(IntCC::Equal, magnitude, infinite);
         let is_nan = self.icmp(IntCC::SignedGreaterThan, magnitude, infinite);
-        let infinity = self.int(types::I32, 0x7F80_0000);
-        let infinity = self.b.ins().bor(infinity, sign);
-        let nan = self.int(types::I32, 0x7FFF_FFFF);
-        let value = self.select(is_infinite, infinity, finite);
-        let value = self.select(is_nan, nan, value);
-        self.as_floats(value)
+        let nan = self.float_bits(types::F32, 0x7FFF_FFFF);
+        self.select(is_nan, nan, value)
+    }
+
+    /// The same of halves that are neither infinite nor NaN.
+    fn vector_from_finite_half(&mut self, bits: Value) -> Value {
+        // The sign to the top, and the rest to the lowest bits of the exponent.
+        let shift = self.scalar_int(types::I32, 16);
+        let moved = self.b.ins().ishl(bits, shift);
+        let shift = self.scalar_int(types::I32, 3);
+        let moved = self.b.ins().sshr(moved, shift);
+        let kept = self.int(types::I32, 0x8FFF_FFFF);
+        let moved = self.b.ins().band(moved, kept);
+        let value = self.as_floats(moved);
+        // The exponents differ by 112. A product is right for subnormal halves, too.
+        let up = self.float_bits(types::F32, (112 + 127) << 23);
+        self.b.ins().fmul(value, up)
+    }
+
+    /// `cvt.f32.f16` of a vector of such halves.
+    pub fn finite_half(&mut self, i: &Instruction) -> EmitResult<()> {
+        self.set_guard(i.guard);
+        let bits = self.half_bits(i, 1, Type::F16, 0)?;
+        let value = self.vector_from_finite_half(bits);
+        self.result(i, value)
     }
 
     /// `cvt.rn.f16.f32` of vectors, as bits.
@@ -87,39 +100,32 @@ impl Emitter<'_, '_> {
         let bits = self.as_bits(value);
         let magnitude = self.int(types::I32, 0x7FFF_FFFF);
         let magnitude = self.b.ins().band(bits, magnitude);
+        let sign = self.b.ins().bxor(bits, magnitude);
         let shift = self.scalar_int(types::I32, 16);
-        let sign = self.b.ins().ushr(bits, shift);
-        let sign_bit = self.int(types::I32, 0x8000);
-        let sign = self.b.ins().band(sign, sign_bit);
-
-        // To the nearest, of two the even one.
+        let sign = self.b.ins().ushr(sign, shift);
+        // 2^16 is the first number whose exponent is that of infinity.
+        let infinite = self.int(types::I32, (16 + 127) << 23);
+        let clamped = self.b.ins().smin(magnitude, infinite);
+        // The power of two in it; below the normal halves, the last of these.
+        let exponent = self.int(types::I32, 0xFF << 23);
+        let exponent = self.b.ins().band(clamped, exponent);
+        let least = self.int(types::I32, (127 - 14) << 23);
+        let exponent = self.b.ins().smax(exponent, least);
+        // The last bit of a sum with 2^13 times that power is that of the half: it is rounded to
+        // the nearest, of two to the even one.
+        let above = self.int(types::I32, 13 << 23);
+        let large = self.b.ins().iadd(exponent, above);
+        let clamped = self.as_floats(clamped);
+        let addend = self.as_floats(large);
+        let sum = self.b.ins().fadd(clamped, addend);
+        let sum = self.as_bits(sum);
+        let digits = self.b.ins().isub(sum, large);
+        // With the leading digit, which counts as one exponent.
         let shift = self.scalar_int(types::I32, 13);
-        let rebase = self.int(types::I32, 112 << 23);
-        let rebased = self.b.ins().isub(magnitude, rebase);
-        let odd = self.b.ins().ushr(rebased, shift);
-        let one = self.int(types::I32, 1);
-        let odd = self.b.ins().band(odd, one);
-        let half = self.int(types::I32, 0xFFF);
-        let rounded = self.b.ins().iadd(rebased, half);
-        let rounded = self.b.ins().iadd(rounded, odd);
-        let normal = self.b.ins().ushr(rounded, shift);
-
-        // The last bit of a sum with 0.5 is that of a subnormal half.
-        let least = self.float(types::F32, 0.5);
-        let small = self.as_floats(magnitude);
-        let small = self.b.ins().fadd(small, least);
-        let small = self.as_bits(small);
-        let least = self.as_bits(least);
-        let small = self.b.ins().isub(small, least);
-
-        let first_normal = self.int(types::I32, 0x3880_0000);
-        let is_small = self.icmp(IntCC::SignedLessThan, magnitude, first_normal);
-        // From here on, the next number is infinite.
-        let first_infinite = self.int(types::I32, 0x477F_F000);
-        let is_large = self.icmp(IntCC::SignedGreaterThanOrEqual, magnitude, first_infinite);
-        let infinity = self.int(types::I32, 0x7C00);
-        let result = self.select(is_small, small, normal);
-        let result = self.select(is_large, infinity, result);
+        let exponent = self.b.ins().ushr(exponent, shift);
+        let result = self.b.ins().iadd(digits, exponent);
+        let rebase = self.int(types::I32, (127 - 14) << 10);
+        let result = self.b.ins().isub(result, rebase);
         let result = self.b.ins().bor(result, sign);
         let infinite = self.int(types::I32, 0x7F80_0000);
         let is_nan = self.icmp(IntCC::SignedGreaterThan, magnitude, infinite);

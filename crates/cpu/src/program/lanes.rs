@@ -105,7 +105,25 @@ fn clamped(
 }
 
 /// What is known of a register.
-type Known<'k> = (Group, &'k dyn Fn(Reg) -> Option<Dependence>);
+type Known<'k> = (View, &'k dyn Fn(Reg) -> Option<Dependence>);
+
+/// What is asked for of the lanes of a group.
+#[derive(Clone, Copy)]
+pub(super) struct View {
+    pub group: Group,
+    /// What each computes for itself, too: that is linear in all bits of `%tid.x`, by which the
+    /// bits of sums are known.
+    pub of_each: bool,
+}
+
+impl View {
+    fn of(self, dependence: Dependence, symbol: u32) -> Dependence {
+        match self.of_each && dependence.linear.is_some() {
+            true => dependence,
+            false => dependence.of_group(self.group.lane_bits(), symbol),
+        }
+    }
+}
 
 /// The operands of an instruction without its destination; `None` as long as one is
 /// unknown.
@@ -148,25 +166,25 @@ pub(super) fn operand(
             Dependence::function(register(reg)?.sources, symbol)
         }
         Arg::Int(number) => Dependence::number(number.cast_signed()),
-        Arg::Special(S::Laneid) if known.0 == Group::Warp => {
+        Arg::Special(S::Laneid) if known.0.group == Group::Warp => {
             let lane = special(S::TidX, &Shape::of(WARP, 1, 1), symbol);
-            lane.of_group(known.0.lane_bits(), symbol)
+            known.0.of(lane, symbol)
         }
         // The lanes of a group are those of one warp.
-        Arg::Special(S::TidX | S::Laneid) => {
-            special(S::TidX, &Shape::default(), symbol).of_group(known.0.lane_bits(), symbol)
-        }
+        Arg::Special(S::TidX | S::Laneid) => known
+            .0
+            .of(special(S::TidX, &Shape::default(), symbol), symbol),
         // There are lane groups only in blocks with a multiple of that many threads.
         Arg::Special(S::NtidX) => {
             let mut size = uniform;
             if let Some(linear) = &mut size.linear {
-                linear.base.align = known.0.lane_bits() as u8;
+                linear.base.align = known.0.group.lane_bits() as u8;
             }
             size
         }
-        Arg::Special(register) => {
-            special(register, &Shape::default(), symbol).of_group(known.0.lane_bits(), symbol)
-        }
+        Arg::Special(register) => known
+            .0
+            .of(special(register, &Shape::default(), symbol), symbol),
         Arg::Float(_) | Arg::Symbol(..) | Arg::Address(..) => uniform,
         Arg::List(list) => {
             for &part in program.list(list) {
@@ -200,7 +218,7 @@ pub(super) fn result(
     {
         sources = sources | known.1(carry)?.sources;
     }
-    if let Some(result) = clamped(program, i, (known.0, indices), &operands) {
+    if let Some(result) = clamped(program, i, (known.0.group, indices), &operands) {
         return Some(result);
     }
     let function = Dependence::function(sources, UNKNOWN);
@@ -222,10 +240,13 @@ pub(super) fn result(
         _ => match i.meaning.result {
             Outcome::Operands => function,
             Outcome::Linear | Outcome::Compared => {
-                let scalar = !reads_divergent(program, i, known) && !i.meaning.carry_in;
+                // The result of an extension is linear where a check says that nothing wraps.
+                let of_each = known.0.of_each && extended(i).is_none();
+                let scalar =
+                    (of_each || !reads_divergent(program, i, known)) && !i.meaning.carry_in;
                 let same_widths = i.opcode != O::Cvt || widths_match(program, i);
                 match scalar && same_widths {
-                    true => linear(i, &operands, known.0),
+                    true => linear(i, &operands, known.0.group),
                     false => function,
                 }
             }
@@ -247,6 +268,9 @@ pub(super) fn result(
         let old = old.map_or(Sources::NONE, |old| old.sources);
         let sources = result.sources | known.1(guard.reg)?.sources | old;
         result = Dependence::function(sources, UNKNOWN);
+    }
+    if known.0.of_each {
+        result = known.0.of(result, UNKNOWN);
     }
     Some(result)
 }
@@ -298,7 +322,7 @@ fn reads_divergent(program: &Program<'_>, i: &Instruction, known: Known<'_>) -> 
     for &arg in program.list(i.args).get(1..).unwrap_or_default() {
         program.registers_of(arg, &mut |reg| {
             let class = program.registers[reg.index()];
-            let uniformity = known.1(reg).map(|fact| Uniformity::of(&fact, class, known.0));
+            let uniformity = known.1(reg).map(|fact| Uniformity::of(&fact, class, known.0.group));
             divergent |= uniformity == Some(Uniformity::Divergent);
         });
     }

@@ -49,4 +49,4 @@ pub(crate) use pointers::pointers;
 pub(crate) use rematerialize::rematerialize;
 pub(crate) use shuffle_loops::unroll_shuffle_loops;
 pub(crate) use together::together;
-pub(crate) use uniformity::{NoWrap, UniformityInfo};
+pub(crate) use uniformity::{NoWrap, UniformityInfo, WARP_BITS};

@@ -2,14 +2,17 @@
 //! anew where a thread resumes.
 //!
 //! A suspended thread saves its registers. Those that all threads of a block have the same value in,
-//! such as parameters, would be saved for each of them, and each would load its own copy.
+//! such as parameters, would be saved for each of them, and each would load its own copy. So would
+//! the lanes of a group the result of `i < n`, where two numbers tell the results of all.
 
 use std::collections::HashMap;
 
 use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
+use super::lanes::Uniformity;
 use super::liveness::Liveness;
+use super::uniformity::UniformityInfo;
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
 
@@ -17,15 +20,24 @@ use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
 const MAX_STEPS: usize = 4;
 
 /// Has the threads that resume at one of these blocks compute such registers there, if they use
-/// them before they are suspended again.
-pub(crate) fn rematerialize(program: &mut Program<'_>, blocks: &[BlockId]) {
+/// them before they are suspended again. `lanes` says how registers vary in a lane group, if
+/// threads run in such.
+pub(crate) fn rematerialize(
+    program: &mut Program<'_>,
+    blocks: &[BlockId],
+    lanes: Option<&UniformityInfo>,
+) {
     let suspends = |block: BlockId| match &program.blocks[block.index()].terminator {
         Terminator::Sync { next, .. } if blocks.contains(next) => Some(&[][..]),
         _ => None,
     };
     let used = Liveness::until_sync(program, suspends);
     let liveness = Liveness::new(program);
-    let definitions = definitions(program, &liveness);
+    let mut definitions = definitions(program, &liveness);
+    if let Some(lanes) = lanes {
+        let comparisons = comparisons(program, &liveness, lanes, &definitions);
+        definitions.extend(comparisons);
+    }
     let mut inserted = Vec::new();
     for &block in blocks {
         let mut steps: Vec<(Reg, Step)> = Vec::new();
@@ -61,10 +73,13 @@ fn collect(
         return false;
     };
     let operands = program.list(definition.args).iter().skip(1);
-    let mut registers = operands.filter_map(|arg| match arg {
+    // Other operands of a comparison are saved.
+    let is_saved = |reg: &Reg| definition.opcode == O::Setp && !definitions.contains_key(reg);
+    let registers = operands.filter_map(|arg| match arg {
         Arg::Reg(reg) => Some(*reg),
         _ => None,
     });
+    let mut registers = registers.filter(|reg| !is_saved(reg));
     // No definition follows from itself: it would be read before it is written.
     let follow = registers.all(|reg| collect(program, definitions, reg, chain));
     chain.push((reg, Step::Instruction(*definition)));
@@ -102,6 +117,60 @@ fn definitions(program: &Program<'_>, liveness: &Liveness) -> HashMap<Reg, Instr
     }
     let found = found.into_iter();
     found.filter_map(|(reg, by)| Some((reg, by?))).collect()
+}
+
+/// The only definitions of predicates that compare integers of which each lane group has one number
+/// and a distance from lane to lane. The operands have their only definitions before them in the
+/// same block, so that they do not change while the predicate does not, or are known anew.
+fn comparisons(
+    program: &Program<'_>,
+    liveness: &Liveness,
+    lanes: &UniformityInfo,
+    definitions: &HashMap<Reg, Instruction>,
+) -> Vec<(Reg, Instruction)> {
+    let mut written = vec![0_u32; program.registers.len()];
+    for &reg in liveness.live_in(BlockId(0)) {
+        written[reg.index()] += 1;
+    }
+    for block in &program.blocks {
+        let count = &mut |reg: Reg| written[reg.index()] += 1;
+        for step in &block.steps {
+            program.step_effects(step, &mut |_| {}, count);
+        }
+        if let Terminator::Sync { instruction, .. } = &block.terminator {
+            program.effects(instruction, &mut |_| {}, count);
+        }
+    }
+    let mut found = Vec::new();
+    for block in &program.blocks {
+        let mut before = Vec::new();
+        for step in &block.steps {
+            if let Step::Instruction(i) = step
+                && let &[Arg::Reg(to), a, b] = program.list(i.args)
+                && i.opcode == O::Setp
+                && i.guard.is_none()
+                && written[to.index()] == 1
+                && lanes.of(to) == Uniformity::Divergent
+            {
+                let is_known = |arg: Arg| match arg {
+                    Arg::Int(_) => true,
+                    Arg::Reg(reg) => {
+                        let class = program.registers[reg.index()];
+                        let is_integer = matches!(class, RegClass::I32 | RegClass::I64);
+                        let stays = definitions.contains_key(&reg)
+                            || written[reg.index()] == 1 && before.contains(&reg);
+                        is_integer && stays && lanes.of(reg) != Uniformity::Divergent
+                    }
+                    _ => false,
+                };
+                if is_known(a) && is_known(b) {
+                    found.push((to, *i));
+                }
+            }
+            program.step_effects(step, &mut |_| {}, &mut |reg| before.push(reg));
+        }
+    }
+    found
 }
 
 /// Whether an instruction takes no longer than to load its result, and computes it from what is the

@@ -5,9 +5,10 @@
 //! takes over. So a value computed from uniform values is uniform.
 
 use super::clamps::{Bound, Clamp, clamp, indices};
-use super::ir::{Arg, BlockId, Instruction, Program, Reg, Step, Terminator};
+use super::ir::{Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Terminator};
 use super::lanes::{
-    DIVERGENT, Group, UNKNOWN, Uniformity, computed, extended, is_affine, operand, operands, result,
+    DIVERGENT, Group, UNKNOWN, Uniformity, View, computed, extended, is_affine, operand, operands,
+    result,
 };
 use super::liveness::{Liveness, RegisterSet};
 use super::together::{Together, together};
@@ -32,47 +33,58 @@ pub(crate) struct UniformityInfo {
     multiplies: bool,
     facts: Vec<Dependence>,
     registers: Vec<Uniformity>,
+    /// By register: what each bit of the lane's number adds; empty if nothing asks for it.
+    lane_bits: Vec<Option<[i64; WARP_BITS]>>,
 }
+
+/// The bits of the number of a lane.
+pub(crate) const WARP_BITS: usize = 5;
 
 impl UniformityInfo {
     pub fn new(program: &Program<'_>, group: Group) -> UniformityInfo {
-        let mut facts = Facts {
-            program,
-            group,
-            indices: indices(program),
-            // `None` is the optimistic start: a loop-carried register has the uniformity
-            // of its initial value until the back edge says otherwise.
-            known: vec![None; program.registers.len()],
-        };
-        let uniform = Dependence::uniform(Sources::NONE, UNKNOWN);
-        // Registers that may be read before they are written are 0 in all threads.
-        for reg in Liveness::new(program).live_in(BlockId(0)) {
-            facts.known[reg.index()] = Some(uniform);
-        }
-        while facts.round() {}
-        // What is never written is never read.
-        let known = facts.known.into_iter();
-        let facts: Vec<_> = known.map(|fact| fact.unwrap_or(uniform)).collect();
+        let facts = Facts::solve(program, group, None);
         let multiplies = program.blocks.iter().any(|block| match &block.terminator {
             Terminator::Sync { instruction, .. } => {
                 instruction.is_matrix() && instruction.opcode != O::Ldmatrix
             }
             _ => false,
         });
+        let registers: Vec<Uniformity> = facts
+            .iter()
+            .zip(&program.registers)
+            .map(|(fact, class)| Uniformity::of(fact, *class, group))
+            .collect();
+        let lane_bits = match has_scattered_access(program, &registers) {
+            true => Facts::solve(program, group, Some(written_apart(program, &registers)))
+                .iter()
+                .map(|fact| lane_bits(fact, group))
+                .collect(),
+            false => Vec::new(),
+        };
         UniformityInfo {
             group,
             multiplies,
-            registers: facts
-                .iter()
-                .zip(&program.registers)
-                .map(|(fact, class)| Uniformity::of(fact, *class, group))
-                .collect(),
+            registers,
             facts,
+            lane_bits,
         }
     }
 
     pub fn of(&self, reg: Reg) -> Uniformity {
         self.registers[reg.index()]
+    }
+
+    fn view(&self) -> View {
+        View {
+            group: self.group,
+            of_each: false,
+        }
+    }
+
+    /// What each bit of the lane's number adds to a register that has no stride, where nothing else
+    /// makes its lanes differ. It wraps around in 32 bits.
+    pub fn lane_bits(&self, reg: Reg) -> Option<[i64; WARP_BITS]> {
+        *self.lane_bits.get(reg.index())?
     }
 
     /// What the first thread of every lane group has in a uniform or affine register, where that is
@@ -87,7 +99,7 @@ impl UniformityInfo {
     pub fn is_uniform(&self, program: &Program<'_>, arg: Arg) -> bool {
         let mut parts = Vec::new();
         let known = |reg: Reg| Some(self.facts[reg.index()]);
-        let known = operand(program, arg, (self.group, &known), &mut parts);
+        let known = operand(program, arg, (self.view(), &known), &mut parts);
         known.is_some() && parts.iter().all(Dependence::is_uniform)
     }
 
@@ -105,7 +117,7 @@ impl UniformityInfo {
         }
         let from = extended(i)?;
         let known = |reg: Reg| Some(self.facts[reg.index()]);
-        let operands = operands(program, i, (self.group, &known))?;
+        let operands = operands(program, i, (self.view(), &known))?;
         // It cannot wrap.
         if is_affine(&computed(i, &operands, Wrapping::Possible), self.group) {
             return None;
@@ -165,6 +177,61 @@ impl UniformityInfo {
     }
 }
 
+/// Whether a kernel accesses shared memory at addresses of 32 bits without a stride.
+fn has_scattered_access(program: &Program<'_>, registers: &[Uniformity]) -> bool {
+    let is_scattered = |arg: &Arg| match arg {
+        Arg::Address(Base::Reg(reg), _) => {
+            program.registers[reg.index()] == RegClass::I32
+                && registers[reg.index()] == Uniformity::Divergent
+        }
+        _ => false,
+    };
+    program.args.iter().any(is_scattered)
+}
+
+/// The registers that are written in an arm of a branch, which some lanes of a group may execute
+/// alone.
+fn written_apart(program: &Program<'_>, registers: &[Uniformity]) -> RegisterSet {
+    let graph = program.graph();
+    let mut apart = RegisterSet::new(program.registers.len());
+    for block in &program.blocks {
+        let arms = match block.terminator {
+            Terminator::Branch {
+                predicate,
+                then,
+                otherwise,
+            } if registers[predicate.reg.index()] != Uniformity::Uniform => [then, otherwise],
+            _ => continue,
+        };
+        for mut at in arms {
+            while graph.predecessors(at).nth(1).is_none() {
+                for step in &program.blocks[at.index()].steps {
+                    program.step_effects(step, &mut |_| {}, &mut |reg| {
+                        if registers[reg.index()] == Uniformity::Divergent {
+                            apart.insert(reg);
+                        }
+                    });
+                }
+                match program.blocks[at.index()].terminator {
+                    Terminator::Jump(next) if next != at => at = next,
+                    _ => break,
+                }
+            }
+        }
+    }
+    apart
+}
+
+fn lane_bits(fact: &Dependence, group: Group) -> Option<[i64; WARP_BITS]> {
+    let linear = fact.linear?;
+    let mut all = [0; WARP_BITS];
+    let lanes = linear.bits[..group.lane_bits()].iter();
+    for (bit, part) in all.iter_mut().zip(lanes) {
+        *bit = i64::from(*part);
+    }
+    Some(all)
+}
+
 /// What is known so far of each register: of all its values, as a register is not followed
 /// from block to block.
 struct Facts<'p, 'a> {
@@ -173,9 +240,40 @@ struct Facts<'p, 'a> {
     /// The registers from which addresses are computed.
     indices: RegisterSet,
     known: Vec<Option<Dependence>>,
+    /// Where what each lane computes for itself is followed, too: the registers that some lanes
+    /// write alone.
+    apart: Option<RegisterSet>,
 }
 
 impl Facts<'_, '_> {
+    fn solve(program: &Program<'_>, group: Group, apart: Option<RegisterSet>) -> Vec<Dependence> {
+        let mut facts = Facts {
+            program,
+            group,
+            indices: indices(program),
+            // `None` is the optimistic start: a loop-carried register has the uniformity
+            // of its initial value until the back edge says otherwise.
+            known: vec![None; program.registers.len()],
+            apart,
+        };
+        let uniform = Dependence::uniform(Sources::NONE, UNKNOWN);
+        // Registers that may be read before they are written are 0 in all threads.
+        for reg in Liveness::new(program).live_in(BlockId(0)) {
+            facts.known[reg.index()] = Some(uniform);
+        }
+        while facts.round() {}
+        // What is never written is never read.
+        let known = facts.known.into_iter();
+        known.map(|fact| fact.unwrap_or(uniform)).collect()
+    }
+
+    fn view(&self) -> View {
+        View {
+            group: self.group,
+            of_each: self.apart.is_some(),
+        }
+    }
+
     /// Whether something has changed.
     fn round(&mut self) -> bool {
         let program = self.program;
@@ -185,7 +283,7 @@ impl Facts<'_, '_> {
                 let fact = match step {
                     Step::Instruction(i) => {
                         let known = |reg: Reg| self.known[reg.index()];
-                        result(program, i, &self.indices, (self.group, &known))
+                        result(program, i, &self.indices, (self.view(), &known))
                     }
                     Step::SystemCall { .. } => Some(DIVERGENT),
                 };
@@ -217,7 +315,7 @@ impl Facts<'_, '_> {
             Some(Together::SharedFrom(lane)) => {
                 let known = |reg: Reg| self.known[reg.index()];
                 let mut parts = Vec::new();
-                operand(self.program, lane, (self.group, &known), &mut parts)?;
+                operand(self.program, lane, (self.view(), &known), &mut parts)?;
                 parts.iter().all(Dependence::is_uniform)
             }
             Some(Together::Each) | None => false,
@@ -231,6 +329,9 @@ impl Facts<'_, '_> {
     fn meet(&mut self, reg: Reg, mut fact: Dependence) -> bool {
         if let Some(linear) = &mut fact.linear {
             linear.base.symbol = linear.base.symbol.map(|_| UNKNOWN);
+        }
+        if self.apart.as_ref().is_some_and(|apart| apart.contains(reg)) {
+            fact = DIVERGENT;
         }
         let known = &mut self.known[reg.index()];
         let met = known.map_or(fact, |known| known.join(&fact, UNKNOWN));

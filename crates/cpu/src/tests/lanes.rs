@@ -9,8 +9,11 @@ use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
 mod extents;
+mod guarded;
+mod halves;
 mod known_lanes;
 mod lockstep;
+mod scattered;
 mod shuffle_loops;
 mod streams;
 

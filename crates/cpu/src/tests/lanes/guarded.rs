@@ -1,0 +1,169 @@
+//! Accesses under guards: to the elements of a row, up to its end.
+
+use super::{agree, kernel, run};
+use crate::Vectorization::{Always, Never};
+
+/// Whole warps in place of half ones.
+const WARPS: &str = "shfl.sync.bfly.b32 %r15, %i, 1, 31, -1;";
+
+/// Four neighbouring halves of each thread, as far as there are `%n` of them from `%x1` on.
+const ROW: &str = "shl.b32 %r3, %i, 2; add.u32 %r4, %r3, 1; add.u32 %r5, %r3, 2; \
+    add.u32 %r6, %r3, 3; setp.lt.s32 %p0, %r3, %n; setp.lt.s32 %p1, %r4, %n; \
+    setp.lt.s32 %p2, %r5, %n; setp.lt.s32 %p3, %r6, %n; mad.wide.s32 %x1, %r3, 2, %x1; \
+    mov.b16 %h0, 7; mov.b16 %h1, 7; @%p0 ld.global.b16 %h0, [%x1]; \
+    @%p1 ld.global.b16 %h1, [%x1+2]; mov.b16 %h2, 8; @%p2 ld.global.b16 %h2, [%x1+4]; \
+    mov.b16 %h3, %h2; @%p3 ld.global.b16 %h3, [%x1+6];";
+
+/// Stores what was loaded.
+const SUM: &str = "cvt.u32.u16 %r7, %h0; cvt.u32.u16 %r8, %h1; cvt.u32.u16 %r9, %h2; \
+    cvt.u32.u16 %r10, %h3; mad.lo.u32 %r7, %r7, 31, %r8; mad.lo.u32 %r7, %r7, 31, %r9; \
+    mad.lo.u32 %r7, %r7, 31, %r10; selp.b32 %r8, %r7, 5, %p3; add.u32 %r7, %r7, %r8; \
+    mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; st.global.u32 [%x2], %r7;";
+
+#[test]
+fn a_row_of_halves() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            ".reg .b16 %h<4>; {lanes} mov.u64 %x1, %in; {ROW} {SUM}"
+        ));
+        // What it has behind its end is not memory.
+        agree(&format!(
+            ".reg .b16 %h<4>; {lanes} mul.wide.u32 %x1, %n, 2; sub.u64 %x1, %in, %x1; \
+             add.u64 %x1, %x1, 16384; {ROW} {SUM}"
+        ));
+    }
+}
+
+/// Sums that lanes carry around a loop, in which all guards hold but the last time.
+#[test]
+fn rows_in_a_loop() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            ".reg .f32 %a<4>; .reg .b32 %t<6>; {lanes} mov.u32 %t0, 0; mov.f32 %a0, 0f00000000; \
+             mov.f32 %a1, %a0; L: shl.b32 %r3, %i, 1; add.u32 %r3, %r3, %t0; add.u32 %r4, %r3, 1; \
+             setp.lt.s32 %p0, %r3, %n; setp.lt.s32 %p1, %r4, %n; \
+             mad.wide.s32 %x1, %r3, 4, %in; mov.b32 %r5, 0; mov.b32 %r6, 0; \
+             @%p0 ld.global.b32 %r5, [%x1]; @%p1 ld.global.b32 %r6, [%x1+4]; \
+             cvt.rn.f32.u32 %f0, %r5; cvt.rn.f32.u32 %f1, %r6; add.f32 %a0, %a0, %f0; \
+             fma.rn.f32 %a1, %f1, %f0, %a1; selp.f32 %a1, %a1, 0f3F800000, %p1; \
+             add.u32 %t0, %t0, 32; setp.lt.u32 %p2, %t0, 160; @%p2 bra L; \
+             add.f32 %a0, %a0, %a1; mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; \
+             st.global.f32 [%x2], %a0;"
+        ));
+    }
+}
+
+/// Guards that depend on what another has loaded, and accesses that overwrite what was loaded.
+#[test]
+fn guards_and_values_that_change() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            "{lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; add.u64 %x2, %out, %x3; \
+             setp.lt.u32 %p0, %i, %n; setp.lt.u32 %p1, %i, 60; mov.u32 %r3, 3; mov.u32 %r4, 4; \
+             @%p0 ld.global.u32 %r3, [%x1]; add.u32 %r3, %r3, %r4; \
+             @%p0 st.global.u32 [%x2], %r3; @%p1 ld.global.u32 %r4, [%x2]; \
+             setp.lt.u32 %p1, %r4, 900000; @%p1 ld.global.u32 %r5, [%x1]; \
+             @!%p1 mov.u32 %r5, 77; @!%p0 st.global.u32 [%x2], %r5; add.u32 %r5, %r5, %r4; \
+             @%p0 st.global.u32 [%x2], %r5;"
+        ));
+    }
+}
+
+/// The first lane that is out of bounds is named, whichever load it is in.
+#[test]
+fn faults_of_guarded_loads() {
+    for (lanes, n) in [("", 9000), (WARPS, 9000), ("", 8193), (WARPS, 8195)] {
+        let source = kernel(&format!(
+            ".reg .b16 %h<4>; {lanes} mov.u64 %x1, %in; {ROW} {SUM}"
+        ));
+        let faults = [Never, Always].map(|how| run(&source, how, 40, [64, 1, 1], n));
+        assert!(faults[0].is_err());
+        assert_eq!(faults[0], faults[1], "{n}");
+    }
+}
+
+/// Predicates that are computed anew behind barriers, also where what they compare has changed.
+#[test]
+fn guards_behind_barriers() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            ".reg .b32 %t<6>; {lanes} mov.u32 %t0, 0; mov.u32 %t5, 0; mov.u32 %t3, tile; \
+             mad.lo.u32 %t3, %r2, 4, %t3; L: add.u32 %t1, %i, %t0; setp.lt.u32 %p0, %t1, %n; \
+             st.shared.u32 [%t3], %t1; bar.sync 0; ld.shared.u32 %t2, [%t3]; \
+             selp.b32 %t4, %t2, 1, %p0; mad.lo.u32 %t5, %t5, 3, %t4; bar.sync 0; \
+             add.u32 %t1, %t1, 9; add.u32 %t0, %t0, 25; setp.lt.u32 %p1, %t0, 100; @%p1 bra L; \
+             @%p0 add.u32 %t5, %t5, 1000; add.u32 %t5, %t5, %t1; \
+             mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; st.global.u32 [%x2], %t5;"
+        ));
+    }
+}
+
+/// Halves that become floats: finite ones, and an infinite one and NaN in one of the lanes.
+#[test]
+fn a_row_of_halves_as_floats() {
+    for lanes in ["", WARPS] {
+        for special in [5, 40, 999] {
+            agree(&format!(
+                ".reg .b16 %h<4>; {lanes} mul.lo.u32 %r11, %i, 2654435761; \
+                 and.b32 %r11, %r11, 0xBBFFBBFF; xor.b32 %r12, %r11, 0x110011; \
+                 setp.eq.u32 %p4, %i, {special}; selp.b32 %r11, 0x7C00FE01, %r11, %p4; \
+                 mul.wide.u32 %x4, %i, 8; add.u64 %x4, %out, %x4; \
+                 st.global.v2.u32 [%x4+8192], {{%r11, %r12}}; add.u64 %x1, %out, 8192; {ROW} \
+                 cvt.f32.f16 %f0, %h0; cvt.f32.f16 %f1, %h1; cvt.f32.f16 %f2, %h2; \
+                 cvt.f32.f16 %f3, %h3; mov.b32 %r3, %f0; mov.b32 %r4, %f1; mov.b32 %r5, %f2; \
+                 mov.b32 %r6, %f3; mad.lo.u32 %r3, %r3, 31, %r4; mad.lo.u32 %r3, %r3, 31, %r5; \
+                 mad.lo.u32 %r3, %r3, 31, %r6; mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; \
+                 st.global.u32 [%x2], %r3;"
+            ));
+        }
+    }
+}
+
+/// Guards of which neither the first nor the last lane tells the others.
+#[test]
+fn guards_of_exchanged_lanes() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            "{lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; add.u64 %x2, %out, %x3; \
+             and.b32 %r3, %i, 15; xor.b32 %r3, %r3, 12; add.u32 %r4, %i, %n; \
+             setp.lt.u32 %p0, %r3, 8; setp.lt.u32 %p1, %r3, 9; mov.u32 %r5, 3; mov.u32 %r6, 4; \
+             @%p0 ld.global.u32 %r5, [%x1]; @%p1 ld.global.u32 %r6, [%x1+16]; \
+             mad.lo.u32 %r5, %r5, 31, %r6; add.u32 %r5, %r5, %r4; st.global.u32 [%x2], %r5;"
+        ));
+    }
+}
+
+/// A number of all lanes that changes between two uses.
+#[test]
+fn shared_values_that_change() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            "{lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; add.u64 %x2, %out, %x3; \
+             setp.lt.u32 %p0, %i, %n; mov.u32 %r5, 3; mov.u32 %r6, 4; mul.lo.u32 %r7, %n, 5; \
+             @%p0 ld.global.u32 %r5, [%x1]; add.u32 %r5, %r5, %r7; mul.lo.u32 %r7, %r7, %r7; \
+             setp.lt.u32 %p1, %i, 300; @%p0 ld.global.u32 %r6, [%x1+16]; \
+             add.u32 %r6, %r6, %r7; mad.lo.u32 %r5, %r5, 31, %r6; st.global.u32 [%x2], %r5;"
+        ));
+    }
+}
+
+/// What a group has written before it finds an infinite half it does not write again.
+#[test]
+fn effects_before_infinite_halves() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            ".reg .b16 %h<4>; {lanes} mov.u32 %r11, 0x7C003C00; mul.wide.u32 %x4, %i, 8; \
+             add.u64 %x5, %out, %x4; st.global.v2.u32 [%x5+8192], {{%r11, %r11}}; \
+             mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; add.u64 %x1, %out, 8192; \
+             st.global.u32 [%x2], %i; setp.lt.s32 %p5, %i, %n; \
+             @%p5 ld.global.u32 %r13, [%x2]; add.u32 %r13, %r13, 1000; \
+             @%p5 st.global.u32 [%x2], %r13; setp.lt.s32 %p6, %i, 512; mov.b16 %h0, 7; \
+             mov.b16 %h1, 7; add.u64 %x1, %x1, %x4; @%p5 ld.global.b16 %h0, [%x1]; \
+             @%p5 ld.global.b16 %h1, [%x1+2]; mov.b16 %h2, 7; mov.b16 %h3, 7; \
+             @%p5 ld.global.b16 %h2, [%x1+4]; @%p5 ld.global.b16 %h3, [%x1+6]; \
+             cvt.f32.f16 %f0, %h0; cvt.f32.f16 %f1, %h3; mov.b32 %r3, %f0; mov.b32 %r4, %f1; \
+             mad.lo.u32 %r3, %r3, 31, %r4; ld.global.u32 %r13, [%x2]; \
+             add.u32 %r3, %r3, %r13; st.global.u32 [%x2], %r3;"
+        ));
+    }
+}
