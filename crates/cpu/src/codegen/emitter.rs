@@ -18,8 +18,8 @@ use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
-    Arg, ArgList, Base, Guard, Instruction, LoweringError, Program, Reg, RegClass, Storage,
-    Uniformity, WARP_BITS, float_bits,
+    Arg, ArgList, Base, BlockId, Guard, Instruction, LoweringError, Program, Reg, RegClass,
+    Storage, Uniformity, WARP_BITS, float_bits,
 };
 use crate::runtime::{Helper, Scalar};
 use ptx::ast::Span;
@@ -116,6 +116,8 @@ pub(super) struct Emitter<'e, 'a> {
     /// The accesses of a loop that need no check, in its copy for this iteration.
     pub in_bounds: Vec<InBounds>,
     pub iteration: u32,
+    /// By block: the one before it in a straight line.
+    pub straight_predecessors: Vec<Option<BlockId>>,
     /// By register: the offset of the parameter that points to what it is an address in.
     pub pointers: Vec<Option<u32>>,
     /// An access of the current step of which all lanes are in bounds.

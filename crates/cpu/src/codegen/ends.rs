@@ -11,7 +11,7 @@ use super::lane_set::LaneSet;
 use crate::program::{Arg, BlockId, Guard, Instruction, Reg, Step, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
-/// No comparison further from the end of its block, and no longer combination, is looked at.
+/// No comparison further from the end of the block, and no longer combination, is looked at.
 const MAX_STEPS: usize = 32;
 const MAX_COMPARISONS: usize = 4;
 
@@ -23,10 +23,9 @@ pub(super) struct AtEnds {
     pub same: Option<Value>,
 }
 
-/// The predicate, if it is such a comparison in this block.
+/// The predicate, if it is such a comparison in this block or before it in a straight line.
 pub(super) fn at_ends(e: &mut Emitter<'_, '_>, block: BlockId, predicate: Reg) -> Option<AtEnds> {
-    let steps = &e.program.blocks[block.index()].steps;
-    let comparisons = comparisons(e, steps, predicate)?;
+    let comparisons = comparisons(e, block, predicate)?;
     let mut found: Option<AtEnds> = None;
     // The first is the innermost operand.
     for i in comparisons.iter().rev() {
@@ -50,12 +49,16 @@ pub(super) fn at_ends(e: &mut Emitter<'_, '_>, block: BlockId, predicate: Reg) -
 
 /// The comparison that defines a predicate, followed by the one that defines its operand, and so
 /// on; each can be repeated at the end of the block.
-fn comparisons(e: &Emitter<'_, '_>, steps: &[Step], predicate: Reg) -> Option<Vec<Instruction>> {
+fn comparisons(e: &Emitter<'_, '_>, block: BlockId, predicate: Reg) -> Option<Vec<Instruction>> {
     let program = e.program;
+    // A check that a value does not wrap splits a block.
+    let before = |block: &BlockId| e.straight_predecessors[block.index()];
+    let line = std::iter::successors(Some(block), before);
+    let steps = line.flat_map(|block| program.blocks[block.index()].steps.iter().rev());
     let mut found = Vec::new();
     let mut changed: Vec<Reg> = Vec::new();
     let mut wanted = predicate;
-    for step in steps.iter().rev().take(MAX_STEPS) {
+    for step in steps.take(MAX_STEPS) {
         let mut defined = Vec::new();
         program.step_effects(step, &mut |_| {}, &mut |reg| defined.push(reg));
         if !defined.contains(&wanted) {
@@ -103,15 +106,13 @@ fn comparisons(e: &Emitter<'_, '_>, steps: &[Step], predicate: Reg) -> Option<Ve
     None
 }
 
-/// What is true where a guard holds for all lanes, if its predicate is such a comparison in this
-/// block.
+/// What is true where a guard holds for all lanes, if its predicate is such a comparison.
 pub(super) fn hold_at_ends(
     e: &mut Emitter<'_, '_>,
     block: BlockId,
     guard: Guard,
 ) -> Option<Vec<Value>> {
-    let steps = &e.program.blocks[block.index()].steps;
-    let comparisons = comparisons(e, steps, guard.reg)?;
+    let comparisons = comparisons(e, block, guard.reg)?;
     let combines = |i: &Instruction| i.modifiers.first_of(&[M::And, M::Or, M::Xor]).is_some();
     let mut all = Vec::new();
     match *comparisons.as_slice() {

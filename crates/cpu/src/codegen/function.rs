@@ -306,6 +306,10 @@ fn prologue<'e, 'a>(
         splats: Vec::new(),
         in_bounds: Vec::new(),
         iteration: 0,
+        straight_predecessors: match width {
+            1 => Vec::new(),
+            _ => program.straight_predecessors(),
+        },
         pointers: match width {
             1 => Vec::new(),
             _ => pointers(program),

@@ -225,11 +225,12 @@ fn masked_load_or_access(
     e.b.set_cold_block(apart);
     e.b.set_cold_block(done);
     let mut checked = window.checked_in_part(e, bits, apart);
+    let keeps = kept.binary_search(&to).is_ok();
     for lane in vectors(e.width, RegClass::I32) {
         let LaneSet::Vector(number) = lane else { break };
         let value = checked.value(e, number, &window);
         e.splats.clear();
-        e.set_guard(Some(guard));
+        e.set_guard(keeps.then_some(guard));
         e.set_register(to, value);
     }
     e.set_guard(None);
@@ -265,18 +266,22 @@ fn masked_access(
     bits: Value,
     kept: &[Reg],
 ) -> EmitResult<()> {
-    let mut registers: Vec<(Reg, bool)> = i.guard.iter().map(|g| (g.reg, false)).collect();
+    let mut read: Vec<Reg> = i.guard.iter().map(|g| g.reg).collect();
     let mut written = Vec::new();
-    let reads = &mut |reg| registers.push((reg, false));
+    let reads = &mut |reg| read.push(reg);
     e.program.effects(i, reads, &mut |reg| written.push(reg));
-    registers.extend(written.into_iter().map(|reg| (reg, true)));
-    // Where a register is written, that says more of it.
-    registers.sort_unstable_by_key(|(reg, is_written)| (*reg, !is_written));
-    registers.dedup_by_key(|(reg, _)| *reg);
+    let mut registers = [read.as_slice(), &written].concat();
+    registers.sort_unstable();
+    registers.dedup();
+    let is_kept = |reg: Reg| kept.binary_search(&reg).is_ok();
     e.lane_set = LaneSet::Scalar;
     let lanes: Vec<LaneRegister> = (0..)
         .zip(registers)
-        .map(|(number, register)| LaneRegister::new(e, number, register))
+        .map(|(number, reg)| {
+            let is_written = written.contains(&reg);
+            let is_read = read.contains(&reg) || is_kept(reg) || i.guard.is_some();
+            LaneRegister::new(e, number, reg, (is_read, is_written))
+        })
         .collect();
 
     let (body, done) = (e.b.create_block(), e.b.create_block());
@@ -337,9 +342,8 @@ fn masked_access(
     e.b.switch_to_block(done);
     // What was only read as well: code after the arm that used the values from before it would have
     // them computed a second time, since Cranelift's optimizer puts what the arm stores into it.
-    let is_kept = |register: &LaneRegister| kept.binary_search(&register.reg).is_ok();
     for register in &lanes {
-        if register.is_written || is_kept(register) {
+        if register.is_written || is_kept(register.reg) {
             register.reload(e);
         }
     }
@@ -367,8 +371,14 @@ struct LaneRegister {
 }
 
 impl LaneRegister {
-    /// Before the loop. `number` is that of the register in its instruction.
-    fn new(e: &mut Emitter<'_, '_>, number: usize, (reg, is_written): (Reg, bool)) -> LaneRegister {
+    /// Before the loop. `number` is that of the register in its instruction. Where `is_read` is
+    /// false, nothing reads what it has now: code that used it would keep it in a loop around.
+    fn new(
+        e: &mut Emitter<'_, '_>,
+        number: usize,
+        reg: Reg,
+        (is_read, is_written): (bool, bool),
+    ) -> LaneRegister {
         let class = e.program.registers[reg.index()];
         let uniformity = e.locations[reg.index()].uniformity;
         let start = match uniformity {
@@ -379,7 +389,8 @@ impl LaneRegister {
                 }
                 let slot = e.lane_slots[number];
                 let start = e.b.ins().stack_addr(types::I64, slot, 0);
-                for n in 0..e.locations[reg.index()].variables.len() {
+                let variables = e.locations[reg.index()].variables.len();
+                for n in (0..variables).filter(|_| is_read) {
                     let variable = e.locations[reg.index()].variables[n];
                     let value = e.b.use_var(variable);
                     e.b.ins().store(FLAGS, value, start, 16 * n as i32);

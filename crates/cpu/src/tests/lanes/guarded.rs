@@ -167,3 +167,64 @@ fn effects_before_infinite_halves() {
         ));
     }
 }
+
+/// Comparisons that a check of an index parts from the branch, of values that change between.
+#[test]
+fn guards_before_checked_indices() {
+    for lanes in ["", WARPS] {
+        for (change, other) in [("0", "%n"), ("7", "%n"), ("0", "900"), ("%n", "700")] {
+            agree(&format!(
+                ".reg .b32 %t<4>; {lanes} mov.u32 %r3, %i; mov.u32 %t0, 0; mov.u32 %t2, 5; \
+                 L: setp.lt.u32 %p0, %r3, {other}; setp.lt.and.u32 %p0, %t0, 3, %p0; \
+                 add.u32 %r4, %r3, %t0; mul.wide.u32 %x3, %r4, 4; add.u64 %x1, %in, %x3; \
+                 add.u64 %x2, %out, %x3; add.u32 %r3, %r3, {change}; \
+                 @%p0 ld.global.u32 %t1, [%x1]; @%p0 st.global.u32 [%x2], %t1; \
+                 add.u32 %t0, %t0, 1; setp.lt.u32 %p1, %t0, 5; @%p1 bra L;"
+            ));
+        }
+    }
+}
+
+/// A predicate that comes from two blocks, one of which goes on with the branch.
+#[test]
+fn guards_that_two_blocks_compare() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            "{lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; add.u64 %x2, %out, %x3; \
+             setp.lt.u32 %p2, %n, 100; @%p2 bra A; setp.lt.u32 %p0, %i, 40; bra.uni B; \
+             A: setp.lt.u32 %p0, %i, 70; B: @%p0 ld.global.u32 %r3, [%x1]; \
+             @%p0 st.global.u32 [%x2], %r3;"
+        ));
+    }
+}
+
+/// Arms that some lanes execute in a loop: what only an arm reads is not kept, the rest is.
+#[test]
+fn registers_of_arms_in_loops() {
+    for lanes in ["", WARPS] {
+        for arm in [
+            // Neither is read outside.
+            "ld.global.u32 %t1, [%x1]; st.global.u32 [%x2], %t1;",
+            // The next time reads what was loaded now.
+            "add.u32 %t2, %t2, %t1; ld.global.u32 %t1, [%x1];",
+            "mov.u32 %t1, %t0; atom.global.add.u32 %t1, [%x2], %t1; st.global.u32 [%x1], %t1;",
+            "ld.global.u32 %t2, [%x1];",
+            // Read where it is written.
+            "ld.global.u64 %x4, [%x5]; ld.global.u64 %x4, [%x4]; st.global.u32 [%x1], %x4;",
+        ] {
+            let arm: String = arm
+                .split_inclusive(';')
+                .map(|i| format!("@%p0 {i} "))
+                .collect();
+            agree(&format!(
+                ".reg .b32 %t<4>; {lanes} mov.u32 %t0, 0; mov.u32 %t1, 3; mov.u32 %t2, 5; \
+                 mul.wide.u32 %x3, %i, 4; add.u64 %x1, %out, %x3; add.u64 %x2, %x1, 4096; \
+                 add.u64 %x5, %x2, %x3; st.global.u64 [%x5], %x5; \
+                 mul.lo.u32 %r3, %i, 2654435761; L: shr.u32 %r4, %r3, %t0; \
+                 and.b32 %r4, %r4, 1; setp.eq.u32 %p0, %r4, 1; {arm} \
+                 add.u32 %t0, %t0, 1; setp.lt.u32 %p1, %t0, 9; @%p1 bra L; \
+                 st.global.u32 [%x1+8192], %t2;"
+            ));
+        }
+    }
+}
