@@ -3,15 +3,18 @@
 //! ```sh
 //! cargo run --release -p ptxkit-cpu --example refusals -- FOLDER|FILE...
 //! cargo run --release -p ptxkit-cpu --example refusals -- --code FOLDER|FILE...
+//! cargo run --release -p ptxkit-cpu --example refusals -- --longest COUNT FOLDER|FILE...
 //! ```
 //!
 //! Prints a line for each argument and cause, `argument<TAB>kernels<TAB>cause`; the cause of
 //! kernels that compile is `compiles`. A kernel with several causes counts for the first.
-//! Kernels are checked in slices; `--code` also makes their machine code.
+//! Kernels are checked in slices; `--code` also makes their machine code. `--longest` compiles so
+//! many of the longest slices and prints, for each, `bytes<TAB>seconds<TAB>kernel`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use ptx::slice::cut_always;
 use ptxkit_cpu::{CompileError, CompileErrorKind, CompileOptions, check, compile};
@@ -22,9 +25,29 @@ fn main() -> ExitCode {
     if code {
         arguments.remove(0);
     }
+    let mut longest = None;
+    if let [word, number, ..] = arguments.as_slice()
+        && word == "--longest"
+    {
+        longest = number.parse().ok();
+        if longest.is_none() {
+            eprintln!("error: --longest takes a number, not {number}");
+            return ExitCode::from(2);
+        }
+        arguments.drain(..2);
+    }
     if arguments.is_empty() {
         eprintln!("error: name folders or files of PTX");
         return ExitCode::from(2);
+    }
+    if let Some(count) = longest {
+        return match compile_longest(&arguments, count) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(message) => {
+                eprintln!("error: {message}");
+                ExitCode::from(2)
+            }
+        };
     }
     for argument in &arguments {
         let mut counts = BTreeMap::new();
@@ -42,6 +65,29 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Compiles the longest slices of all files.
+fn compile_longest(arguments: &[String], count: usize) -> Result<(), String> {
+    let mut slices: Vec<(String, String)> = Vec::new();
+    for path in arguments.iter().flat_map(|folder| files(Path::new(folder))) {
+        let text = std::fs::read_to_string(&path);
+        let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+        let cut = cut_always(&text, &ptx::read(&text).module);
+        slices.extend(cut.slices().iter().map(|slice| {
+            let kernel = slice.kernels().first().cloned().unwrap_or_default();
+            (slice.text(&text).into_owned(), kernel)
+        }));
+        slices.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        slices.truncate(count);
+    }
+    for (text, kernel) in slices {
+        let start = Instant::now();
+        compile(&text, &CompileOptions::default()).map_err(|error| format!("{kernel}: {error}"))?;
+        let seconds = start.elapsed().as_secs_f64();
+        println!("{}\t{seconds:.3}\t{kernel}", text.len());
+    }
+    Ok(())
 }
 
 /// The PTX files of a folder and those below it, or the one file.
