@@ -147,6 +147,60 @@ fn shared_values_that_change() {
     }
 }
 
+/// Values that a loop changes between two uses: of lanes, and as an address.
+#[test]
+fn values_that_a_loop_changes() {
+    for lanes in ["", WARPS] {
+        for (between, behind) in [
+            ("add.u32 %r6, %r6, %t0; add.u32 %t0, %t0, 1;", ""),
+            ("add.u64 %x1, %x1, 64;", "add.u32 %t0, %t0, 1;"),
+        ] {
+            agree(&format!(
+                ".reg .b32 %t<2>; {lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; \
+                 mov.u32 %t0, 0; mov.u32 %r6, 7; setp.lt.u32 %p0, %i, %n; \
+                 L: setp.lt.u32 %p1, %i, 300; mov.u32 %r5, 3; mov.u32 %r8, 4; \
+                 @%p0 ld.global.u32 %r5, [%x1]; mad.lo.u32 %r6, %r6, 31, %r5; {between} \
+                 @%p1 ld.global.u32 %r8, [%x1]; mad.lo.u32 %r6, %r6, 31, %r8; {behind} \
+                 setp.lt.u32 %p2, %t0, 5; @%p2 bra L; \
+                 mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; st.global.u32 [%x2], %r6;"
+            ));
+        }
+    }
+}
+
+/// Of what lies between the lanes' addresses, they load a part.
+#[test]
+fn parts_of_rows() {
+    for lanes in ["", WARPS] {
+        for (stride, ty, first, second) in [
+            (4, "u16", 0, 0),
+            (4, "u16", 2, 2),
+            (8, "u16", 0, 2),
+            (8, "u16", 2, 4),
+            (8, "u16", 6, 4),
+            (8, "u32", 0, 0),
+            (8, "u32", 4, 4),
+        ] {
+            let (register, wide) = match ty {
+                "u16" => ("%h", "cvt.u32.u16"),
+                _ => ("%t", "mov.b32"),
+            };
+            // From the first byte of the memory on, and up to its last.
+            for start in ["0".to_owned(), format!("{}", 16384 - 256 * stride)] {
+                agree(&format!(
+                    ".reg .b16 %h<2>; .reg .b32 %t<2>; {lanes} mul.wide.u32 %x3, %i, {stride}; \
+                     add.u64 %x1, %in, %x3; add.u64 %x1, %x1, {start}; setp.lt.u32 %p0, %i, %n; \
+                     setp.lt.u32 %p1, %i, 250; mov.{ty} {register}0, 3; mov.{ty} {register}1, 4; \
+                     @%p0 ld.global.{ty} {register}0, [%x1+{first}]; \
+                     @%p1 ld.global.{ty} {register}1, [%x1+{second}]; {wide} %r5, {register}0; \
+                     {wide} %r6, {register}1; mad.lo.u32 %r5, %r5, 31, %r6; \
+                     mul.wide.u32 %x3, %i, 4; add.u64 %x2, %out, %x3; st.global.u32 [%x2], %r5;"
+                ));
+            }
+        }
+    }
+}
+
 /// What a group has written before it finds an infinite half it does not write again.
 #[test]
 fn effects_before_infinite_halves() {
