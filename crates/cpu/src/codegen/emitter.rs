@@ -88,6 +88,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub convention: CallConv,
     /// The slow-path thunk, where calls of it can be patched.
     pub slow_path: Option<FuncRef>,
+    /// The thunk that checks accesses, in code that is compiled fast.
+    pub check_thunk: Option<FuncRef>,
     /// The processor has fused multiply-add.
     pub has_fma: bool,
     pub has_wide_vectors: bool,
