@@ -284,8 +284,8 @@ fn prologue<'e, 'a>(
     let fail = b.create_block();
     b.set_cold_block(fail);
     let slow_path = thunks::declare_slow_path(&mut b);
-    let check_thunk = match is_first {
-        true => host.thunks.declare_check(&mut b),
+    let check_thunks = match is_first {
+        true => host.thunks.declare_checks(&mut b),
         false => None,
     };
     Emitter {
@@ -300,7 +300,7 @@ fn prologue<'e, 'a>(
         fail,
         convention: host.isa.default_call_conv(),
         slow_path,
-        check_thunk,
+        check_thunks,
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,
         wide_loops: Vec::new(),

@@ -310,7 +310,10 @@ impl Emitter<'_, '_> {
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
-                if let Some(thunk) = self.check_thunk {
+                if width.is_power_of_two()
+                    && let Some(thunks) = &self.check_thunks
+                    && let Some(&thunk) = thunks.get(shift as usize)
+                {
                     return self.check_in_thunk(thunk, address, access);
                 }
                 let ok = self.b.create_block();
