@@ -5,13 +5,12 @@
 //! preserve all registers.
 
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Signature, UserFuncName,
-    types,
+    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData, Signature,
+    UserFuncName, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
-use super::emitter::READONLY;
 use super::machine_code::{CACHE_LINE, CompilerContexts, MachineCode, machine_code, thunk_name};
 use crate::abi::offset;
 use crate::memory::GRANULE_SHIFT;
@@ -103,9 +102,16 @@ fn slow_path(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
     let mut inner = signature(isa.default_call_conv());
     inner.returns.push(AbiParam::new(types::I32));
     let inner = b.import_signature(inner);
-    let helpers = b.ins().load(types::I64, READONLY, args[0], offset::HELPERS);
+    let helpers = b.ins().load(
+        types::I64,
+        MemFlagsData::trusted(),
+        args[0],
+        offset::HELPERS,
+    );
     let at = Helper::check_contiguous as i32 * 8;
-    let function = b.ins().load(types::I64, READONLY, helpers, at);
+    let function = b
+        .ins()
+        .load(types::I64, MemFlagsData::trusted(), helpers, at);
     b.ins().call_indirect(inner, function, &args);
     b.ins().return_(&[]);
     b.seal_all_blocks();
