@@ -116,7 +116,7 @@ pub(super) fn empty_image(host: &HostIsa, variables: Vec<VariableImage>) -> Imag
         variables,
         ..Image::default()
     };
-    image.append(&host.slow_path_thunk);
+    image.append(&host.thunks.code);
     image
 }
 
@@ -181,15 +181,14 @@ impl Image {
         });
     }
 
-    /// Appends an aligned function, and patches its calls of the slow-path thunk, which is at
-    /// offset 0.
+    /// Appends an aligned function, and patches its calls of the thunks at the start.
     fn append(&mut self, code: &MachineCode) -> u32 {
         let start = self.code.len().next_multiple_of(FUNCTION_ALIGN);
         self.code.resize(start, 0);
         self.code.extend_from_slice(&code.bytes);
-        for &call in &code.thunk_calls {
+        for &(call, thunk) in &code.thunk_calls {
             let at = start + call as usize;
-            let distance = -(at as i64 + 4);
+            let distance = i64::from(thunk) - (at as i64 + 4);
             self.code[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
         }
         start as u32

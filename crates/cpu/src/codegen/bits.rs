@@ -110,6 +110,14 @@ impl Emitter<'_, '_> {
         if from.bits() >= ty.bits() {
             return value;
         }
+        if let Some(number) = self.constant_scalar(value) {
+            let unused = 64 - from.bits();
+            let number = match signed {
+                true => number << unused >> unused,
+                false => (number.cast_unsigned() << unused >> unused).cast_signed(),
+            };
+            return self.scalar_int(ty, number.cast_unsigned());
+        }
         if signed {
             self.b.ins().sextend(ty, value)
         } else {

@@ -16,6 +16,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
+use super::thunks::CheckThunks;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
     Arg, ArgList, Base, BlockId, Guard, Instruction, LoweringError, Program, Reg, RegClass,
@@ -88,6 +89,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub convention: CallConv,
     /// The slow-path thunk, where calls of it can be patched.
     pub slow_path: Option<FuncRef>,
+    /// The thunks that check accesses, in code that is compiled fast.
+    pub check_thunks: Option<CheckThunks>,
     /// The processor has fused multiply-add.
     pub has_fma: bool,
     pub has_wide_vectors: bool,

@@ -25,7 +25,7 @@ use super::steps::{broadcasts_last, emit_steps};
 use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
-use super::{arrival, guarded_copy, lane_group, masked, shared_check, slow_path, variables};
+use super::{arrival, guarded_copy, lane_group, masked, shared_check, thunks, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -79,14 +79,18 @@ pub(crate) fn compile_kernel(
         _ => Vec::new(),
     };
     let resumes = resumes(program, uniformity, &together, &interchanged);
-    rematerialize(program, &resumes, vectorized.as_ref());
+    if !resumes.is_empty() {
+        rematerialize(program, &resumes, vectorized.as_ref());
+    }
     let program = &*program;
     let plan = ResumePlan::new(program, uniformity, checks, together, interchanged)
         .map_err(|r| vec![r])?;
     let compile = |contexts: &mut CompilerContexts,
                    isa: &OwnedTargetIsa,
                    uniformity: Option<&UniformityInfo>| {
-        let wide_loops = emit(program, host, contexts, isa, uniformity, &plan)?;
+        // Tier-up compiles a hot module again.
+        let is_first = uniformity.is_none() && vectorization == Vectorization::WhenHot;
+        let wide_loops = emit(program, host, contexts, isa, (uniformity, is_first), &plan)?;
         machine_code(&mut contexts.context, isa, &wide_loops).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
@@ -98,7 +102,6 @@ pub(crate) fn compile_kernel(
         false => &host.large,
     };
     let (scalar, vector) = match &vectorized {
-        // Tier-up compiles a hot module again.
         None if vectorization == Vectorization::WhenHot => {
             (compile(contexts, &host.quick, None)?, None)
         }
@@ -167,7 +170,7 @@ pub(crate) fn check_kernel(
         Vec::new(),
     )
     .map_err(|r| vec![r])?;
-    emit(program, host, contexts, &host.quick, None, &plan)?;
+    emit(program, host, contexts, &host.quick, (None, true), &plan)?;
     Ok(KernelCode::default())
 }
 
@@ -178,14 +181,14 @@ fn emit(
     host: &HostIsa,
     contexts: &mut CompilerContexts,
     isa: &OwnedTargetIsa,
-    uniformity: Option<&UniformityInfo>,
+    (uniformity, is_first): (Option<&UniformityInfo>, bool),
     plan: &ResumePlan,
 ) -> Result<Vec<Vec<u8>>, Vec<LoweringError>> {
     let context = &mut contexts.context;
     context.clear();
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
-    let mut emitter = prologue(program, host, function, uniformity, plan);
+    let mut emitter = prologue(program, host, function, (uniformity, is_first), plan);
     let errors = emit_kernel(&mut emitter, plan);
     let wide_loops = std::mem::take(&mut emitter.wide_loops);
     emitter.b.seal_all_blocks();
@@ -211,7 +214,7 @@ fn prologue<'e, 'a>(
     program: &'e Program<'a>,
     host: &HostIsa,
     mut b: FunctionBuilder<'e>,
-    uniformity: Option<&UniformityInfo>,
+    (uniformity, is_first): (Option<&UniformityInfo>, bool),
     plan: &ResumePlan,
 ) -> Emitter<'e, 'a> {
     let width = uniformity.map_or(1, |uniformity| uniformity.group.width());
@@ -227,6 +230,9 @@ fn prologue<'e, 'a>(
         b.ins().ushr(shared_size, shift)
     });
     let shared_starts = [shared_units[2], shared_units[3]].map(|units| {
+        if width == 1 {
+            return units;
+        }
         // 0 if shared memory is smaller than one such access.
         let starts = b.ins().iadd_imm_s(units, 1 - i64::from(width));
         let zero = b.ins().iconst(types::I64, 0);
@@ -277,7 +283,11 @@ fn prologue<'e, 'a>(
     let next_thread = b.create_block();
     let fail = b.create_block();
     b.set_cold_block(fail);
-    let slow_path = slow_path::declare(&mut b);
+    let slow_path = thunks::declare_slow_path(&mut b);
+    let check_thunks = match is_first {
+        true => host.thunks.declare_checks(&mut b),
+        false => None,
+    };
     Emitter {
         program,
         b,
@@ -290,6 +300,7 @@ fn prologue<'e, 'a>(
         fail,
         convention: host.isa.default_call_conv(),
         slow_path,
+        check_thunks,
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,
         wide_loops: Vec::new(),

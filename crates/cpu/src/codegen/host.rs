@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 
-use super::machine_code::MachineCode;
-use super::slow_path;
+use super::thunks::Thunks;
 use crate::processor;
 use crate::sanitizer::Checks;
 
@@ -19,8 +18,8 @@ pub(crate) struct HostIsa {
     /// That without the optimizer and with the single-pass register allocator: worse code in
     /// half the time.
     pub quick: OwnedTargetIsa,
-    /// The first function of every blob.
-    pub slow_path_thunk: MachineCode,
+    /// The first functions of every blob.
+    pub thunks: Thunks,
     pub has_fma: bool,
     /// Vectors of 256 bits and fused multiply-add, which [`wide`](super::wide) uses.
     pub has_wide_vectors: bool,
@@ -42,7 +41,7 @@ fn detect_host() -> Result<HostIsa, String> {
     let found = processor::features();
     let isa = self::isa("speed", "backtracking")?;
     Ok(HostIsa {
-        slow_path_thunk: slow_path::compile(&isa)?,
+        thunks: Thunks::compile(&isa)?,
         isa,
         large: self::isa("none", "backtracking")?,
         quick: self::isa("none", "single_pass")?,

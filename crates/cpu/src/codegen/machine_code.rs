@@ -12,9 +12,9 @@ use cranelift_frontend::FunctionBuilderContext;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MachineCode {
     pub bytes: Vec<u8>,
-    /// Offsets of the calls' 4-byte displacements to the slow-path thunk, which are
-    /// relative to the end of the displacement.
-    pub thunk_calls: Vec<u32>,
+    /// The calls of the thunks at the start of the blob: the offset of the 4-byte displacement,
+    /// which is relative to its end, and the offset of the thunk in the blob.
+    pub thunk_calls: Vec<(u32, u32)>,
 }
 
 /// Cranelift's contexts, which keep their allocations from function to function.
@@ -43,7 +43,7 @@ pub(super) fn machine_code(
         .map_err(|e| format!("Cranelift cannot compile the function: {:?}", e.inner))?;
     let mut calls = Vec::new();
     for reloc in compiled.buffer.relocs() {
-        // The only direct calls are those of the slow-path thunk and of these loops.
+        // The only direct calls are those of the thunks and of these loops.
         match (&reloc.target, reloc.kind, reloc.addend) {
             (
                 &FinalizedRelocTarget::ExternalName(ExternalName::User(name)),
@@ -67,13 +67,13 @@ pub(super) fn machine_code(
     }
     let mut thunk_calls = Vec::new();
     for (offset, name) in calls {
-        let number = context.func.params.user_named_funcs()[name].index;
-        let Some(number) = wide_loop_of(number) else {
-            thunk_calls.push(offset);
+        let name = &context.func.params.user_named_funcs()[name];
+        if name.namespace == THUNKS {
+            thunk_calls.push((offset, name.index));
             continue;
-        };
+        }
         let start = starts
-            .get(number)
+            .get(name.index as usize)
             .ok_or("the function calls an unknown loop")?;
         let at = offset as usize;
         let distance = *start as i64 - (at as i64 + 4);
@@ -83,18 +83,18 @@ pub(super) fn machine_code(
 }
 
 /// The alignment of functions, and so of the loops behind them.
-const CACHE_LINE: usize = 64;
+pub(super) const CACHE_LINE: usize = 64;
 
-/// The name of the thunk in a function.
-pub(super) fn thunk_name() -> UserExternalName {
-    UserExternalName::new(0, 0)
+/// The namespaces of functions that a function calls.
+const THUNKS: u32 = 0;
+const WIDE_LOOPS: u32 = 1;
+
+/// The name of the thunk at this offset of the blob.
+pub(super) fn thunk_name(offset: u32) -> UserExternalName {
+    UserExternalName::new(THUNKS, offset)
 }
 
 /// The name of a loop's function, by its number.
 pub(super) fn wide_loop_name(number: usize) -> UserExternalName {
-    UserExternalName::new(0, number as u32 + 1)
-}
-
-fn wide_loop_of(name: u32) -> Option<usize> {
-    name.checked_sub(1).map(|number| number as usize)
+    UserExternalName::new(WIDE_LOOPS, number as u32)
 }

@@ -5,7 +5,7 @@
 //! misalignment.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
@@ -310,6 +310,12 @@ impl Emitter<'_, '_> {
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
+                if width.is_power_of_two()
+                    && let Some(thunks) = &self.check_thunks
+                    && let Some(&thunk) = thunks.get(shift as usize)
+                {
+                    return self.check_in_thunk(thunk, address, access);
+                }
                 let ok = self.b.create_block();
                 let in_shadow = self.unless_in_extent(address, shift, pointer, ok);
                 let granule = self.granule(address, shift);
@@ -494,6 +500,24 @@ impl Emitter<'_, '_> {
             .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
         let (fail, back) = (self.fail, self.back_to(ok));
         self.b.ins().brif(kind, fail, &[], back, &[]);
+        self.enter(ok);
+    }
+
+    /// The same in a thunk, which also calls the slow path.
+    fn check_in_thunk(&mut self, thunk: FuncRef, address: Value, access: u32) {
+        let context = self.fixed.context;
+        let thread = self.thread_index();
+        let encoded = u64::from(self.line) << 32 | 1 << 16 | u64::from(access);
+        let encoded = self.scalar_int(types::I64, encoded);
+        self.b
+            .ins()
+            .call(thunk, &[context, thread, address, encoded]);
+        let kind = self
+            .b
+            .ins()
+            .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
+        let (fail, ok) = (self.fail, self.b.create_block());
+        self.b.ins().brif(kind, fail, &[], ok, &[]);
         self.enter(ok);
     }
 

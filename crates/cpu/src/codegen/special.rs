@@ -195,9 +195,17 @@ impl Emitter<'_, '_> {
             // No block is empty, but the division must never trap.
             let one = self.int(types::I32, 1);
             let size = self.b.ins().umax(size, one);
-            let at = self.b.ins().urem(rest, size);
+            let at = if axis == last {
+                self.b.ins().urem(rest, size)
+            } else {
+                // One division instead of two.
+                let rows = self.b.ins().udiv(rest, size);
+                let start = self.b.ins().imul(rows, size);
+                let at = self.b.ins().isub(rest, start);
+                rest = rows;
+                at
+            };
             self.b.def_var(self.thread.tid[axis], at);
-            rest = self.b.ins().udiv(rest, size);
         }
     }
 }

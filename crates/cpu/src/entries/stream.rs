@@ -48,7 +48,7 @@ entries! {
     fn cuStreamQuery(stream: CUstream) {
         let (context, stream) = stream::find(stream.addr())?;
         stream.refuse_captured("a capturing stream has nothing to wait for")?;
-        if stream.unfinished(&context).is_empty() {
+        if stream.unfinished(&context).iter().all(Mark::passed) {
             context.check()
         } else {
             Err(Status::NOT_READY.into())

@@ -22,9 +22,9 @@ impl<'a> Cluster<'a> {
         launch: &'a Launch<'a>,
         kernel: &'a Kernel<'a>,
     ) -> Result<Cluster<'a>, MemoryError> {
-        let mut blocks: Vec<ThreadBlock<'a>> = (0..launch.config.cluster_blocks())
-            .map(|_| ThreadBlock::new(launch, kernel))
-            .collect::<Result<_, _>>()?;
+        let new = |_| ThreadBlock::new(launch, kernel);
+        let mut blocks: Vec<_> = (0..launch.config.cluster_blocks()).map(new).collect();
+        blocks.iter_mut().try_for_each(ThreadBlock::allocate)?;
         let shared: Box<[u64]> = blocks.iter().map(ThreadBlock::shared).collect();
         for (rank, block) in (0..).zip(&mut blocks) {
             block.join(rank, &shared);

@@ -37,7 +37,7 @@ pub(super) struct Launch<'a> {
     pub(super) chunk: u64,
     pub(super) params: *const u8,
     pub(super) extents: [Extent; EXTENTS],
-    pub(super) helpers: [usize; runtime::Helper::ALL.len()],
+    pub(super) helpers: &'static [usize; runtime::Helper::ALL.len()],
     pub(super) info: LaunchInfo<'a>,
     pub(super) grid_id: u64,
     /// The first cluster that no worker has taken.

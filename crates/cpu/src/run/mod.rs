@@ -20,7 +20,7 @@ mod warp;
 mod workers;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 pub(crate) use config::{
@@ -35,11 +35,15 @@ use super::heap::Heap;
 use super::memory::DeviceMemory;
 use super::module::LoadedModule;
 use super::print::Output;
+use super::runtime::{self, Helper};
 use super::sanitizer::{Checks, LaunchSanitizer};
 use launch::{Launch, Versions};
 use pool::Pool;
 use tiers::Tiers;
 use workers::Workers;
+
+/// The functions of the runtime that kernels call.
+static HELPERS: LazyLock<[usize; Helper::ALL.len()]> = LazyLock::new(runtime::table);
 
 /// What is told of each launch that has ended.
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
@@ -185,7 +189,6 @@ impl Engine {
         params: &ParamBlock,
     ) -> Result<(), Box<Fault>> {
         let first = kernel.fastest();
-        let helpers = super::runtime::table();
         let clusters = grid.blocks / u64::from(grid.config.cluster_blocks().max(1));
         let launch = Launch {
             workers: self.pool.workers(),
@@ -196,7 +199,7 @@ impl Engine {
             chunk: (clusters / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
             params: params.as_ptr(),
             extents: extents(&self.memory, device, grid, params),
-            helpers,
+            helpers: &HELPERS,
             info: LaunchInfo {
                 kernel: first.name,
                 lines: first.code.lines.0,

@@ -50,11 +50,8 @@ pub(super) struct ThreadBlock<'a> {
 unsafe impl Send for ThreadBlock<'_> {}
 
 impl<'a> ThreadBlock<'a> {
-    /// Allocates the memory of a block of the launch, which runs this code of its kernel.
-    pub(super) fn new(
-        launch: &'a Launch<'a>,
-        kernel: &'a Kernel<'a>,
-    ) -> Result<ThreadBlock<'a>, MemoryError> {
+    /// A block of the launch, which runs this code of its kernel. It has no memory yet.
+    pub(super) fn new(launch: &'a Launch<'a>, kernel: &'a Kernel<'a>) -> ThreadBlock<'a> {
         let LaunchConfig {
             grid,
             block,
@@ -71,7 +68,7 @@ impl<'a> ThreadBlock<'a> {
         };
         let local_stride = u64::from(kernel.local_bytes).next_multiple_of(FRAME);
 
-        let mut this = ThreadBlock {
+        ThreadBlock {
             launch,
             kernel,
             index: 0,
@@ -120,24 +117,29 @@ impl<'a> ThreadBlock<'a> {
             tensor_memory: TensorMemory::default(),
             sanitizer: None,
             allocations: [None; 2],
-        };
-        // On an error, dropping `this` frees the previous allocation.
-        if shared_size > 0 {
-            this.context.shared = memory.allocate(shared_size, 256, Purpose::Shared)?;
-            this.allocations[0] = Some(this.context.shared);
         }
-        if local_stride > 0 {
-            let bytes = local_stride * u64::from(launch.threads);
-            this.context.local = memory.allocate(bytes, 256, Purpose::Local)?;
-            this.allocations[1] = Some(this.context.local);
+    }
+
+    /// Allocates its memory.
+    pub(super) fn allocate(&mut self) -> Result<(), MemoryError> {
+        let (memory, context) = (self.launch.info.memory, &mut self.context);
+        // After an error, dropping the block frees the first allocation.
+        if context.shared_size > 0 {
+            context.shared = memory.allocate(context.shared_size, 256, Purpose::Shared)?;
+            self.allocations[0] = Some(context.shared);
         }
-        if !kernel.code.stateless {
-            this.attach_arrays();
+        if context.local_stride > 0 {
+            let bytes = context.local_stride * u64::from(context.threads);
+            context.local = memory.allocate(bytes, 256, Purpose::Local)?;
+            self.allocations[1] = Some(context.local);
         }
-        if launch.info.sanitizer.is_some() {
-            this.attach_sanitizer();
+        if !self.kernel.code.stateless {
+            self.attach_arrays();
         }
-        Ok(this)
+        if self.launch.info.sanitizer.is_some() {
+            self.attach_sanitizer();
+        }
+        Ok(())
     }
 
     fn attach_sanitizer(&mut self) {

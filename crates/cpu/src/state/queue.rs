@@ -4,18 +4,31 @@
 //! the queue's thread, or on the thread of a caller that waits for it anyway, which
 //! saves waking two threads. Work may also depend on [`Mark`]s of other queues. A mark
 //! always points at work that was queued earlier, so queues cannot deadlock.
+//!
+//! Waking a thread takes longer than a small kernel. Where callers have waited for each of the
+//! last pieces of work, and run them, the queue's thread dozes: it looks for work every
+//! [`DOZE`], and who queues one piece does not wake it. It sleeps when no more work comes.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 type Work = Box<dyn FnOnce() + Send>;
 
+/// How long work that nobody waits for may lie in a queue whose thread dozes.
+const DOZE: Duration = Duration::from_micros(100);
+
+/// The pieces of work in a row that callers have to run before the thread dozes.
+const PATIENCE: u32 = 4;
+
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// Signalled when work is done or was queued.
+    /// Signalled when work is done.
     changed: Condvar,
+    /// Signalled when there is work for the queue's thread.
+    work: Condvar,
 }
 
 #[derive(Default)]
@@ -24,10 +37,24 @@ struct State {
     taken: u64,
     done: u64,
     waiting: VecDeque<(u64, Vec<Mark>, Work)>,
-    /// Threads in `changed.wait`: without any, the system call of a notification is saved.
-    sleeping: u32,
-    threaded: bool,
+    /// Callers in `changed.wait`: without any, the system call of a notification is saved.
+    callers: u32,
+    thread: ThreadState,
+    /// The pieces of work in a row that callers have run.
+    run_by_callers: u32,
     closed: bool,
+}
+
+/// What the thread of a queue does.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum ThreadState {
+    /// It starts with the first work.
+    #[default]
+    None,
+    /// It will look for work before it sleeps.
+    Awake,
+    Asleep,
+    Dozing,
 }
 
 impl State {
@@ -46,21 +73,31 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
+    /// Whether it is passed. Who asks instead of waiting leaves the work to the queue's thread.
     pub(crate) fn passed(&self) -> bool {
-        self.queue.lock().done >= self.ticket
+        let state = self.queue.lock();
+        let passed = state.done >= self.ticket;
+        if !passed && state.ready().is_some() {
+            self.queue.wake_thread(state);
+        }
+        passed
     }
 
     /// Waits until the point is passed; runs work that no other thread has started.
     pub(crate) fn wait(&self) {
         loop {
-            let ready = |state: &State| state.done >= self.ticket || state.ready().is_some();
-            let state = self.queue.wait_until(ready);
-            let next = state.ready().filter(|next| *next <= self.ticket);
-            drop(state);
-            match next {
-                Some(next) => self.queue.run_one(next),
-                None => return,
+            let mut state = self.queue.lock();
+            while state.done < self.ticket && state.ready().is_none() {
+                state.callers += 1;
+                let changed = self.queue.changed.wait(state);
+                state = changed.unwrap_or_else(PoisonError::into_inner);
+                state.callers -= 1;
             }
+            if state.done >= self.ticket {
+                return;
+            }
+            state.run_by_callers = state.run_by_callers.saturating_add(1);
+            self.queue.run_next(state);
         }
     }
 }
@@ -85,7 +122,15 @@ impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.queue.lock();
         state.done = self.ticket;
-        self.queue.notify(state);
+        let callers = state.callers > 0;
+        if state.closed || state.ready().is_some() {
+            self.queue.wake_thread(state);
+        } else {
+            drop(state);
+        }
+        if callers {
+            self.queue.changed.notify_all();
+        }
     }
 }
 
@@ -94,6 +139,7 @@ impl Queue {
         Arc::new(Queue {
             state: Mutex::default(),
             changed: Condvar::new(),
+            work: Condvar::new(),
         })
     }
 
@@ -124,17 +170,18 @@ impl Queue {
             queue: self.clone(),
             ticket,
         };
-        if !state.threaded {
+        if state.thread == ThreadState::None {
             let queue = self.clone();
             let thread = thread::Builder::new().name("ptxkit-stream".into());
-            state.threaded = thread.spawn(move || queue.run_thread()).is_ok();
-        }
-        if state.threaded {
-            self.notify(state);
-        } else {
-            // The system has no more threads: the caller runs the work.
-            drop(state);
-            mark.wait();
+            if thread.spawn(move || queue.run_thread()).is_ok() {
+                state.thread = ThreadState::Awake;
+            } else {
+                // The system has no more threads: the caller runs the work.
+                drop(state);
+                mark.wait();
+            }
+        } else if state.thread != ThreadState::Dozing || state.done + 1 < ticket {
+            self.wake_thread(state);
         }
         mark
     }
@@ -181,30 +228,45 @@ impl Queue {
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        self.notify(state);
+        self.wake_thread(state);
     }
 
     /// The main loop of the queue's thread.
     fn run_thread(self: &Arc<Self>) {
+        let mut state = self.lock();
         loop {
-            let finished = |state: &State| state.closed && state.waiting.is_empty();
-            let state = self.wait_until(|state| state.ready().is_some() || finished(state));
-            let next = state.ready();
-            drop(state);
-            match next {
-                Some(ticket) => self.run_one(ticket),
-                None => return,
+            if state.ready().is_some() {
+                state.run_by_callers = 0;
+                self.run_next(state);
+                state = self.lock();
+                continue;
             }
+            if state.closed && state.waiting.is_empty() {
+                return;
+            }
+            if state.run_by_callers < PATIENCE {
+                state.thread = ThreadState::Asleep;
+                let woken = self.work.wait(state);
+                state = woken.unwrap_or_else(PoisonError::into_inner);
+            } else {
+                state.thread = ThreadState::Dozing;
+                let taken = state.taken;
+                let woken = self.work.wait_timeout(state, DOZE);
+                state = woken.unwrap_or_else(PoisonError::into_inner).0;
+                if state.taken == taken {
+                    state.run_by_callers = 0;
+                }
+            }
+            state.thread = ThreadState::Awake;
         }
     }
 
-    /// Runs the work of `ticket`, which is ready, unless another thread has taken it.
-    fn run_one(self: &Arc<Self>, ticket: u64) {
-        let work = self
-            .lock()
-            .waiting
-            .pop_front_if(|(next, ..)| *next == ticket);
-        let Some((_, after, work)) = work else { return };
+    /// Runs the work that is ready, if there is any.
+    fn run_next(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let Some(ticket) = state.ready() else { return };
+        let next = state.waiting.pop_front();
+        drop(state);
+        let Some((_, after, work)) = next else { return };
         let guard = QueueGuard {
             queue: self,
             ticket,
@@ -216,24 +278,16 @@ impl Queue {
         drop(guard);
     }
 
-    fn wait_until(&self, ready: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
-        let mut state = self.lock();
-        while !ready(&state) {
-            state.sleeping += 1;
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
-            state.sleeping -= 1;
+    /// Has the queue's thread look for work.
+    fn wake_thread(&self, mut state: MutexGuard<'_, State>) {
+        let sleeps = matches!(state.thread, ThreadState::Asleep | ThreadState::Dozing);
+        if sleeps {
+            // It is woken once.
+            state.thread = ThreadState::Awake;
         }
-        state
-    }
-
-    fn notify(&self, state: MutexGuard<'_, State>) {
-        let sleeping = state.sleeping > 0;
         drop(state);
-        if sleeping {
-            self.changed.notify_all();
+        if sleeps {
+            self.work.notify_one();
         }
     }
 
@@ -298,5 +352,51 @@ mod tests {
         );
         drop(queue.enter(&[]));
         assert!(queue.unfinished().is_none());
+    }
+
+    /// A queue whose callers have run its last pieces of work.
+    fn dozing() -> Arc<Queue> {
+        let queue = Queue::new();
+        while queue.lock().thread != ThreadState::Dozing {
+            queue.push(Vec::new(), Box::new(|| ())).wait();
+        }
+        queue
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_runs_while_the_thread_dozes() {
+        let queue = dozing();
+        let (sender, ran) = mpsc::channel();
+        queue.push(Vec::new(), Box::new(move || sender.send(()).unwrap()));
+        ran.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+
+    #[test]
+    fn the_thread_sleeps_when_no_more_work_comes() {
+        let queue = dozing();
+        while queue.lock().thread != ThreadState::Asleep {
+            thread::sleep(DOZE);
+        }
+        // What is queued then wakes it.
+        let (sender, ran) = mpsc::channel();
+        queue.push(Vec::new(), Box::new(move || sender.send(()).unwrap()));
+        ran.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+
+    #[test]
+    fn a_second_piece_of_work_and_a_question_wake_the_thread() {
+        for asks in [false, true] {
+            let queue = dozing();
+            let mut last = queue.push(Vec::new(), Box::new(|| ()));
+            let passed = match asks {
+                true => last.passed(),
+                false => {
+                    last = queue.push(Vec::new(), Box::new(|| ()));
+                    false
+                }
+            };
+            let state = queue.lock();
+            assert!(passed || state.done >= last.ticket || state.thread == ThreadState::Awake);
+        }
     }
 }

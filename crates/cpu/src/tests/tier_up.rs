@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::lanes;
+use crate::abi::FaultKind;
 use crate::blob::Image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, Fault, LaunchConfig};
 use crate::source::compile_image;
-use crate::{CodeStore, CompileOptions};
+use crate::{CodeStore, CompileOptions, Vectorization};
 
 /// Numbers that differ from thread to thread, after a loop that takes a while.
 const PTX: &str = "
@@ -234,4 +236,56 @@ fn a_module_without_tier_up_asks_for_no_store() {
     let code = loaded.module.code();
     code.set_store(|| unreachable!("its kernels are not compiled again"));
     assert_eq!(loaded.launch()[7], seventh());
+}
+
+/// Thunks check the accesses of the first code, and inline code those of the optimized.
+#[test]
+fn both_codes_find_the_same_faults() {
+    // The allocation has 16384 bytes.
+    for (size, access) in [
+        (1_i64, "ld.global.u8 %r3, [%x0]"),
+        (2, "st.global.u16 [%x0], %r0"),
+        (4, "ld.global.u32 %r3, [%x0]"),
+        (8, "st.global.u64 [%x0], %in"),
+        (16, "ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%x0]"),
+    ] {
+        let mut faults = 0;
+        for at in [
+            -256,
+            -1,
+            0,
+            1,
+            255,
+            16383,
+            16384 - size,
+            16385 - size,
+            16384,
+            1 << 50,
+        ] {
+            let body = format!("add.u64 %x0, %out, {at};\n{access};\nst.global.u32 [%out], 7;");
+            let run =
+                |vectorization| lanes::run(&lanes::kernel(&body), vectorization, 1, [1; 3], 0);
+            let [first, optimized] = [Vectorization::WhenHot, Vectorization::Never].map(run);
+            assert_eq!(first, optimized, "{body}");
+            faults += usize::from(first.is_err());
+        }
+        assert!((3..10).contains(&faults), "{access}");
+    }
+}
+
+#[test]
+fn the_first_code_accesses_registered_memory() {
+    let loaded = Loaded::new(
+        compile_image(PTX, &CompileOptions::default()).unwrap(),
+        None,
+    );
+    let mut host = vec![0_u32; 64];
+    let address = host.as_mut_ptr() as u64;
+    // SAFETY: nobody else uses the vector until the end of the registration.
+    unsafe { loaded.engine.memory().register(address, 256) }.unwrap();
+    loaded.launch_to(address).unwrap();
+    loaded.engine.memory().unregister(address).unwrap();
+    assert_eq!(host, loaded.launch());
+    let fault = loaded.launch_to(address).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::OutOfBounds);
 }

@@ -2,6 +2,8 @@
 //!
 //! Analyses ask for it instead of deciding by opcode.
 
+use std::cell::RefCell;
+
 use super::Form;
 use crate::ast::Modifiers;
 use crate::names::{Modifier, Opcode};
@@ -341,9 +343,36 @@ impl Form {
     }
 }
 
+/// Instructions without operands, with their rows.
+type Rows = [Option<(Opcode, Modifiers, &'static Form)>];
+
+/// The size of the table of rows; a new one replaces the old one in its slot.
+const SLOTS: usize = 256;
+
+thread_local! {
+    /// Compilers write the same few instructions again and again.
+    static FOUND: RefCell<Box<Rows>> = RefCell::new(vec![None; SLOTS].into());
+}
+
 /// The row of an instruction: the one that its modifiers fit, or the first of its opcode if
 /// it is invalid.
 pub fn form(opcode: Opcode, modifiers: &Modifiers) -> Option<&'static Form> {
+    let words = modifiers.as_slice().iter();
+    let hash = words.fold(opcode as usize, |hash, word| {
+        hash.wrapping_mul(0x9E37_79B1) ^ *word as usize
+    });
+    let slot = (hash ^ hash >> 8) % SLOTS;
+    FOUND.with_borrow_mut(|found| match &found[slot] {
+        Some((known, with, form)) if (*known, with) == (opcode, modifiers) => Some(*form),
+        _ => {
+            let form = find(opcode, modifiers)?;
+            found[slot] = Some((opcode, *modifiers, form));
+            Some(form)
+        }
+    })
+}
+
+fn find(opcode: Opcode, modifiers: &Modifiers) -> Option<&'static Form> {
     let mut candidates = super::candidates(opcode, modifiers).into_iter();
     let fitting = candidates.find(|form| form.fit(modifiers).is_ok());
     let first = || super::forms_of(opcode, modifiers).next();
