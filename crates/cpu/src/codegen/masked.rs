@@ -265,18 +265,39 @@ fn masked_access(
     bits: Value,
     kept: &[Reg],
 ) -> EmitResult<()> {
-    let mut registers: Vec<(Reg, bool)> = i.guard.iter().map(|g| (g.reg, false)).collect();
-    let mut written = Vec::new();
-    let reads = &mut |reg| registers.push((reg, false));
-    e.program.effects(i, reads, &mut |reg| written.push(reg));
-    registers.extend(written.into_iter().map(|reg| (reg, true)));
-    // Where a register is written, that says more of it.
-    registers.sort_unstable_by_key(|(reg, is_written)| (*reg, !is_written));
-    registers.dedup_by_key(|(reg, _)| *reg);
+    in_each_lane(e, std::slice::from_ref(i), bits, kept)
+}
+
+/// The same of several instructions. What the group has in one scalar for all lanes stays as it is.
+pub(super) fn in_each_lane(
+    e: &mut Emitter<'_, '_>,
+    instructions: &[Instruction],
+    bits: Value,
+    kept: &[Reg],
+) -> EmitResult<()> {
+    let (mut read, mut written) = (Vec::new(), Vec::new());
+    for i in instructions {
+        let is_known = |reg: &Reg| written.contains(reg);
+        let mut reads: Vec<Reg> = i.guard.iter().map(|g| g.reg).collect();
+        let mut writes = Vec::new();
+        let effects = &mut |reg| reads.push(reg);
+        e.program.effects(i, effects, &mut |reg| writes.push(reg));
+        read.extend(reads.into_iter().filter(|reg| !is_known(reg)));
+        written.extend(writes);
+    }
+    let is_guarded = instructions.iter().any(|i| i.guard.is_some());
+    let mut registers = [read.as_slice(), &written].concat();
+    registers.sort_unstable();
+    registers.dedup();
+    let is_kept = |reg: Reg| kept.binary_search(&reg).is_ok();
     e.lane_set = LaneSet::Scalar;
     let lanes: Vec<LaneRegister> = (0..)
         .zip(registers)
-        .map(|(number, register)| LaneRegister::new(e, number, register))
+        .map(|(number, reg)| {
+            let is_written = written.contains(&reg);
+            let is_read = !is_written || read.contains(&reg) || is_kept(reg) || is_guarded;
+            LaneRegister::new(e, number, reg, (is_read, is_written))
+        })
         .collect();
 
     let (body, done) = (e.b.create_block(), e.b.create_block());
@@ -296,7 +317,8 @@ fn masked_access(
     // The lane's thread is the one that a fault names.
     let thread = e.b.ins().iadd(first, lane);
     e.b.def_var(e.thread.index, thread);
-    let tid = reads_special(e.program, i).then(|| {
+    let mut all = instructions.iter();
+    let tid = all.any(|i| reads_special(e.program, i)).then(|| {
         let tid = e.b.use_var(e.thread.tid[0]);
         let of_lane = e.b.ins().iadd(tid, lane);
         e.b.def_var(e.thread.tid[0], of_lane);
@@ -317,7 +339,7 @@ fn masked_access(
         locations.push(std::mem::replace(location, of_lane));
     }
     e.splats.clear();
-    let emitted = e.instruction(i);
+    let emitted = instructions.iter().try_for_each(|i| e.instruction(i));
     e.set_guard(None);
     for (register, location) in lanes.iter().zip(locations) {
         let of_lane = std::mem::replace(&mut e.locations[register.reg.index()], location);
@@ -337,9 +359,8 @@ fn masked_access(
     e.b.switch_to_block(done);
     // What was only read as well: code after the arm that used the values from before it would have
     // them computed a second time, since Cranelift's optimizer puts what the arm stores into it.
-    let is_kept = |register: &LaneRegister| kept.binary_search(&register.reg).is_ok();
     for register in &lanes {
-        if register.is_written || is_kept(register) {
+        if register.is_written || is_kept(register.reg) {
             register.reload(e);
         }
     }
@@ -367,8 +388,14 @@ struct LaneRegister {
 }
 
 impl LaneRegister {
-    /// Before the loop. `number` is that of the register in its instruction.
-    fn new(e: &mut Emitter<'_, '_>, number: usize, (reg, is_written): (Reg, bool)) -> LaneRegister {
+    /// Before the loop. `number` is that of the register in its instruction. Where `is_read` is
+    /// false, nothing reads what it has now: code that used it would keep it in a loop around.
+    fn new(
+        e: &mut Emitter<'_, '_>,
+        number: usize,
+        reg: Reg,
+        (is_read, is_written): (bool, bool),
+    ) -> LaneRegister {
         let class = e.program.registers[reg.index()];
         let uniformity = e.locations[reg.index()].uniformity;
         let start = match uniformity {
@@ -379,13 +406,15 @@ impl LaneRegister {
                 }
                 let slot = e.lane_slots[number];
                 let start = e.b.ins().stack_addr(types::I64, slot, 0);
-                for n in 0..e.locations[reg.index()].variables.len() {
+                let variables = e.locations[reg.index()].variables.len();
+                for n in (0..variables).filter(|_| is_read) {
                     let variable = e.locations[reg.index()].variables[n];
                     let value = e.b.use_var(variable);
                     e.b.ins().store(FLAGS, value, start, 16 * n as i32);
                 }
                 start
             }
+            _ if !is_read => e.zero(type_of(class)),
             _ => e.register(reg),
         };
         LaneRegister {
@@ -428,6 +457,9 @@ impl LaneRegister {
 
     /// Writes the value of a lane.
     fn write(&self, e: &mut Emitter<'_, '_>, lane: Value, value: Value) {
+        if self.uniformity != Uniformity::Divergent {
+            return;
+        }
         let value = match self.class {
             RegClass::Pred => {
                 let wide = e.b.ins().uextend(types::I32, value);
