@@ -173,7 +173,9 @@ fn holds(e: &mut Emitter<'_, '_>, check: &NoWrap) -> (Value, Option<Value>) {
         };
         e.icmp_imm(cc, first, high)
     } else {
-        let place = e.add_offset(first, -low);
+        let ty = e.b.func.dfg.value_type(first);
+        let least = e.scalar_int(ty, low.cast_unsigned());
+        let place = e.b.ins().isub(first, least);
         e.icmp_imm(IntCC::UnsignedLessThanOrEqual, place, high - low)
     };
     (in_range, and)

@@ -11,7 +11,8 @@ fn clamped_lanes_load_for_themselves() {
     let high = "add.u32 %r3, %i, 5; mov.u32 %r4, 101; min.u32 %r3, %r3, %r4;";
     let wraps = "sub.u32 %r3, %i, 5; mov.u32 %r4, 101; min.u32 %r3, %r3, %r4;";
     let both = "sub.s32 %r3, %i, 9; mov.u32 %r4, 60; max.s32 %r3, %r3, 3; min.s32 %r3, %r4, %r3;";
-    for index in [low, high, wraps, both] {
+    let far = "sub.u32 %r3, %i, 256; max.u32 %r3, %r3, 0xFFFFFF10; sub.u32 %r3, %r3, 0xFFFFFF00;";
+    for index in [low, high, wraps, both, far] {
         for (ty, bytes, load) in [
             ("u8", 1, "%r9"),
             ("s8", 1, "%r9"),
