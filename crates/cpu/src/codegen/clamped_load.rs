@@ -3,10 +3,6 @@
 //! In most lane groups the clamp changes nothing, and the load is of consecutive values. The groups
 //! at the ends of a row compute the address and load lane by lane, and go on together behind it.
 
-use cranelift_codegen::ir::{Block, InstBuilder, types};
-
-use super::emitter::{EmitResult, Emitter};
-use super::masked;
 use super::memory::{Space, space_of};
 use super::vectorize::{Lowering, lowering};
 use crate::program::{
@@ -22,7 +18,7 @@ const MAX_STEPS: usize = 8;
 #[derive(Clone)]
 pub(super) struct ClampedLoad {
     /// Those that compute the address, and the load.
-    instructions: Vec<Instruction>,
+    pub instructions: Vec<Instruction>,
     /// The registers that are written on the way to the load. Where a lane's index was clamped, the
     /// group does not have its value.
     computed: Vec<Reg>,
@@ -95,16 +91,4 @@ pub(super) fn retain(program: &Program<'_>, loads: &mut [Option<ClampedLoad>]) {
             *place = None;
         }
     }
-}
-
-/// Emits the load lane by lane.
-pub(super) fn emit(
-    e: &mut Emitter<'_, '_>,
-    load: &ClampedLoad,
-    blocks: &[Block],
-) -> EmitResult<()> {
-    let all = e.scalar_int(types::I32, u32::MAX.into());
-    let loaded = masked::in_each_lane(e, &load.instructions, all, &[]);
-    e.b.ins().jump(blocks[load.next.index()], &[]);
-    loaded
 }

@@ -26,9 +26,7 @@ use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
 use super::wrap_check::{self, WrapChecks};
-use super::{
-    arrival, clamped_load, guarded_copy, lane_group, masked, shared_check, slow_path, variables,
-};
+use super::{arrival, guarded_copy, lane_group, masked, shared_check, slow_path, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
 use crate::program::{
@@ -487,7 +485,7 @@ fn emit_block(
         match &plan.clamped[number.index()] {
             Some(load) if !e.is_sanitized => {
                 wrap_check::emit(e, &plan.checks[number.index()], |e| {
-                    errors.extend(clamped_load::emit(e, load, targets.from(number)).err());
+                    errors.extend(masked::clamped_load(e, load, targets.from(number)).err());
                 });
             }
             _ => lane_group::check(e, plan, number, None),

@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
 };
 
+use super::clamped_load::ClampedLoad;
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
 use super::ends::at_ends;
 use super::lane_group;
@@ -268,8 +269,20 @@ fn masked_access(
     in_each_lane(e, std::slice::from_ref(i), bits, kept)
 }
 
-/// The same of several instructions. What the group has in one scalar for all lanes stays as it is.
-pub(super) fn in_each_lane(
+/// Emits a load at a clamped index lane by lane.
+pub(super) fn clamped_load(
+    e: &mut Emitter<'_, '_>,
+    load: &ClampedLoad,
+    blocks: &[Block],
+) -> EmitResult<()> {
+    let all = e.scalar_int(types::I32, u32::MAX.into());
+    let loaded = in_each_lane(e, &load.instructions, all, &[]);
+    e.b.ins().jump(blocks[load.next.index()], &[]);
+    loaded
+}
+
+/// Emits instructions for the lanes whose bit is set, as [`masked_access`] does one. What the group has in one scalar for all lanes stays as it is.
+fn in_each_lane(
     e: &mut Emitter<'_, '_>,
     instructions: &[Instruction],
     bits: Value,
