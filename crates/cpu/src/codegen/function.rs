@@ -25,6 +25,7 @@ use super::steps::{broadcasts_last, emit_steps};
 use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
+use super::wrap_check::{self, WrapChecks};
 use super::{arrival, guarded_copy, lane_group, masked, shared_check, thunks, variables};
 use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
 use crate::matrix::Operation;
@@ -61,8 +62,8 @@ pub(crate) fn compile_kernel(
 ) -> Result<KernelCode, Vec<LoweringError>> {
     let vectorized = vectorize::choose(program, host, vectorization);
     let checks = match &vectorized {
-        Some(uniformity) => lane_group::split_at_checks(program, uniformity),
-        None => vec![Vec::new(); program.blocks.len()],
+        Some(uniformity) => WrapChecks::split(program, uniformity, host.has_fma),
+        None => WrapChecks::none(program),
     };
     let uniformity = vectorized.as_ref();
     let together = match uniformity {
@@ -161,11 +162,10 @@ pub(crate) fn check_kernel(
     _: Vectorization,
     contexts: &mut CompilerContexts,
 ) -> Result<KernelCode, Vec<LoweringError>> {
-    let checks = vec![Vec::new(); program.blocks.len()];
     let plan = ResumePlan::new(
         program,
         None,
-        checks,
+        WrapChecks::none(program),
         CheckedTogether::default(),
         Vec::new(),
     )
@@ -497,7 +497,14 @@ fn emit_block(
     errors: &mut Vec<LoweringError>,
 ) -> EmitResult<()> {
     if e.width > 1 {
-        lane_group::check(e, plan, number, None);
+        match &plan.clamped[number.index()] {
+            Some(load) if !e.is_sanitized => {
+                wrap_check::emit(e, &plan.checks[number.index()], |e| {
+                    errors.extend(masked::clamped_load(e, load, targets.from(number)).err());
+                });
+            }
+            _ => lane_group::check(e, plan, number, None),
+        }
         shared_check::emit(e, plan, number);
     }
     let mut steps: Vec<&Step> = e.program.blocks[number.index()].steps.iter().collect();

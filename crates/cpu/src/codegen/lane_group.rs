@@ -20,60 +20,12 @@ use super::slots::{Slots, save};
 use super::strided_load;
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
+use super::wrap_check;
 use crate::abi::{Access, offset};
 use crate::program::{
-    Arg, Base, BasicBlock, BlockId, Bound, Guard, Instruction, NoWrap, Program, Reg, RegClass,
-    Step, Storage, Terminator, UniformityInfo,
+    Arg, Base, BlockId, Guard, Instruction, Program, Reg, RegClass, Step, Storage,
 };
 use ptx::names::{Modifier as M, Opcode as O, Type};
-
-/// Splits blocks where a value must not wrap, so that the check is at the start of a
-/// block, where the scalar function can resume. Returns the checks of each block.
-pub(super) fn split_at_checks(
-    program: &mut Program<'_>,
-    uniformity: &UniformityInfo,
-) -> Vec<Vec<NoWrap>> {
-    let mut checks: Vec<Vec<NoWrap>> = vec![Vec::new(); program.blocks.len()];
-    for number in 0..program.blocks.len() {
-        let mut number = number;
-        let mut known: Vec<NoWrap> = Vec::new();
-        let mut at = 0;
-        while at < program.blocks[number].steps.len() {
-            let Step::Instruction(i) = program.blocks[number].steps[at] else {
-                at += 1;
-                continue;
-            };
-            if let Some(check) = uniformity.no_wrap(program, &i)
-                && !known.contains(&check)
-            {
-                if at > 0 {
-                    let rest = program.blocks[number].steps.split_off(at);
-                    let next = BlockId(program.blocks.len() as u32);
-                    let terminator = std::mem::replace(
-                        &mut program.blocks[number].terminator,
-                        Terminator::Jump(next),
-                    );
-                    program.blocks.push(BasicBlock {
-                        steps: rest,
-                        terminator,
-                    });
-                    checks.push(Vec::new());
-                    number = next.index();
-                    at = 0;
-                }
-                checks[number].push(check);
-                known.push(check);
-            }
-            program.effects(&i, &mut |_| {}, &mut |reg| {
-                let is_bound =
-                    |c: &NoWrap| c.clamp.is_some_and(|clamp| clamp.bound == Bound::Reg(reg));
-                known.retain(|c| c.reg != reg && !is_bound(c));
-            });
-            at += 1;
-        }
-    }
-    checks
-}
 
 /// Emits a step for the lane group.
 pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
@@ -434,50 +386,14 @@ pub(super) fn check(
     block: BlockId,
     parted: Option<(Guard, BlockId)>,
 ) {
-    let checks = &plan.checks[block.index()];
     let Some(state) = plan.divergence_state(block) else {
         return;
     };
-    for check in checks {
-        e.lane_set = LaneSet::Scalar;
-        let first = e.register(check.reg);
-        let distance = check.stride.wrapping_mul(i64::from(e.width - 1));
-        let last = e.add_offset(first, distance);
-        let first = e.widen(first, types::I64, check.signed);
-        let last = e.widen(last, types::I64, check.signed);
-        let expected = e.add_offset(first, distance);
-        let mut good = e.icmp(IntCC::Equal, last, expected);
-        if let Some(clamp) = check.clamp {
-            let bound = match clamp.bound {
-                Bound::Reg(reg) => e.register(reg),
-                Bound::Int(number) => e.scalar_int(types::I32, number),
-            };
-            let bound = e.widen(bound, types::I64, check.signed);
-            let (low, high) = if check.stride < 0 {
-                (last, first)
-            } else {
-                (first, last)
-            };
-            let within = match clamp.at_least {
-                true => e.icmp(IntCC::SignedGreaterThanOrEqual, low, bound),
-                false => e.icmp(IntCC::SignedLessThanOrEqual, high, bound),
-            };
-            good = e.b.ins().band(good, within);
-        }
-        let ok = e.b.create_block();
-        let diverged = e.b.create_block();
-        e.b.set_cold_block(diverged);
-        e.b.ins().brif(good, ok, &[], diverged, &[]);
-        e.enter(diverged);
-        match parted {
-            None => resume_scalar(e, plan, state),
-            Some((guard, others)) if guard.negated => {
-                part(e, plan, guard.reg, (others, block));
-            }
-            Some((guard, others)) => part(e, plan, guard.reg, (block, others)),
-        }
-        e.enter(ok);
-    }
+    wrap_check::emit(e, &plan.checks[block.index()], |e| match parted {
+        None => resume_scalar(e, plan, state),
+        Some((guard, others)) if guard.negated => part(e, plan, guard.reg, (others, block)),
+        Some((guard, others)) => part(e, plan, guard.reg, (block, others)),
+    });
 }
 
 /// Stores whether the slots of the group's other lanes follow from those of its first.

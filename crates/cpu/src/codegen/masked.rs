@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
 };
 
+use super::clamped_load::ClampedLoad;
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
 use super::ends::at_ends;
 use super::lane_group;
@@ -266,10 +267,40 @@ fn masked_access(
     bits: Value,
     kept: &[Reg],
 ) -> EmitResult<()> {
-    let mut read: Vec<Reg> = i.guard.iter().map(|g| g.reg).collect();
-    let mut written = Vec::new();
-    let reads = &mut |reg| read.push(reg);
-    e.program.effects(i, reads, &mut |reg| written.push(reg));
+    in_each_lane(e, std::slice::from_ref(i), bits, kept)
+}
+
+/// Emits a load at a clamped index lane by lane.
+pub(super) fn clamped_load(
+    e: &mut Emitter<'_, '_>,
+    load: &ClampedLoad,
+    blocks: &[Block],
+) -> EmitResult<()> {
+    let all = e.scalar_int(types::I32, u32::MAX.into());
+    let loaded = in_each_lane(e, &load.instructions, all, &[]);
+    e.b.ins().jump(blocks[load.next.index()], &[]);
+    loaded
+}
+
+/// Emits instructions for the lanes whose bit is set, as [`masked_access`] does one. What the group
+/// has in one scalar for all lanes stays as it is.
+fn in_each_lane(
+    e: &mut Emitter<'_, '_>,
+    instructions: &[Instruction],
+    bits: Value,
+    kept: &[Reg],
+) -> EmitResult<()> {
+    let (mut read, mut written) = (Vec::new(), Vec::new());
+    for i in instructions {
+        let is_known = |reg: &Reg| written.contains(reg);
+        let mut reads: Vec<Reg> = i.guard.iter().map(|g| g.reg).collect();
+        let mut writes = Vec::new();
+        let effects = &mut |reg| reads.push(reg);
+        e.program.effects(i, effects, &mut |reg| writes.push(reg));
+        read.extend(reads.into_iter().filter(|reg| !is_known(reg)));
+        written.extend(writes);
+    }
+    let is_guarded = instructions.iter().any(|i| i.guard.is_some());
     let mut registers = [read.as_slice(), &written].concat();
     registers.sort_unstable();
     registers.dedup();
@@ -279,7 +310,7 @@ fn masked_access(
         .zip(registers)
         .map(|(number, reg)| {
             let is_written = written.contains(&reg);
-            let is_read = read.contains(&reg) || is_kept(reg) || i.guard.is_some();
+            let is_read = read.contains(&reg) || is_kept(reg) || is_guarded;
             LaneRegister::new(e, number, reg, (is_read, is_written))
         })
         .collect();
@@ -301,7 +332,8 @@ fn masked_access(
     // The lane's thread is the one that a fault names.
     let thread = e.b.ins().iadd(first, lane);
     e.b.def_var(e.thread.index, thread);
-    let tid = reads_special(e.program, i).then(|| {
+    let mut all = instructions.iter();
+    let tid = all.any(|i| reads_special(e.program, i)).then(|| {
         let tid = e.b.use_var(e.thread.tid[0]);
         let of_lane = e.b.ins().iadd(tid, lane);
         e.b.def_var(e.thread.tid[0], of_lane);
@@ -322,7 +354,7 @@ fn masked_access(
         locations.push(std::mem::replace(location, of_lane));
     }
     e.splats.clear();
-    let emitted = e.instruction(i);
+    let emitted = instructions.iter().try_for_each(|i| e.instruction(i));
     e.set_guard(None);
     for (register, location) in lanes.iter().zip(locations) {
         let of_lane = std::mem::replace(&mut e.locations[register.reg.index()], location);
@@ -397,6 +429,7 @@ impl LaneRegister {
                 }
                 start
             }
+            _ if !is_read => e.zero(type_of(class)),
             _ => e.register(reg),
         };
         LaneRegister {
@@ -439,6 +472,9 @@ impl LaneRegister {
 
     /// Writes the value of a lane.
     fn write(&self, e: &mut Emitter<'_, '_>, lane: Value, value: Value) {
+        if self.uniformity != Uniformity::Divergent {
+            return;
+        }
         let value = match self.class {
             RegClass::Pred => {
                 let wide = e.b.ins().uextend(types::I32, value);

@@ -12,6 +12,7 @@ mod block_check;
 mod bulk_copy;
 mod checked_address;
 mod checked_together;
+mod clamped_load;
 mod cluster;
 mod cold_code;
 mod compare;
@@ -70,6 +71,7 @@ mod warp;
 mod wide;
 mod wide_call;
 mod window;
+mod wrap_check;
 
 pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
 pub(crate) use host::{HostIsa, host};

@@ -4,9 +4,11 @@
 //! them suspends can be resumed by the other.
 
 use super::checked_together::CheckedTogether;
+use super::clamped_load::ClampedLoad;
 use super::guarded_path::{self, GuardedPath};
 use super::interchanged_loop::InterchangedLoop;
 use super::masked_branch::{self, MaskedBranch};
+use super::wrap_check::WrapChecks;
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
@@ -61,6 +63,8 @@ pub(super) struct ResumePlan {
     pub guarded: Vec<Option<GuardedPath>>,
     /// By block: the values that must not wrap for the lane group to run it.
     pub checks: Vec<Vec<NoWrap>>,
+    /// By block: the load that goes on lane by lane where they do.
+    pub clamped: Vec<Option<ClampedLoad>>,
     /// The loops that the lane groups run step by step.
     pub interchanged: Vec<InterchangedLoop>,
     pub together: CheckedTogether,
@@ -83,7 +87,7 @@ impl ResumePlan {
     pub fn new(
         program: &Program<'_>,
         uniformity: Option<&UniformityInfo>,
-        checks: Vec<Vec<NoWrap>>,
+        checks: WrapChecks,
         together: CheckedTogether,
         interchanged: Vec<InterchangedLoop>,
     ) -> Result<ResumePlan, LoweringError> {
@@ -108,7 +112,8 @@ impl ResumePlan {
                 Some(uniformity) => guarded_path::find(program, uniformity),
                 None => Vec::new(),
             },
-            checks,
+            checks: checks.of_blocks,
+            clamped: checks.clamped,
             together,
             interchanged,
             sync_points: Vec::new(),
