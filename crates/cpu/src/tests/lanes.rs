@@ -8,6 +8,7 @@ use crate::run::{Engine, LaunchConfig};
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
+mod copies;
 mod extents;
 mod guarded;
 mod halves;
