@@ -161,7 +161,7 @@ pub(crate) fn may_read(context: &BlockContext, address: u64, size: u32) -> bool 
 
 /// Whether an access of shared or device memory is valid: the check that compiled code
 /// makes, which does not cover registered host memory.
-#[inline]
+#[inline(always)]
 pub(crate) fn passes_inline_check(
     context: &BlockContext,
     address: u64,

@@ -1,15 +1,20 @@
 //! `cp.async`, which copies at once, so that its waits do nothing.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use std::mem::offset_of;
 
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
+};
+
+use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter};
 use super::lane_set::{LaneSet, vectors};
 use super::memory::Space;
 use crate::abi::{Access, offset};
 use crate::program::{Arg, Base, Instruction, Program, Reg, RegClass, Uniformity};
-use crate::runtime::Helper;
-use ptx::names::Modifier as M;
+use crate::runtime::{CopyLanes, Helper};
+use ptx::names::{Modifier as M, Opcode as O};
 
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
 
@@ -59,6 +64,25 @@ pub(super) fn is_contiguous(
     matches!(size, 4 | 8 | 16) && uniformity_of(to) == stride && uniformity_of(from) == stride
 }
 
+/// The registers with the addresses, to and from which the lanes of a group copy in one call.
+pub(super) fn by_lane(program: &Program<'_>, i: &Instruction) -> Option<(Reg, Reg)> {
+    let modes = [M::Bulk, M::Mbarrier];
+    let is_copy = i.opcode == O::Cp && i.modifiers.has(M::Async) && !is_wait(i);
+    if !is_copy || i.guard.is_some() || i.modifiers.first_of(&modes).is_some() {
+        return None;
+    }
+    let &[
+        Arg::Address(Base::Reg(to), _),
+        Arg::Address(Base::Reg(from), _),
+        ..,
+    ] = program.list(i.args)
+    else {
+        return None;
+    };
+    let classes = [to, from].map(|reg| program.registers[reg.index()]);
+    (classes == [RegClass::I32, RegClass::I64]).then_some((to, from))
+}
+
 impl Emitter<'_, '_> {
     pub fn copy_async(&mut self, i: &Instruction) -> EmitResult<()> {
         if is_wait(i) {
@@ -72,12 +96,7 @@ impl Emitter<'_, '_> {
         let Some(count) = copy.count else {
             let from =
                 self.checked_address_at(base, offset, Space::Generic, copy.size, copy.size)?;
-            let words = self.words_at(from.address, from.offset, copy.size);
-            for (at, word) in words {
-                self.b
-                    .ins()
-                    .store(TRUSTED, word, to.address, to.offset + at);
-            }
+            self.copy_whole(&from, &to, copy.size);
             self.observe(i, from, copy.size);
             self.observe(i, to, copy.size | Access::WRITE);
             return Ok(());
@@ -89,12 +108,7 @@ impl Emitter<'_, '_> {
         self.b.ins().brif(all, whole, &[], part, &[]);
         self.enter(whole);
         let from = self.checked_address_at(base, offset, Space::Generic, copy.size, copy.size)?;
-        let words = self.words_at(from.address, from.offset, copy.size);
-        for (at, word) in words {
-            self.b
-                .ins()
-                .store(TRUSTED, word, to.address, to.offset + at);
-        }
+        self.copy_whole(&from, &to, copy.size);
         self.observe(i, from, copy.size);
         self.b.ins().jump(done, &[]);
         self.enter(part);
@@ -153,6 +167,57 @@ impl Emitter<'_, '_> {
         Ok(())
     }
 
+    /// The same for any other addresses: one call, as the checks of each lane would be much code.
+    /// Returns whether that is how the instruction is lowered.
+    pub fn copy_async_lanes(&mut self, i: &Instruction) -> EmitResult<bool> {
+        let Some((to, from)) = by_lane(self.program, i) else {
+            return Ok(false);
+        };
+        let copy = self.copy(i)?;
+        let (to_offset, from_offset) = (copy.to.1, copy.from.1);
+        self.line = i.line;
+        let slot = match self.copy_slot {
+            Some(slot) => slot,
+            None => {
+                let size = size_of::<CopyLanes>() as u32;
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
+                *self.copy_slot.insert(self.b.create_sized_stack_slot(data))
+            }
+        };
+        let lanes = self.b.ins().stack_addr(types::I64, slot, 0);
+        let at = |offset: usize, lane: usize| (offset + 16 * lane) as i32;
+        for (n, vector) in vectors(self.width, RegClass::I32).enumerate() {
+            self.lane_set = vector;
+            let to = self.register(to);
+            let to_at = at(offset_of!(CopyLanes, to), n);
+            self.b.ins().store(TRUSTED, to, lanes, to_at);
+            let count = match copy.count {
+                Some(count) => self.count(count, copy.size)?,
+                None => self.int(types::I32, copy.size.into()),
+            };
+            let count_at = at(offset_of!(CopyLanes, counts), n);
+            self.b.ins().store(TRUSTED, count, lanes, count_at);
+        }
+        for (n, vector) in vectors(self.width, RegClass::I64).enumerate() {
+            self.lane_set = vector;
+            let from = self.register(from);
+            let from_at = at(offset_of!(CopyLanes, from), n);
+            self.b.ins().store(TRUSTED, from, lanes, from_at);
+        }
+        self.lane_set = LaneSet::Scalar;
+        let thread = self.thread_index();
+        let encoded = u64::from(self.line) << 32 | u64::from(self.width << 16 | copy.size);
+        let encoded = self.scalar_int(types::I64, encoded);
+        let offsets = [to_offset, from_offset]
+            .map(|offset| self.scalar_int(types::I64, offset.cast_unsigned()));
+        let [to_offset, from_offset] = offsets;
+        let context = self.fixed.context;
+        let args = [context, thread, encoded, to_offset, from_offset, lanes];
+        let failed = self.call(Helper::copy_lanes, &args);
+        self.fail_if(failed);
+        Ok(true)
+    }
+
     fn copy(&mut self, i: &Instruction) -> EmitResult<Copy> {
         if !i.modifiers.has(M::Async) || i.modifiers.first_of(&[M::Bulk, M::Mbarrier]).is_some() {
             return self.unsupported(i, "unsupported copy");
@@ -193,14 +258,15 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The words of a host address, with their distances.
-    fn words_at(&mut self, address: Value, offset: i32, size: u32) -> Vec<(i32, Value)> {
-        let words = (0..size as i32).step_by(4);
-        let load = |at| {
-            let ins = self.b.ins();
-            (at, ins.load(types::I32, TRUSTED, address, offset + at))
+    /// Copies between host addresses that are multiples of the size.
+    fn copy_whole(&mut self, from: &CheckedAddress, to: &CheckedAddress, size: u32) {
+        let ty = match size {
+            16 => types::I32X4,
+            8 => types::I64,
+            _ => types::I32,
         };
-        words.map(load).collect()
+        let value = self.b.ins().load(ty, TRUSTED, from.address, from.offset);
+        self.b.ins().store(TRUSTED, value, to.address, to.offset);
     }
 
     fn address_of(&mut self, (base, offset): (Base, i64)) -> Value {

@@ -4,11 +4,12 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed, native};
+use super::lane_set::LaneSet;
 use super::packed::Small;
 use super::rounding::rounding_of;
 use crate::abi::offset;
 use crate::math::rounding::Rounding;
-use crate::program::{Arg, Instruction};
+use crate::program::{Arg, Instruction, Program, RegClass};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
@@ -20,7 +21,44 @@ pub(super) fn is_integer(ty: P) -> bool {
     )
 }
 
+/// The halves of a `mov` that packs two registers into one, or unpacks them.
+pub(super) fn halves(program: &Program<'_>, i: &Instruction) -> Option<[Arg; 2]> {
+    let &[to, from] = program.list(i.args) else {
+        return None;
+    };
+    let (list, whole) = match (to, from) {
+        (Arg::List(list), Arg::Reg(whole)) | (Arg::Reg(whole), Arg::List(list)) => (list, whole),
+        _ => return None,
+    };
+    let &[low, high] = program.list(list) else {
+        return None;
+    };
+    let is_half = |half: Arg| match half {
+        Arg::Reg(reg) => program.registers[reg.index()] == RegClass::I16,
+        half => half == Arg::Sink && matches!(to, Arg::List(_)),
+    };
+    let is_whole = i.opcode == O::Mov && program.registers[whole.index()] == RegClass::I32;
+    (is_whole && is_half(low) && is_half(high)).then_some([low, high])
+}
+
 impl Emitter<'_, '_> {
+    /// A `mov` of halves in vectors: they have lanes of 32 bits with zeros above.
+    fn move_halves(&mut self, i: &Instruction, [low, high]: [Arg; 2]) -> EmitResult<()> {
+        let by = self.scalar_int(types::I32, 16);
+        if let Arg::Reg(_) = self.arg(i, 0)? {
+            let (low, high) = (self.read(low, types::I16)?, self.read(high, types::I16)?);
+            let high = self.b.ins().ishl(high, by);
+            let value = self.b.ins().bor(low, high);
+            return self.result(i, value);
+        }
+        let whole = self.operand(i, 1, types::I32)?;
+        let mask = self.int(types::I32, 0xFFFF);
+        let lower = self.b.ins().band(whole, mask);
+        let upper = self.b.ins().ushr(whole, by);
+        self.write(i, low, lower)?;
+        self.write(i, high, upper)
+    }
+
     /// The type of a moved value: that of the result's register if it has the same width,
     /// so that no cast is needed.
     pub fn result_type(&self, i: &Instruction) -> EmitResult<Type> {
@@ -40,6 +78,11 @@ impl Emitter<'_, '_> {
 
     pub fn mov(&mut self, i: &Instruction) -> EmitResult<()> {
         let (to, from) = (self.arg(i, 0)?, self.arg(i, 1)?);
+        if let LaneSet::Vector(_) = self.lane_set
+            && let Some(halves) = halves(self.program, i)
+        {
+            return self.move_halves(i, halves);
+        }
         match (to, from) {
             (Arg::List(to), Arg::List(from)) if to.len == from.len => {
                 let ty = self.native(i, 0)?;

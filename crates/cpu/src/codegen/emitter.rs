@@ -112,6 +112,8 @@ pub(super) struct Emitter<'e, 'a> {
     /// The stack slot for values of a warp's lanes, and those for a loop over lanes.
     pub shuffle_slot: Option<StackSlot>,
     pub lane_slots: Vec<StackSlot>,
+    /// Of the operands of a copy by all lanes.
+    pub copy_slot: Option<StackSlot>,
     /// The stack slot for a part of what the lanes of a group load.
     pub window_slot: Option<StackSlot>,
     /// The vectors to which scalars of the current step were splatted.

@@ -313,6 +313,7 @@ fn prologue<'e, 'a>(
         texture_slot: None,
         shuffle_slot: None,
         lane_slots: Vec::new(),
+        copy_slot: None,
         window_slot: None,
         splats: Vec::new(),
         in_bounds: Vec::new(),

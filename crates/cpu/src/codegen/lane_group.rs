@@ -68,6 +68,9 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
         }
         _ => {
             if let Step::Instruction(i) = step {
+                if e.copy_async_lanes(i)? {
+                    return Ok(());
+                }
                 group_check::emit(e, i)?;
                 if strided_load::emit(e, i)? {
                     e.group_checked = None;

@@ -1,8 +1,8 @@
 //! The vectorizer's cost model: how each instruction is lowered for a lane group,
 //! and whether a vector function is worth its compile time.
 
-use super::async_copy;
 use super::host::HostIsa;
+use super::{async_copy, convert};
 use crate::program::{
     Arg, Base, BasicBlock, Group, Instruction, Program, Reg, RegClass, Step, Terminator,
     Uniformity, UniformityInfo, block_frequencies, together, unroll_shuffle_loops,
@@ -74,6 +74,10 @@ pub(super) fn choose(
     let frequencies = block_frequencies(program);
     let loops = unrolled || frequencies.iter().any(|&frequency| frequency > 1);
     let width = u64::from(uniformity.group.width());
+    let copies_by_lane = |step: &Step| match step {
+        Step::Instruction(i) => async_copy::by_lane(program, i).is_some(),
+        Step::SystemCall { .. } => false,
+    };
     // Estimated run time of a lane group, vectorized and scalar; size of vector code.
     let (mut vector, mut scalar, mut code) = (0, 0, 0);
     for (block, frequency) in program.blocks.iter().zip(frequencies) {
@@ -84,6 +88,8 @@ pub(super) fn choose(
             let cost = match lowering(program, &|r| uniformity.of(r), step, host.has_fma) {
                 Lowering::Uniform | Lowering::LastLane => cost_of_one,
                 Lowering::Widened | Lowering::Contiguous => width / 4 + cost_of_one,
+                // One call.
+                Lowering::Scalarized if copies_by_lane(step) => width + cost_of_one,
                 // Most are checked for all lanes at once.
                 Lowering::Scalarized if memory => width * 2,
                 // Extracting and inserting lanes costs, too.
@@ -94,8 +100,10 @@ pub(super) fn choose(
             code += cost;
         }
         if let Terminator::Sync { instruction, .. } = &block.terminator {
-            let barrier = matches!(instruction.opcode, O::Bar | O::Barrier);
-            let cost = match barrier {
+            // The group stops as a whole. An operation on matrices runs outside of the function.
+            let is_common =
+                matches!(instruction.opcode, O::Bar | O::Barrier) || instruction.is_matrix();
+            let cost = match is_common {
                 _ if uniformity.executes_together(program, instruction) => width / 4 * 3,
                 true => 8,
                 false => width * 6,
@@ -113,17 +121,21 @@ pub(super) fn choose(
 /// Whole warps, if the kernel has operations that their lanes execute together, unless its
 /// blocks have rows of half warps.
 fn group_for(program: &Program<'_>, host: &HostIsa) -> Group {
+    // Operations on matrices are executed outside of the function then.
+    let multiplies = UniformityInfo::multiplies(program);
     let shares = |block: &BasicBlock| match &block.terminator {
         // A barrier alone gains nothing.
         Terminator::Sync { instruction, .. } => {
-            together(program, instruction).is_some() && instruction.opcode != O::Bar
+            together(program, instruction).is_some()
+                && instruction.opcode != O::Bar
+                && !(multiplies && instruction.is_matrix())
         }
         _ => false,
     };
     let width = Group::Warp.width();
     let whole = match program.required_threads {
-        Some([x, ..]) => x.is_multiple_of(width),
-        None => program.blocks.iter().any(shares),
+        Some([x, ..]) if !multiplies => x.is_multiple_of(width),
+        _ => program.blocks.iter().any(shares),
     };
     match whole && !host.is_sanitized {
         true => Group::Warp,
@@ -167,7 +179,7 @@ const MAX_WIDENED: u64 = 4;
 /// The largest vector function for half warps, in the cost model's units. Threads without loops
 /// end soon, so that their code must be cheap to compile.
 const MAX_CODE: u64 = 128;
-const MAX_CODE_WITH_LOOPS: u64 = 3072;
+const MAX_CODE_WITH_LOOPS: u64 = 3840;
 
 /// The lowering of a step for a lane group whose registers have this uniformity.
 pub(super) fn lowering(
@@ -235,9 +247,11 @@ pub(super) fn lowering(
         | Effect::Trap
         | Effect::Call => {}
     }
+    let is_divergent = |&reg: &Reg| uniformity_of(reg) == Uniformity::Divergent;
+    let moves_halves = convert::halves(program, i).is_some() && written.iter().all(is_divergent);
     if uniform {
         Lowering::Uniform
-    } else if is_widenable(program, i, has_fma) {
+    } else if moves_halves || is_widenable(program, i, has_fma) {
         Lowering::Widened
     } else {
         Lowering::Scalarized

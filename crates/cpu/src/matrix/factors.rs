@@ -13,6 +13,16 @@ pub(super) const ROWS: usize = 16;
 /// A matrix of sums, by row.
 pub(super) type Sums<T> = [[T; COLUMNS]; ROWS];
 
+/// The first registers of A, B, C and D of a product, and its rows.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub a: usize,
+    pub b: usize,
+    pub c: usize,
+    pub d: usize,
+    pub rows: usize,
+}
+
 /// A and B in their registers.
 pub(super) struct Factors<'a> {
     pub rows: usize,

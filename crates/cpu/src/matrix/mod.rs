@@ -18,6 +18,8 @@ mod encoding;
 mod execute;
 mod factors;
 mod fragment;
+#[cfg(target_arch = "x86_64")]
+mod halves;
 mod lines;
 mod operation;
 mod product;
@@ -28,6 +30,7 @@ mod sparse;
 mod tensor_product;
 mod tensor_transfer;
 mod transfer;
+mod transpose;
 mod warp_group;
 
 pub use element::Element;

@@ -9,8 +9,10 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx;
 use super::element::{self, Element, Float, Narrow, half, of_f16, single};
-use super::factors::{COLUMNS, Factors, ROWS, Sums};
+use super::factors::{COLUMNS, Factors, ROWS, Sums, Tile};
 use super::fragment::{is_quad_pair, operands, parts};
+#[cfg(target_arch = "x86_64")]
+use super::halves;
 use super::operation::{Code, Operation};
 use super::quad_pair;
 use super::registers::{Registers, Words};
@@ -25,18 +27,13 @@ const INTEGERS: usize = 64;
 /// Rows that are summed at a time, a divisor of all numbers of rows.
 const LINES: usize = 4;
 
-/// The first registers of A, B, C and D of a product, and its rows.
-#[derive(Clone, Copy)]
-struct Tile {
-    a: usize,
-    b: usize,
-    c: usize,
-    d: usize,
-    rows: usize,
-}
-
 /// Executes a `mma` or `wmma.mma`.
 pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
+    multiply_with(operation, registers, true);
+}
+
+/// `in_vectors`: by [`halves`] where that applies.
+fn multiply_with(operation: &Operation, registers: &mut Registers<'_>, in_vectors: bool) {
     let Some(operands) = operands(operation) else {
         return;
     };
@@ -54,7 +51,7 @@ pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
             d: 0,
             rows: m,
         };
-        return of_tile(operation, registers, k, &[tile]);
+        return of_tiles(operation, registers, k, [tile], in_vectors);
     }
     let (transposed, count, parts) = parts(operation);
     let (first_a, first_b) = match transposed {
@@ -68,10 +65,30 @@ pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
         d: part.d,
         rows: 16,
     });
-    of_tile(operation, registers, k, &tiles[..count]);
+    match count {
+        1 => of_tiles(operation, registers, k, [tiles[0]], in_vectors),
+        _ => of_tiles(operation, registers, k, tiles, in_vectors),
+    }
 }
 
-fn of_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles: &[Tile]) {
+fn of_tiles<const TILES: usize>(
+    operation: &Operation,
+    registers: &mut Registers<'_>,
+    k: usize,
+    tiles: [Tile; TILES],
+    in_vectors: bool,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if in_vectors && halves::applies(operation) {
+        // SAFETY: the processor has what the function needs.
+        return unsafe { halves::multiply(operation.elements, registers, k, tiles) };
+    }
+    of_any_tile(operation, registers, k, &tiles);
+}
+
+/// Of any elements. Not inlined, as it has a frame of several pages.
+#[inline(never)]
+fn of_any_tile(operation: &Operation, registers: &mut Registers<'_>, k: usize, tiles: &[Tile]) {
     use Element::*;
     // C of all tiles is read before the first D is written: they may share registers.
     match operation.elements[1] {
@@ -386,5 +403,88 @@ fn of_doubles(operation: &Operation, registers: &mut Registers<'_>, k: usize, ti
             sums[number / 2 * 8 + lane / 4][2 * (lane % 4) + number % 2].to_bits()
         });
         registers.set_doubles(tile.d + number, &doubles);
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::super::registers::Doubles;
+    use super::*;
+    use Element::{Bf16, F16, F32};
+
+    /// The slots of a warp after a product.
+    fn multiplied(
+        operation: &Operation,
+        [m, n, k]: [u32; 3],
+        multiply: impl Fn(&mut Registers<'_>),
+    ) -> Vec<Doubles> {
+        let mut seed = u64::from(m ^ n << 8 ^ k << 16);
+        let mut next = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as u32 ^ (seed >> 20) as u32
+        };
+        let mut slots = vec![[0; 32]; 40];
+        for (number, slot) in slots.iter_mut().enumerate() {
+            // Some have all exponents, so that there are infinities and NaNs.
+            let mask = if number % 5 == 0 { !0 } else { 0xBFFF_BFFF };
+            let words = std::array::from_fn(|_| next() & mask);
+            let words: [u32; 32] = words;
+            for (pair, slot) in words.as_chunks::<2>().0.iter().zip(slot) {
+                *slot = u64::from(pair[0]) | u64::from(pair[1]) << 32;
+            }
+        }
+        multiply(&mut Registers::in_memory(&mut slots, &operation.slots));
+        slots
+    }
+
+    #[test]
+    fn products_of_halves_are_those_of_any_elements() {
+        let forms = [
+            (F16, F32, F32),
+            (F16, F16, F16),
+            (F16, F32, F16),
+            (F16, F16, F32),
+            (Bf16, F32, F32),
+        ];
+        for (of, d, c) in forms {
+            for (code, m, n, k) in [
+                (Code::Mma, 16, 8, 8),
+                (Code::Mma, 16, 8, 16),
+                (Code::WmmaMma, 16, 16, 16),
+                (Code::WmmaMma, 8, 32, 16),
+                (Code::WmmaMma, 32, 8, 16),
+            ] {
+                let mut operation = Operation {
+                    code,
+                    shape: [m, n, k],
+                    elements: [d, of, of, c],
+                    flags: 0,
+                    slots: Vec::new(),
+                };
+                let Some(operands) = operands(&operation) else {
+                    continue;
+                };
+                let counts = operands.counts.map(|(count, _)| count as u32);
+                let (results, total) = (counts[0], counts.iter().sum());
+                // In registers of their own, in those of A, and in those of C in another order.
+                for results_in in [
+                    (0..results).collect::<Vec<u32>>(),
+                    (results..2 * results).collect(),
+                    (total - results..total).rev().collect(),
+                ] {
+                    operation.slots = results_in;
+                    operation.slots.extend(results..total);
+                    assert!(halves::applies(&operation));
+                    let shape = [m, n, k];
+                    let found = multiplied(&operation, shape, |registers| {
+                        multiply(&operation, registers);
+                    });
+                    let expected = multiplied(&operation, shape, |registers| {
+                        multiply_with(&operation, registers, false);
+                    });
+                    assert_eq!(found, expected, "{operation:?}");
+                }
+            }
+        }
     }
 }

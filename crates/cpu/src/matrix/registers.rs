@@ -32,11 +32,20 @@ impl<'a> Registers<'a> {
         Registers { slots, operands }
     }
 
+    /// Those in a warp's slots, of 32 values each.
+    #[cfg(test)]
+    pub(super) fn in_memory(slots: &'a mut [Doubles], operands: &'a [u32]) -> Registers<'a> {
+        assert!(operands.iter().all(|&slot| (slot as usize) < slots.len()));
+        let slots = slots.as_mut_ptr().cast();
+        Registers { slots, operands }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.operands.len()
     }
 
     /// The values of operand `n`, each of the size of `T`'s elements.
+    #[inline]
     fn place<T>(&self, n: usize) -> Option<*mut T> {
         let slot = *self.operands.get(n)?;
         // SAFETY: the contract of `new`: the slot is in the array, and has 8 bytes for each lane.
@@ -44,6 +53,7 @@ impl<'a> Registers<'a> {
             .then(|| unsafe { self.slots.add(slot as usize * SLOT_BYTES as usize).cast() })
     }
 
+    #[inline]
     pub(super) fn words(&self, n: usize) -> &Words {
         // SAFETY: as above. Slots are aligned to 16 bytes, and are written by this type alone.
         self.place(n)
@@ -55,6 +65,15 @@ impl<'a> Registers<'a> {
         self.place(n).map_or([0; 32], |place| unsafe { *place })
     }
 
+    /// `None` where nobody reads them.
+    #[inline]
+    pub(super) fn words_mut(&mut self, n: usize) -> Option<&mut Words> {
+        // SAFETY: as above.
+        self.place(n)
+            .map(|place: *mut Words| unsafe { &mut *place })
+    }
+
+    #[inline]
     pub(super) fn set_words(&mut self, n: usize, words: &Words) {
         if let Some(place) = self.place(n) {
             // SAFETY: as above.

@@ -4,7 +4,8 @@
 use super::element::Element;
 use super::fragment::{self, Place};
 use super::operation::{Code, Operation};
-use super::registers::{Registers, Words};
+use super::registers::Registers;
+use super::transpose::transposed;
 use crate::abi::{self, BlockContext, Request, WARP_SIZE};
 use crate::access::host_address;
 
@@ -82,12 +83,58 @@ unsafe fn rows(access: &Access, number: u32, store: bool) -> Option<[Option<*mut
     Some(rows)
 }
 
+/// The shared memory, if all rows are in it and all their lanes take part: one check instead of
+/// one for each row.
+///
+/// # Safety
+/// See [`Operation::execute`].
+#[inline]
+unsafe fn shared_rows(access: &Access, rows: u32) -> Option<*const u8> {
+    // SAFETY: the caller's contract.
+    let block = unsafe { &*access.context };
+    let lanes = u32::MAX >> (WARP_SIZE - rows.clamp(1, WARP_SIZE));
+    if !access.shared || access.lanes & lanes != lanes {
+        return None;
+    }
+    let (mut last, mut bits) = (0, 0);
+    for lane in 0..rows {
+        // SAFETY: the caller's contract.
+        let offset = unsafe { access.request(lane).operands[0] };
+        last = last.max(offset);
+        bits |= offset;
+    }
+    let end = last.checked_add(ROW.into())?;
+    let is_aligned = bits.is_multiple_of(ROW.into());
+    (is_aligned && end <= block.shared_size).then_some(block.shared as *const u8)
+}
+
 unsafe fn load_matrices(
     operation: &Operation,
     registers: &mut Registers<'_>,
     access: &Access,
 ) -> Option<()> {
-    for number in 0..operation.shape[2] {
+    let transposes = operation.has(Operation::TRANSPOSED);
+    let matrices = operation.shape[2].min(4);
+    // SAFETY: the caller's contract.
+    if let Some(shared) = unsafe { shared_rows(access, 8 * matrices) } {
+        for number in 0..matrices {
+            let Some(register) = registers.words_mut(number as usize) else {
+                continue;
+            };
+            for (row, words) in (0..).zip(register.as_chunks_mut::<4>().0) {
+                // SAFETY: `shared_rows` has checked the 16 bytes and their alignment.
+                *words = unsafe {
+                    let offset = access.request(8 * number + row).operands[0];
+                    shared.add(offset as usize).cast::<[u32; 4]>().read()
+                };
+            }
+            if transposes {
+                *register = transposed(register);
+            }
+        }
+        return Some(());
+    }
+    for number in 0..matrices {
         let mut words = [0; 32];
         // SAFETY: the caller's contract.
         let rows = unsafe { rows(access, number, false) }?;
@@ -97,7 +144,7 @@ unsafe fn load_matrices(
                 *words = unsafe { row.cast::<[u32; 4]>().read() };
             }
         }
-        if operation.has(Operation::TRANSPOSED) {
+        if transposes {
             words = transposed(&words);
         }
         registers.set_words(number as usize, &words);
@@ -131,43 +178,6 @@ unsafe fn store_matrices(
 pub(super) fn transpose(registers: &mut Registers<'_>) {
     let words = transposed(registers.words(1));
     registers.set_words(0, &words);
-}
-
-/// The transposed matrix of 8 rows of 8 halves: lane `4 * row + column / 2` has each.
-#[cfg(target_arch = "x86_64")]
-fn transposed(words: &Words) -> Words {
-    use std::arch::x86_64::{
-        __m128i, _mm_loadu_si128, _mm_storeu_si128, _mm_unpackhi_epi16, _mm_unpacklo_epi16,
-    };
-    let (rows, _) = words.as_chunks::<4>();
-    // SAFETY: each has 16 bytes.
-    let row = |n: usize| unsafe { _mm_loadu_si128(rows[n].as_ptr().cast::<__m128i>()) };
-    let mut rows = std::array::from_fn::<_, 8, _>(row);
-    // SAFETY: every x86-64 processor has SSE2.
-    let zip = |a, b| unsafe { (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)) };
-    // Each step moves one bit of the number of a row into that of the column.
-    for _ in 0..3 {
-        let [a, b, c, d, e, f, g, h] = rows;
-        let ((a, b), (c, d), (e, f), (g, h)) = (zip(a, e), zip(b, f), zip(c, g), zip(d, h));
-        rows = [a, b, c, d, e, f, g, h];
-    }
-    let mut words = [0; 32];
-    for (row, words) in rows.iter().zip(words.as_chunks_mut::<4>().0) {
-        // SAFETY: 16 bytes.
-        unsafe { _mm_storeu_si128(words.as_mut_ptr().cast(), *row) };
-    }
-    words
-}
-
-/// The transposed matrix of 8 rows of 8 halves: lane `4 * row + column / 2` has each.
-#[cfg(not(target_arch = "x86_64"))]
-fn transposed(words: &Words) -> Words {
-    let half =
-        |row: usize, column: usize| words[4 * row + column / 2] >> (16 * (column % 2)) & 0xFFFF;
-    std::array::from_fn(|lane| {
-        let (row, column) = (lane / 4, 2 * (lane % 4));
-        half(column, row) | half(column + 1, row) << 16
-    })
 }
 
 /// `wmma.load` and `wmma.store`: each lane accesses the elements of its registers.

@@ -43,12 +43,6 @@ pub(crate) const WARP_BITS: usize = 5;
 impl UniformityInfo {
     pub fn new(program: &Program<'_>, group: Group) -> UniformityInfo {
         let facts = Facts::solve(program, group, None);
-        let multiplies = program.blocks.iter().any(|block| match &block.terminator {
-            Terminator::Sync { instruction, .. } => {
-                instruction.is_matrix() && instruction.opcode != O::Ldmatrix
-            }
-            _ => false,
-        });
         let registers: Vec<Uniformity> = facts
             .iter()
             .zip(&program.registers)
@@ -63,11 +57,21 @@ impl UniformityInfo {
         };
         UniformityInfo {
             group,
-            multiplies,
+            multiplies: UniformityInfo::multiplies(program),
             registers,
             facts,
             lane_bits,
         }
+    }
+
+    /// Whether a kernel has operations on matrices whose registers are in slots.
+    pub fn multiplies(program: &Program<'_>) -> bool {
+        program.blocks.iter().any(|block| match &block.terminator {
+            Terminator::Sync { instruction, .. } => {
+                instruction.is_matrix() && instruction.opcode != O::Ldmatrix
+            }
+            _ => false,
+        })
     }
 
     pub fn of(&self, reg: Reg) -> Uniformity {

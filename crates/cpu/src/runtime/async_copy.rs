@@ -1,7 +1,112 @@
-//! `cp.async` of which some bytes are not copied.
+//! `cp.async` of which some bytes are not copied, and of the lanes of a group to any addresses.
 
-use crate::abi::{Access, BlockContext};
-use crate::access::host_address;
+use crate::abi::{Access, BlockContext, WARP_SIZE};
+use crate::access::{context, host_address, passes_inline_check};
+
+/// The operands of a copy by lane.
+#[repr(C)]
+pub(crate) struct CopyLanes {
+    /// Addresses in shared memory.
+    pub to: [u32; WARP_SIZE as usize],
+    pub from: [u64; WARP_SIZE as usize],
+    /// The bytes that are copied; zeros follow them.
+    pub counts: [u32; WARP_SIZE as usize],
+}
+
+/// Copies for the lanes of a group, whose first thread is `thread`. Returns 0, or 1 after recording
+/// a fault. `encoded` is that of [`copy_partial`]. The offsets are added to all addresses.
+///
+/// # Safety
+/// That of [`copy_partial`]; `lanes` has the operands of so many lanes.
+pub(crate) unsafe extern "C" fn copy_lanes(
+    context: *mut BlockContext,
+    thread: u32,
+    encoded: u64,
+    to_offset: u64,
+    from_offset: u64,
+    lanes: *const CopyLanes,
+) -> u32 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let lanes = &*lanes;
+        let offsets = [to_offset, from_offset];
+        match encoded as u32 & 0xFFFF {
+            16 => copy_each::<16>(context, thread, encoded, offsets, lanes),
+            8 => copy_each::<8>(context, thread, encoded, offsets, lanes),
+            _ => copy_each::<4>(context, thread, encoded, offsets, lanes),
+        }
+    }
+}
+
+/// # Safety
+/// That of [`copy_lanes`].
+unsafe fn copy_each<const SIZE: usize>(
+    context: *mut BlockContext,
+    thread: u32,
+    encoded: u64,
+    [to_offset, from_offset]: [u64; 2],
+    lanes: &CopyLanes,
+) -> u32 {
+    let (size, threads) = (SIZE as u32, encoded as u32 >> 16);
+    for lane in 0..threads.min(WARP_SIZE) as usize {
+        let to = u64::from(lanes.to[lane]).wrapping_add(to_offset);
+        let from = lanes.from[lane].wrapping_add(from_offset);
+        let count = lanes.counts[lane];
+        // SAFETY: the caller's contract.
+        let block = unsafe { self::context(context) };
+        let access = Access::WRITE | Access::SHARED | size;
+        let is_valid = passes_inline_check(block, to, size.into(), access)
+            && (count == 0 || count >= size && passes_inline_check(block, from, size.into(), size));
+        if is_valid {
+            let to = block.shared.wrapping_add(to) as *mut [u8; SIZE];
+            // SAFETY: the bytes have been checked.
+            unsafe {
+                *to = match count {
+                    0 => [0; SIZE],
+                    _ => *(from as *const [u8; SIZE]),
+                }
+            }
+            continue;
+        }
+        // SAFETY: the caller's contract.
+        if unsafe { copy_one(context, thread + lane as u32, encoded, [to, from], count) } != 0 {
+            return 1;
+        }
+    }
+    0
+}
+
+/// The same for one lane that is not in the usual memory, or copies a part.
+///
+/// # Safety
+/// That of [`copy_lanes`].
+#[cold]
+unsafe fn copy_one(
+    context: *mut BlockContext,
+    thread: u32,
+    encoded: u64,
+    [to, from]: [u64; 2],
+    count: u32,
+) -> u32 {
+    let (size, line) = (encoded as u32 & 0xFFFF, (encoded >> 32) as u32);
+    if count < size {
+        let encoded = encoded & !0xFFFF_0000 | 1 << 16;
+        // SAFETY: the caller's contract.
+        return unsafe { copy_partial(context, thread, encoded, to, 0, from, 0, &count) };
+    }
+    let access = Access::WRITE | Access::SHARED | size;
+    // SAFETY: the caller's contract.
+    unsafe {
+        let Some(to) = host_address(context, thread, to, access, line) else {
+            return 1;
+        };
+        let Some(from) = host_address(context, thread, from, size, line) else {
+            return 1;
+        };
+        from.copy_to(to, size as usize);
+    }
+    0
+}
 
 /// Copies for so many threads from `thread` on, whose addresses are at the distances `to_stride`
 /// and `from_stride`: of `size` bytes in shared memory the first `counts`, and then zeros. Returns

@@ -9,6 +9,7 @@ use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
 mod clamped;
+mod copies;
 mod extents;
 mod guarded;
 mod halves;

@@ -84,3 +84,20 @@ fn minima_and_maxima() {
         ));
     }
 }
+
+#[test]
+fn halves_are_packed_and_unpacked() {
+    let body = format!(
+        ".reg .b16 %h<4>; {ADDRESSES} ld.global.u32 %r3, [%x1]; mad.lo.u32 %r3, %r3, 511, %n; \
+         mov.b32 {{%h0, %h1}}, %r3; mov.b32 %r4, {{%h1, %h0}}; mov.b32 {{_, %h2}}, %r4; \
+         cvt.u32.u16 %r5, %h2; cvt.u32.u16 %r6, %h1; mad.lo.u32 %r5, %r5, 3, %r6; \
+         xor.b32 %r5, %r5, %r4; st.global.u32 [%x2], %r5;"
+    );
+    agree_on(&body, 12345);
+    // The upper half of all lanes is the same.
+    let body = format!(
+        ".reg .b16 %h<4>; {ADDRESSES} mad.lo.u32 %r3, %i, 65536, %n; mov.b32 {{%h0, %h1}}, %r3; \
+         mov.b32 %r4, {{%h1, %h0}}; st.global.u32 [%x2], %r4;"
+    );
+    agree_on(&body, 77);
+}
