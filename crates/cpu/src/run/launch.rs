@@ -33,8 +33,6 @@ pub(super) struct Launch<'a> {
     pub(super) threads: u32,
     /// Clusters of the grid.
     pub(super) total: u64,
-    /// Clusters that a worker takes at a time.
-    pub(super) chunk: u64,
     pub(super) params: *const u8,
     pub(super) extents: [Extent; EXTENTS],
     pub(super) helpers: &'static [usize; runtime::Helper::ALL.len()],

@@ -196,7 +196,6 @@ impl Engine {
             config: grid.config,
             threads: grid.threads,
             total: clusters,
-            chunk: (clusters / (u64::from(self.pool.workers()) * 8)).clamp(1, 64),
             params: params.as_ptr(),
             extents: extents(&self.memory, device, grid, params),
             helpers: &HELPERS,

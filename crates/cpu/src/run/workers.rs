@@ -22,10 +22,13 @@ use crate::abi::FaultKind;
 /// thread costs about as much.
 const SHARE_AFTER: Duration = Duration::from_micros(10);
 
-/// The threads of the blocks that run in turn: with 4 bytes for each, runs of 16 KiB.
-const THREADS: u64 = 4096;
+/// The threads of the blocks that run in turn: with 4 bytes for each, runs of 64 KiB.
+const THREADS: u64 = 16384;
 /// Blocks that a worker runs in turn, at most.
 const BLOCKS: u64 = 64;
+
+/// A worker takes so many parts of its share of the blocks that are left.
+const PARTS: u64 = 8;
 
 /// The number of blocks that a worker runs in turn; 1 if it runs them one after the other.
 fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
@@ -118,8 +121,8 @@ impl<'a> Workers<'a> {
                     }
                     continue;
                 }
-            } else if let Some(first) = self.take(self.launch.chunk) {
-                for index in first..(first + self.launch.chunk).min(self.launch.total) {
+            } else if let Some(blocks) = self.take_part() {
+                for index in blocks {
                     if self.launch.stop.load(Ordering::Relaxed)
                         || !self.run_block(&mut spare, index, worker)
                     {
@@ -151,6 +154,28 @@ impl<'a> Workers<'a> {
                 (None, None) => return,
             }
         }
+    }
+
+    /// Takes a part of the blocks that are left: many side by side at first, and fewer and fewer,
+    /// so that all workers end at about the same time.
+    fn take_part(&self) -> Option<Range<u64>> {
+        let Launch { total, workers, .. } = *self.launch;
+        let part = |first: u64| {
+            let left = total.saturating_sub(first);
+            (left / (u64::from(workers.max(1)) * PARTS)).max(1)
+        };
+        let next = &self.launch.next;
+        let mut first = next.load(Ordering::Relaxed);
+        while first < total {
+            let end = first + part(first);
+            let taken =
+                next.compare_exchange_weak(first, end, Ordering::Relaxed, Ordering::Relaxed);
+            match taken {
+                Ok(_) => return Some(first..end),
+                Err(other) => first = other,
+            }
+        }
+        None
     }
 
     /// Takes the next `count` blocks of the grid, and returns the first.
