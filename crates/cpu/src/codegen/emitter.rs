@@ -5,7 +5,6 @@
 //! of the SIMD vectors with the values of consecutive threads.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{
     AbiParam, Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Opcode, Signature, StackSlot,
     Type, Value, types,
@@ -20,7 +19,7 @@ use super::thunks::CheckThunks;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
     Arg, ArgList, Base, BlockId, Guard, Instruction, LoweringError, Program, Reg, RegClass,
-    Storage, Uniformity, WARP_BITS, float_bits,
+    Storage, Uniformity, WARP_BITS,
 };
 use crate::runtime::{Helper, Scalar};
 use ptx::ast::Span;
@@ -181,20 +180,6 @@ pub(super) fn native(ty: names::Type) -> Option<Type> {
     })
 }
 
-/// The bits of a constant operand of type `ty`; `None` if the operand is not
-/// constant.
-fn constant_bits(arg: Arg, ty: Type) -> EmitResult<Option<u64>> {
-    match arg {
-        Arg::Int(_) if ty.is_float() => Err(LoweringError::invalid(
-            Span::default(),
-            "an integer constant as a floating-point operand",
-        )),
-        Arg::Int(n) => Ok(Some(n)),
-        Arg::Float(value) => Ok(Some(float_bits(value, ty.bytes().into()))),
-        _ => Ok(None),
-    }
-}
-
 pub(super) fn is_signed(ty: names::Type) -> bool {
     use names::Type as T;
     matches!(ty, T::S8 | T::S16 | T::S32 | T::S64 | T::S16x2)
@@ -236,43 +221,12 @@ impl<'e, 'a> Emitter<'e, 'a> {
         })
     }
 
-    /// An integer constant, truncated to the type's width, for every lane.
-    pub fn int(&mut self, ty: Type, value: u64) -> Value {
-        let value = self.scalar_int(ty, value);
-        self.splat(value)
-    }
-
-    /// A constant that stays scalar, such as the amount of a shift.
-    pub fn scalar_int(&mut self, ty: Type, value: u64) -> Value {
-        let masked = value & (u64::MAX >> (64 - ty.lane_bits().clamp(1, 64)));
-        self.b.ins().iconst(ty, masked.cast_signed())
-    }
-
-    pub fn float(&mut self, ty: Type, value: f64) -> Value {
-        let value = if ty == types::F32 {
-            self.b.ins().f32const(value as f32)
-        } else {
-            self.b.ins().f64const(value)
-        };
-        self.splat(value)
-    }
-
-    /// A floating-point constant by its bits.
-    pub fn float_bits(&mut self, ty: Type, bits: u64) -> Value {
-        let value = if ty == types::F32 {
-            self.b.ins().f32const(Ieee32::with_bits(bits as u32))
-        } else {
-            self.b.ins().f64const(Ieee64::with_bits(bits))
-        };
-        self.splat(value)
-    }
-
     /// The operand as a value of type `ty`. A register of another class is bitcast; a
     /// wider one is truncated, a narrower one zero-extended. The value of a constant
     /// depends on the type of the instruction: where the result's register has another
     /// class, [`mov_operand`](Self::mov_operand) reads the operand.
     pub fn read(&mut self, arg: Arg, ty: Type) -> EmitResult<Value> {
-        if let Some(bits) = constant_bits(arg, ty)? {
+        if let Some(bits) = Self::constant_bits(arg, ty)? {
             return Ok(self.constant(ty, bits));
         }
         Ok(match arg {
@@ -306,15 +260,6 @@ impl<'e, 'a> Emitter<'e, 'a> {
         })
     }
 
-    /// A constant by its bits.
-    fn constant(&mut self, ty: Type, bits: u64) -> Value {
-        if ty.is_float() {
-            self.float_bits(ty, bits)
-        } else {
-            self.int(ty, bits)
-        }
-    }
-
     /// Operand `i` of an instruction that moves bits, as the type `ty` of the result's
     /// register. The bits of a constant are those in the type of the instruction:
     /// `mov.b32` of 1 has the bits 1 also in a register of class `F32`.
@@ -325,7 +270,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
         ty: Type,
     ) -> EmitResult<Value> {
         let native = self.native(instruction, 0)?;
-        match constant_bits(self.arg(instruction, i)?, native)? {
+        match Self::constant_bits(self.arg(instruction, i)?, native)? {
             Some(bits) => Ok(self.constant(ty, bits)),
             None => self.operand(instruction, i, ty),
         }
@@ -475,14 +420,6 @@ impl<'e, 'a> Emitter<'e, 'a> {
         match self.b.func.dfg.value_type(value) == ty {
             true => value,
             false => self.b.ins().bitcast(ty, LITTLE_ENDIAN, value),
-        }
-    }
-
-    pub fn zero(&mut self, ty: Type) -> Value {
-        if ty.is_float() {
-            self.float(ty, 0.0)
-        } else {
-            self.int(ty, 0)
         }
     }
 

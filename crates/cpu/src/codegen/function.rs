@@ -10,15 +10,14 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
 use super::checked_together::CheckedTogether;
-use super::emitter::{
-    EmitResult, Emitter, Invariants, READONLY, ThreadVariables, ValueLocation, type_of,
-};
+use super::emitter::{EmitResult, Emitter};
 use super::entry::resume_threads;
 use super::host::HostIsa;
 use super::interchange::{Interchange, JumpTargets};
 use super::interchanged_loop::{self, InterchangedLoop};
-use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type};
+use super::lane_set::{LaneSet, each_lane};
 use super::machine_code::{CompilerContexts, MachineCode, machine_code};
+use super::prologue::prologue;
 use super::resume::ResumePlan;
 use super::slots::save;
 use super::steps::{broadcasts_last, emit_steps};
@@ -26,12 +25,12 @@ use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
 use super::wrap_check::{self, WrapChecks};
-use super::{arrival, guarded_copy, lane_group, masked, shared_check, thunks, variables};
-use crate::abi::{EXITED, FaultKind, SyncPoint, offset};
+use super::{arrival, guarded_copy, lane_group, masked, shared_check};
+use crate::abi::{EXITED, FaultKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
-    Arg, BlockId, LoweringError, Program, Reg, RegClass, Step, Terminator, Uniformity,
-    UniformityInfo, pointers, rematerialize,
+    Arg, BlockId, LoweringError, Program, Step, Terminator, Uniformity, UniformityInfo,
+    rematerialize,
 };
 use ptx::ast::Span;
 
@@ -207,128 +206,6 @@ fn entry_signature(host: &HostIsa) -> Signature {
     }
     signature.returns.push(AbiParam::new(types::I32));
     signature
-}
-
-/// Starts the function and emits the invariants.
-fn prologue<'e, 'a>(
-    program: &'e Program<'a>,
-    host: &HostIsa,
-    mut b: FunctionBuilder<'e>,
-    (uniformity, is_first): (Option<&UniformityInfo>, bool),
-    plan: &ResumePlan,
-) -> Emitter<'e, 'a> {
-    let width = uniformity.map_or(1, |uniformity| uniformity.group.width());
-    let entry = b.create_block();
-    b.append_block_params_for_function_params(entry);
-    b.switch_to_block(entry);
-    let context = b.block_params(entry)[0];
-    let shared_size = b
-        .ins()
-        .load(types::I64, READONLY, context, offset::SHARED_SIZE);
-    let shared_units = [0, 1, 2, 3, 4].map(|shift| {
-        let shift = b.ins().iconst(types::I32, shift);
-        b.ins().ushr(shared_size, shift)
-    });
-    let shared_starts = [shared_units[2], shared_units[3]].map(|units| {
-        if width == 1 {
-            return units;
-        }
-        // 0 if shared memory is smaller than one such access.
-        let starts = b.ins().iadd_imm_s(units, 1 - i64::from(width));
-        let zero = b.ins().iconst(types::I64, 0);
-        b.ins().smax(starts, zero)
-    });
-    let fixed = Invariants {
-        context,
-        shared_units,
-        shared_starts,
-    };
-    let thread = ThreadVariables {
-        index: b.declare_var(types::I32),
-        tid: [(); 3].map(|()| b.declare_var(types::I32)),
-    };
-    let shared = match width {
-        1 => variables::declare(program, &plan.liveness, &plan.local, &mut b),
-        _ => Vec::new(),
-    };
-    let facts = uniformity;
-    let locations = program.registers.iter().enumerate().map(|(i, &class)| {
-        let uniformity = uniformity.map_or(Uniformity::Uniform, |uniformity| {
-            uniformity.of(Reg(i as u32))
-        });
-        let variables = if width == 1 {
-            shared[i].into_iter().collect()
-        } else if uniformity == Uniformity::Divergent {
-            let piece = vector_type(class);
-            (0..width / lanes_per_vector(class))
-                .map(|_| b.declare_var(piece))
-                .collect()
-        } else {
-            vec![b.declare_var(type_of(class))]
-        };
-        ValueLocation {
-            uniformity,
-            variables,
-            value: None,
-            lane_bits: facts.and_then(|facts| facts.lane_bits(Reg(i as u32))),
-            first_lane: match class {
-                RegClass::I32 | RegClass::I64 => {
-                    facts.and_then(|facts| facts.first_lane(Reg(i as u32)))
-                }
-                _ => None,
-            },
-        }
-    });
-    let locations = locations.collect();
-    let next_thread = b.create_block();
-    let fail = b.create_block();
-    b.set_cold_block(fail);
-    let slow_path = thunks::declare_slow_path(&mut b);
-    let check_thunks = match is_first {
-        true => host.thunks.declare_checks(&mut b),
-        false => None,
-    };
-    Emitter {
-        program,
-        b,
-        locations,
-        width,
-        lane_set: LaneSet::Scalar,
-        fixed,
-        thread,
-        next_thread,
-        fail,
-        convention: host.isa.default_call_conv(),
-        slow_path,
-        check_thunks,
-        has_fma: host.has_fma,
-        has_wide_vectors: host.has_wide_vectors,
-        wide_loops: Vec::new(),
-        has_rounding: host.has_rounding,
-        has_wide_atomics: host.has_wide_atomics,
-        is_sanitized: host.is_sanitized,
-        line: 0,
-        guard: None,
-        lane_writes: Vec::new(),
-        texture_slot: None,
-        shuffle_slot: None,
-        lane_slots: Vec::new(),
-        copy_slot: None,
-        window_slot: None,
-        splats: Vec::new(),
-        in_bounds: Vec::new(),
-        iteration: 0,
-        straight_predecessors: match width {
-            1 => Vec::new(),
-            _ => program.straight_predecessors(),
-        },
-        pointers: match width {
-            1 => Vec::new(),
-            _ => pointers(program),
-        },
-        group_checked: None,
-        arrival: None,
-    }
 }
 
 fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError> {

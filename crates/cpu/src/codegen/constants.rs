@@ -1,0 +1,72 @@
+//! Constants, for the lanes that the emitter emits.
+
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+
+use super::emitter::{EmitResult, Emitter};
+use crate::program::{Arg, LoweringError, float_bits};
+use ptx::ast::Span;
+
+impl Emitter<'_, '_> {
+    /// The bits of a constant operand of type `ty`; `None` if the operand is not
+    /// constant.
+    pub fn constant_bits(arg: Arg, ty: Type) -> EmitResult<Option<u64>> {
+        match arg {
+            Arg::Int(_) if ty.is_float() => Err(LoweringError::invalid(
+                Span::default(),
+                "an integer constant as a floating-point operand",
+            )),
+            Arg::Int(n) => Ok(Some(n)),
+            Arg::Float(value) => Ok(Some(float_bits(value, ty.bytes().into()))),
+            _ => Ok(None),
+        }
+    }
+
+    /// An integer constant, truncated to the type's width, for every lane.
+    pub fn int(&mut self, ty: Type, value: u64) -> Value {
+        let value = self.scalar_int(ty, value);
+        self.splat(value)
+    }
+
+    /// A constant that stays scalar, such as the amount of a shift.
+    pub fn scalar_int(&mut self, ty: Type, value: u64) -> Value {
+        let masked = value & (u64::MAX >> (64 - ty.lane_bits().clamp(1, 64)));
+        self.b.ins().iconst(ty, masked.cast_signed())
+    }
+
+    pub fn float(&mut self, ty: Type, value: f64) -> Value {
+        let value = if ty == types::F32 {
+            self.b.ins().f32const(value as f32)
+        } else {
+            self.b.ins().f64const(value)
+        };
+        self.splat(value)
+    }
+
+    /// A floating-point constant by its bits.
+    pub fn float_bits(&mut self, ty: Type, bits: u64) -> Value {
+        let value = if ty == types::F32 {
+            self.b.ins().f32const(Ieee32::with_bits(bits as u32))
+        } else {
+            self.b.ins().f64const(Ieee64::with_bits(bits))
+        };
+        self.splat(value)
+    }
+
+    /// A constant by its bits.
+    pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
+        if ty.is_float() {
+            self.float_bits(ty, bits)
+        } else {
+            self.int(ty, bits)
+        }
+    }
+
+    pub fn zero(&mut self, ty: Type) -> Value {
+        if ty.is_float() {
+            self.float(ty, 0.0)
+        } else {
+            self.int(ty, 0)
+        }
+    }
+}
