@@ -31,6 +31,12 @@ impl ClampedLoad {
         let last = self.instructions.last();
         last.is_some_and(|last| last.args.start == i.args.start)
     }
+
+    /// Those of the registers that the group has behind the load.
+    pub fn left(&self, registers: &[Reg]) -> Vec<Reg> {
+        let is_left = |reg: &Reg| !self.computed.contains(reg);
+        registers.iter().copied().filter(is_left).collect()
+    }
 }
 
 /// The load that steps which start with a clamp lead to, if they do nothing else.

@@ -378,7 +378,8 @@ fn emit_block(
         match &plan.clamped[number.index()] {
             Some(load) if !e.is_sanitized => {
                 wrap_check::emit(e, &plan.checks[number.index()], |e| {
-                    errors.extend(masked::clamped_load(e, load, targets.from(number)).err());
+                    let start = (number, targets.from(number));
+                    errors.extend(masked::clamped_load(e, plan, load, start).err());
                 });
             }
             _ => lane_group::check(e, plan, number, None),

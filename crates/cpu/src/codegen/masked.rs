@@ -270,16 +270,26 @@ fn masked_access(
     in_each_lane(e, std::slice::from_ref(i), bits, kept)
 }
 
-/// Emits a load at a clamped index lane by lane.
+/// Emits a load at a clamped index lane by lane, in place of what follows from the start of a block
+/// on.
 pub(super) fn clamped_load(
     e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
     load: &ClampedLoad,
-    blocks: &[Block],
+    (start, blocks): (BlockId, &[Block]),
 ) -> EmitResult<()> {
     let all = e.scalar_int(types::I32, u32::MAX.into());
-    let loaded = in_each_lane(e, &load.instructions, all, &[]);
+    in_each_lane(e, &load.instructions, all, &[])?;
+    let mut at = start;
+    while at != load.next {
+        save(e, plan, &load.left(&plan.saved[at.index()]));
+        let Terminator::Jump(next) = e.program.blocks[at.index()].terminator else {
+            break;
+        };
+        at = next;
+    }
     e.b.ins().jump(blocks[load.next.index()], &[]);
-    loaded
+    Ok(())
 }
 
 /// Emits instructions for the lanes whose bit is set, as [`masked_access`] does one. What the group

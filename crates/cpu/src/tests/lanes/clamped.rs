@@ -52,6 +52,24 @@ fn clamped_lanes_load_for_themselves() {
     }
 }
 
+/// What was loaded, and what it was loaded for, is there behind barriers.
+#[test]
+fn clamped_lanes_keep_what_they_load() {
+    for index in [
+        "sub.s32 %r3, %i, 5; max.s32 %r3, %r3, 0;",
+        "add.u32 %r3, %i, 5; min.u32 %r3, %r3, 101;",
+    ] {
+        agree(&format!(
+            "{ADDRESSES} {index} mad.wide.u32 %x3, %r3, 4, %in; ld.global.u32 %r9, [%x3]; \
+             mov.u32 %r12, tile; mad.lo.u32 %r4, %r2, 4, %r12; mov.u32 %r10, 0; mov.u32 %r11, 7; \
+             L: st.shared.u32 [%r4], %r10; bar.sync 0; ld.shared.u32 %r5, [%r12+4]; \
+             add.u32 %r5, %r5, %r9; mad.lo.u32 %r11, %r11, 31, %r5; bar.sync 0; \
+             add.u32 %r10, %r10, 1; setp.lt.u32 %p0, %r10, 4; @%p0 bra L; \
+             add.u32 %r11, %r11, %r9; st.global.u32 [%x2], %r11;"
+        ));
+    }
+}
+
 /// An index that wraps around behind the clamp.
 #[test]
 fn a_clamped_index_may_wrap() {
