@@ -29,6 +29,9 @@ const BLOCKS: u64 = 64;
 
 /// A worker takes so many parts of its share of the blocks that are left.
 const PARTS: u64 = 8;
+/// The most blocks of a part where they may be suspended: so many are, if each waits for the one before
+/// it.
+const MAX_SUSPENDED: u64 = 256;
 
 /// The number of blocks that a worker runs in turn; 1 if it runs them one after the other.
 fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
@@ -160,9 +163,13 @@ impl<'a> Workers<'a> {
     /// so that all workers end at about the same time.
     fn take_part(&self) -> Option<Range<u64>> {
         let Launch { total, workers, .. } = *self.launch;
+        let most = match self.launch.kernel.fastest().code.points.is_empty() {
+            true => u64::MAX,
+            false => MAX_SUSPENDED,
+        };
         let part = |first: u64| {
             let left = total.saturating_sub(first);
-            (left / (u64::from(workers.max(1)) * PARTS)).max(1)
+            (left / (u64::from(workers.max(1)) * PARTS)).clamp(1, most)
         };
         let next = &self.launch.next;
         let mut first = next.load(Ordering::Relaxed);
