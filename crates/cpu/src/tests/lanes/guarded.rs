@@ -264,7 +264,8 @@ fn registers_of_arms_in_loops() {
             "mov.u32 %t1, %t0; atom.global.add.u32 %t1, [%x2], %t1; st.global.u32 [%x1], %t1;",
             "ld.global.u32 %t2, [%x1];",
             // Read where it is written.
-            "ld.global.u64 %x4, [%x5]; ld.global.u64 %x4, [%x4]; st.global.u32 [%x1], %x4;",
+            "ld.global.u64 %x4, [%x5]; ld.global.u64 %x4, [%x4]; sub.u64 %x4, %x4, %out; \
+             st.global.u32 [%x1], %x4;",
         ] {
             let arm: String = arm
                 .split_inclusive(';')
@@ -273,11 +274,11 @@ fn registers_of_arms_in_loops() {
             agree(&format!(
                 ".reg .b32 %t<4>; {lanes} mov.u32 %t0, 0; mov.u32 %t1, 3; mov.u32 %t2, 5; \
                  mul.wide.u32 %x3, %i, 4; add.u64 %x1, %out, %x3; add.u64 %x2, %x1, 4096; \
-                 add.u64 %x5, %x2, %x3; st.global.u64 [%x5], %x5; \
+                 add.u64 %x5, %x1, %x3; add.u64 %x5, %x5, 12288; st.global.u64 [%x5], %x5; \
                  mul.lo.u32 %r3, %i, 2654435761; L: shr.u32 %r4, %r3, %t0; \
                  and.b32 %r4, %r4, 1; setp.eq.u32 %p0, %r4, 1; {arm} \
                  add.u32 %t0, %t0, 1; setp.lt.u32 %p1, %t0, 9; @%p1 bra L; \
-                 st.global.u32 [%x1+8192], %t2;"
+                 mov.u64 %x6, 0; st.global.u64 [%x5], %x6; st.global.u32 [%x1+8192], %t2;"
             ));
         }
     }
