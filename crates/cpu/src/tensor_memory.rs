@@ -131,8 +131,10 @@ pub(crate) struct TensorMemory {
 impl TensorMemory {
     /// Frees everything, for the next block.
     pub(crate) fn reset(&mut self) {
-        self.sizes = Default::default();
-        self.used = Default::default();
+        if !self.columns.is_empty() {
+            self.sizes = Default::default();
+            self.used = Default::default();
+        }
     }
 
     /// Allocates columns; returns the address of the first.

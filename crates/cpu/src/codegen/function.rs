@@ -318,7 +318,7 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
         }
     }
     if let Some(interchange) = &interchange {
-        interchange.suspend(e, plan);
+        interchange.suspend(e, plan, &blocks);
     }
 
     e.lane_set = LaneSet::Scalar;

@@ -3,9 +3,9 @@
 //!
 //! A group that ran such a loop to its end would access one short run in each iteration, a stride
 //! from the one before. Prefetchers do not follow that, and strides of a power of two share few
-//! sets of the caches. So the registers of a group are saved where it enters the loop and where
-//! it starts the next iteration, as at a sync point, and the next group goes on. The block runs
-//! its groups again and again until none of them is in the loop.
+//! sets of the caches. So the loop is strip-mined: after [`STEPS`] iterations the registers of a group
+//! are saved, as at a sync point, and the next group goes on. The block runs its groups again and again
+//! until none of them is in the loop. A group that leaves the loop sooner saves nothing.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
@@ -18,6 +18,10 @@ use super::thread_state::{set_state, thread_state};
 use crate::abi::{IN_LOOP, offset};
 use crate::program::{BlockId, Reg};
 
+/// The iterations of a turn: so many runs, a stride apart, are accessed side by side. More of them save
+/// less than they cost in sets of the caches.
+const STEPS: u32 = 4;
+
 /// The code between the iterations of such loops.
 pub(super) struct Interchange {
     edges: Vec<Edges>,
@@ -25,6 +29,10 @@ pub(super) struct Interchange {
     in_loops: Variable,
     /// Whether one of them goes on in a loop.
     goes_on: Variable,
+    /// Iterations until the next group goes on.
+    left: Variable,
+    /// Whether the group has not been saved since it entered the loop.
+    is_first: Variable,
     /// The loop over the groups that are in loops.
     head: Block,
     /// Starts it.
@@ -54,7 +62,7 @@ impl Interchange {
             })
         });
         let edges = edges.collect::<Option<Vec<_>>>()?;
-        let [in_loops, goes_on] = [(); 2].map(|()| {
+        let [in_loops, goes_on, left, is_first] = [(); 4].map(|()| {
             let variable = e.b.declare_var(types::I32);
             let no = e.scalar_int(types::I32, 0);
             e.b.def_var(variable, no);
@@ -64,6 +72,8 @@ impl Interchange {
             edges,
             in_loops,
             goes_on,
+            left,
+            is_first,
             head: e.b.create_block(),
             again: e.b.create_block(),
         })
@@ -77,19 +87,43 @@ impl Interchange {
         e.b.ins().brif(in_loop, self.again, &[], head, &[]);
     }
 
-    /// Emits what a group does where it enters a loop or starts the next iteration.
-    pub fn suspend(&self, e: &mut Emitter<'_, '_>, plan: &ResumePlan) {
+    /// Emits what a group does where it enters a loop, at `blocks`, or starts the next iteration.
+    pub fn suspend(&self, e: &mut Emitter<'_, '_>, plan: &ResumePlan, blocks: &[Block]) {
         for (interchanged, edges) in plan.interchanged.iter().zip(&self.edges) {
             let live = &plan.resume_points[edges.state as usize - 1].reload;
             let is_written = |reg: &&Reg| interchanged.written.binary_search(*reg).is_ok();
             let written: Vec<Reg> = live.iter().filter(is_written).copied().collect();
+            let head = blocks[interchanged.head.index()];
+            let [again, turn, first, later] = [(); 4].map(|()| e.b.create_block());
             e.b.switch_to_block(edges.entry);
+            self.start_turn(e, true);
+            e.b.ins().jump(head, &[]);
+
+            e.b.switch_to_block(edges.latch);
+            let left = e.b.use_var(self.left);
+            let left = e.add_offset(left, -1);
+            e.b.def_var(self.left, left);
+            e.b.ins().brif(left, again, &[], turn, &[]);
+            e.b.switch_to_block(again);
+            e.b.ins().jump(head, &[]);
+            e.b.switch_to_block(turn);
+            let is_first = e.b.use_var(self.is_first);
+            e.b.ins().brif(is_first, first, &[], later, &[]);
+
+            e.b.switch_to_block(first);
             save(e, plan, live);
             set_state(e, edges.state);
             self.go_on(e);
-            e.b.switch_to_block(edges.latch);
+            e.b.switch_to_block(later);
             save(e, plan, &written);
             self.go_on(e);
+        }
+    }
+
+    fn start_turn(&self, e: &mut Emitter<'_, '_>, is_first: bool) {
+        for (variable, value) in [(self.left, STEPS), (self.is_first, is_first.into())] {
+            let value = e.scalar_int(types::I32, value.into());
+            e.b.def_var(variable, value);
         }
     }
 
@@ -168,6 +202,7 @@ impl Interchange {
                 plan,
                 &plan.resume_points[edges.state as usize - 1].reload,
             );
+            self.start_turn(e, false);
             e.b.ins().jump(blocks[interchanged.head.index()], &[]);
             e.b.switch_to_block(elsewhere);
         }

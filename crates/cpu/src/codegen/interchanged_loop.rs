@@ -24,9 +24,9 @@ pub(super) struct InterchangedLoop {
     pub by_grid: bool,
 }
 
-/// The loops that are worth it: those without inner loops and sync points that do nothing but stream
-/// through memory. Sums that a loop carries would be saved and loaded in each iteration, and what
-/// runs lane by lane takes longer than memory does: a reduction and a histogram were slower so.
+/// The loops that are worth it: those without inner loops and sync points. Values that a loop carries
+/// are saved and loaded in each turn; strides of the size of a block, which are short, do not pay for
+/// that.
 pub(super) fn find(
     program: &Program<'_>,
     uniformity: &UniformityInfo,
@@ -66,7 +66,7 @@ pub(super) fn find(
         let carries_vectors = live.live_in(head).iter().any(|reg| {
             uniformity.of(*reg) == Uniformity::Divergent && written.binary_search(reg).is_ok()
         });
-        if !carries_vectors {
+        if !carries_vectors || stride == Size::Grid {
             found.push(InterchangedLoop {
                 head,
                 blocks,
@@ -110,8 +110,8 @@ fn accesses(
         let lowering = lowering(program, &|reg| uniformity.of(reg), step, has_fma);
         match lowering {
             Lowering::Contiguous => accesses += usize::from(!in_shared),
-            Lowering::Uniform | Lowering::Widened => {}
-            Lowering::LastLane | Lowering::Scalarized => return None,
+            Lowering::Uniform | Lowering::Widened | Lowering::Scalarized => {}
+            Lowering::LastLane => return None,
         }
     }
     Some(accesses)

@@ -28,7 +28,10 @@ impl LaunchConfig {
     }
 
     /// `%ctaid` of the block of a rank in a cluster, by the cluster's number.
-    #[inline]
+    ///
+    /// In memory, the three words would be copied in larger units than they are written in: such a
+    /// load waits for all stores before it, those of the last block too.
+    #[inline(always)]
     pub(super) fn position(&self, cluster: u64, rank: u32) -> [u32; 3] {
         let place = |[x, y, _]: [u32; 3]| {
             let (columns, rows) = (u64::from(x), u64::from(y));
@@ -50,6 +53,7 @@ impl LaunchConfig {
     }
 
     /// The number of a block in the grid.
+    #[inline(always)]
     pub(super) fn index(&self, [x, y, z]: [u32; 3]) -> u64 {
         let [columns, rows, _] = self.grid.map(u64::from);
         u64::from(x) + columns * (u64::from(y) + rows * u64::from(z))

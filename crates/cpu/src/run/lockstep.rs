@@ -59,6 +59,7 @@ impl Schedule {
                     return Ok(Progress::Advanced);
                 }
                 if point.kind == SyncKind::ClusterArrive {
+                    self.is_reset = false;
                     self.warps
                         .iter_mut()
                         .for_each(|warp| warp.arrived = warp.exists);
@@ -81,7 +82,7 @@ impl Schedule {
                 }
             }
         }
-        self.in_lockstep = false;
+        (self.in_lockstep, self.is_reset) = (false, false);
         for warp in 0..self.warps.len() {
             let all = self.warps[warp].exists;
             self.warps[warp].ready = 0;

@@ -115,6 +115,8 @@ pub(super) struct Schedule {
     pub(super) live: u32,
     /// All threads are in the same state and ready.
     pub(super) in_lockstep: bool,
+    /// The warps and barriers are as at the start of a block: it has run in lockstep only.
+    pub(super) is_reset: bool,
     /// Other blocks run after each step of a loop by the size of the grid.
     pub(super) in_turn: bool,
     /// The description of a fault that the scheduler found.
@@ -143,6 +145,7 @@ impl Schedule {
         self.requests.resize(threads as usize, Request::default());
         self.warps
             .resize(threads.div_ceil(WARP_SIZE) as usize, Warp::default());
+        self.is_reset = false;
     }
 
     /// Resets all threads to the entry of the kernel.
@@ -155,24 +158,28 @@ impl Schedule {
             }
             _ => self.states.fill(0),
         }
-        for (warp, first) in self
-            .warps
-            .iter_mut()
-            .zip((0..self.threads).step_by(WARP_SIZE as usize))
-        {
-            let exists = u32::MAX >> (WARP_SIZE - (self.threads - first).min(WARP_SIZE));
-            *warp = Warp {
-                exists,
-                ready: exists,
-                ..Warp::default()
-            };
-        }
-        for barrier in &mut self.barriers {
-            if !barrier.is_idle() {
-                barrier.reset();
+        if !self.is_reset {
+            let firsts = (0..self.threads).step_by(WARP_SIZE as usize);
+            for (warp, first) in self.warps.iter_mut().zip(firsts) {
+                let exists = u32::MAX >> (WARP_SIZE - (self.threads - first).min(WARP_SIZE));
+                *warp = Warp {
+                    exists,
+                    ready: exists,
+                    ..Warp::default()
+                };
             }
+            for barrier in &mut self.barriers {
+                if !barrier.is_idle() {
+                    barrier.reset();
+                }
+            }
+            self.live = self.threads;
+            self.is_reset = true;
         }
-        self.live = self.threads;
+        debug_assert!(self.warps.iter().all(|warp| warp.ready == warp.exists
+            && warp.waiting | warp.yielded | warp.exited | warp.arrived | warp.at_cluster_barrier
+                == 0));
+        debug_assert!(self.barriers.iter().all(Barrier::is_idle) && self.live == self.threads);
         self.in_lockstep = true;
         self.in_turn = false;
         self.detail = None;

@@ -33,12 +33,15 @@ const PARTS: u64 = 8;
 /// it.
 const MAX_SUSPENDED: u64 = 256;
 
-/// The number of blocks that a worker runs in turn; 1 if it runs them one after the other.
+/// The number of blocks that a worker runs in turn; 1 if it runs them one after the other. A small grid
+/// is shared by all workers.
 fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
-    match launch.kernel.fastest().code.has_steps && launch.config.cluster_blocks() == 1 {
-        true => (THREADS / u64::from(launch.threads.max(1))).clamp(1, BLOCKS),
-        false => 1,
+    if !launch.kernel.fastest().code.has_steps || launch.config.cluster_blocks() > 1 {
+        return 1;
     }
+    let share = launch.total / u64::from(launch.workers.max(1));
+    let blocks = THREADS / u64::from(launch.threads.max(1));
+    blocks.min(share).clamp(1, BLOCKS)
 }
 
 /// The workers of a launch.

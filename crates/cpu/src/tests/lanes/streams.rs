@@ -113,8 +113,8 @@ fn loops_that_stride_by_the_grid_run_step_by_step() {
     }
 }
 
-/// A fault in a loop that is run step by step names a thread that faults, and what it accesses: the
-/// first in the order of the steps.
+/// A fault in a loop that is run turn by turn names a thread that faults, and what it accesses: the
+/// first in the order of the turns, of four iterations each.
 #[test]
 fn faults_in_steps_name_the_thread() {
     let body = format!(
@@ -123,16 +123,20 @@ fn faults_in_steps_name_the_thread() {
          TEST: setp.lt.u32 %p0, %i, %n; @%p0 bra NEXT;"
     );
     let source = kernel(&body);
-    // There are 4096 words: 42 * 96 + 64.
-    for (block, thread) in [(128, 0), (96, 64)] {
+    // There are 4096 words: 42 * 96 + 64, the third iteration of a turn, so that thread 0 faults in the
+    // fourth before; and 11 * 352 + 224.
+    let past = "just past the end of";
+    for (block, thread, place) in [
+        (128, 0, past),
+        (96, 0, "128 bytes before"),
+        (352, 224, past),
+    ] {
         let fault = run(&source, Vectorization::Always, 1, [block, 1, 1], 5000).unwrap_err();
         let expected = format!("thread [{thread}, 0, 0]: kernel k, block (0,0,0)");
         assert!(fault.starts_with(&expected), "{fault}");
         assert!(fault.contains("out-of-bounds read of 4 bytes"), "{fault}");
-        assert!(
-            fault.contains("just past the end of the 16384-byte"),
-            "{fault}"
-        );
+        let place = format!("{place} the 16384-byte allocation");
+        assert!(fault.contains(&place), "{fault}");
     }
 }
 
