@@ -105,52 +105,78 @@ fn vector_class(program: &Program<'_>, i: &Instruction) -> RegClass {
 /// A load or store of consecutive addresses.
 fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
     let load = i.opcode != O::St;
-    let (base, at) = e.address(i, usize::from(load))?;
-    let Arg::Reg(reg) = e.arg(i, usize::from(!load))? else {
-        return e.unsupported(i, "unsupported operand");
-    };
-    let class = e.program.registers[reg.index()];
+    let reg = contiguous_register(e, i)?;
     let ty = e.ty(i, 0)?;
-    let bytes = ty.bytes() as u32;
-    let at = match e.in_bounds(i) {
-        Some(at) => at,
-        None => checked_range(e, i, (base, at), bytes, !load)?,
+    let at = contiguous_address(e, i)?;
+    e.splats.clear();
+    match ty.bytes() {
+        1 | 2 if load => extended_load(e, reg, ty, at),
+        2 => narrow_store(e, reg, at),
+        _ => {
+            for lane in vectors(e.width, e.program.registers[reg.index()]) {
+                contiguous_vector(e, i, at, lane)?;
+            }
+        }
+    }
+    e.lane_set = LaneSet::Scalar;
+    Ok(())
+}
+
+/// The register of such an access.
+fn contiguous_register(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<Reg> {
+    match e.arg(i, usize::from(i.opcode == O::St))? {
+        Arg::Reg(reg) => Ok(reg),
+        _ => e.unsupported(i, "unsupported operand"),
+    }
+}
+
+/// Checks such an access, and returns the address of the first lane.
+pub(super) fn contiguous_address(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+) -> EmitResult<CheckedAddress> {
+    let load = i.opcode != O::St;
+    let place = e.address(i, usize::from(load))?;
+    let bytes = e.ty(i, 0)?.bytes() as u32;
+    match e.in_bounds(i) {
+        Some(at) => Ok(at),
+        None => checked_range(e, i, place, bytes, !load),
+    }
+}
+
+/// One vector of such an access, whose values are as wide as the lanes.
+pub(super) fn contiguous_vector(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    at: CheckedAddress,
+    lane: LaneSet,
+) -> EmitResult<()> {
+    let reg = contiguous_register(e, i)?;
+    let class = e.program.registers[reg.index()];
+    let LaneSet::Vector(number) = lane else {
+        return Ok(());
     };
     let flags = match at.is_unwritten {
         true => at.load_flags(),
         false => MemFlagsData::new().with_notrap(),
     };
-    e.splats.clear();
-    match bytes {
-        1 | 2 if load => {
-            extended_load(e, reg, ty, at);
-            return Ok(());
-        }
-        2 => {
-            narrow_store(e, reg, at);
-            return Ok(());
-        }
-        _ => {}
-    }
-    for (n, lane) in vectors(e.width, class).enumerate() {
-        e.lane_set = lane;
-        let offset = at.offset + 16 * n as i32;
-        if load {
-            let ty = vector_type(class);
-            let value = e.b.ins().load(ty, flags, at.address, offset);
-            e.set_register(reg, value);
+    e.lane_set = lane;
+    let offset = at.offset + 16 * number.cast_signed();
+    if i.opcode == O::St {
+        let ty = native(e.ty(i, 0)?).unwrap_or(type_of(class));
+        let value = e.register(reg);
+        let value = if ty.bits() == type_of(class).bits() {
+            value
         } else {
-            let ty = native(ty).unwrap_or(type_of(class));
-            let value = e.register(reg);
-            let value = if ty.bits() == type_of(class).bits() {
-                value
-            } else {
-                e.coerce(value, ty)
-            };
-            e.b.ins().store(flags, value, at.address, offset);
-        }
+            e.coerce(value, ty)
+        };
+        e.b.ins().store(flags, value, at.address, offset);
+    } else {
+        let value =
+            e.b.ins()
+                .load(vector_type(class), flags, at.address, offset);
+        e.set_register(reg, value);
     }
-    e.lane_set = LaneSet::Scalar;
     Ok(())
 }
 

@@ -66,6 +66,7 @@ mod thunks;
 mod unroll;
 mod unroll_and_jam;
 mod variables;
+mod vector_major;
 mod vector_math;
 mod vectorize;
 mod video;

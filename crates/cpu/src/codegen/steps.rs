@@ -1,6 +1,7 @@
 //! The steps of a block, in the order in which they become good code.
 
 use super::emitter::Emitter;
+use super::vector_major::VectorMajor;
 use super::{lane_group, pair_load};
 use crate::program::{Arg, Base, LoweringError, Step, Uniformity};
 use ptx::ast::Span;
@@ -43,6 +44,11 @@ pub(super) fn emit_steps(
 ) {
     let mut left = steps;
     while let [first, rest @ ..] = left {
+        if let Some(run) = VectorMajor::of(e, left) {
+            run.emit(e, errors);
+            left = &left[run.len()..];
+            continue;
+        }
         let pairs = match e.width {
             1 => Vec::new(),
             _ => pair_load::find(e, left),

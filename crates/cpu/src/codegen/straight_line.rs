@@ -238,7 +238,7 @@ fn half(e: &Emitter<'_, '_>, i: &Instruction) -> Option<Reg> {
 }
 
 /// Whether its registers have lanes of 32 bits.
-fn is_narrow(e: &Emitter<'_, '_>, i: &Instruction) -> bool {
+pub(super) fn is_narrow(e: &Emitter<'_, '_>, i: &Instruction) -> bool {
     let mut wide = false;
     let registers = &e.program.registers;
     e.program.effects(

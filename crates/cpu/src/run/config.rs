@@ -55,7 +55,7 @@ impl LaunchConfig {
     /// The number of a block in the grid.
     #[inline(always)]
     pub(super) fn index(&self, [x, y, z]: [u32; 3]) -> u64 {
-        let [columns, rows, _] = self.grid.map(u64::from);
+        let [columns, rows] = [self.grid[0], self.grid[1]].map(u64::from);
         u64::from(x) + columns * (u64::from(y) + rows * u64::from(z))
     }
 }
