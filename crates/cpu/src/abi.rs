@@ -73,6 +73,18 @@ impl Extent {
     }
 }
 
+/// An access that compiled code has the runtime check.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SlowCheck {
+    /// Of the first lane.
+    pub address: u64,
+    /// The line, the number of lanes and the [`Access`], as `check_contiguous` takes them.
+    pub access: u64,
+    /// The first lane's.
+    pub thread: u32,
+}
+
 /// A thread block, as compiled code accesses it. All addresses are host addresses.
 #[repr(C)]
 pub struct BlockContext {
@@ -151,6 +163,9 @@ pub struct BlockContext {
     /// Address of the kernel's scalar function, which the vector function calls where a lane
     /// group diverges.
     pub scalar: usize,
+
+    /// The access that the slow path is to check.
+    pub check: SlowCheck,
 
     /// 1 if other blocks take their turn after each step of a loop by the size of the grid: the
     /// vector function returns [`IN_LOOP`] then.
@@ -499,6 +514,9 @@ pub mod offset {
         CLUSTER_BLOCKS = B, cluster_blocks;
         CLUSTER_RANK = B, cluster_rank;
         SCALAR = B, scalar;
+        CHECK_ADDRESS = B, check.address;
+        CHECK_ACCESS = B, check.access;
+        CHECK_THREAD = B, check.thread;
         IN_TURN = B, in_turn;
         IN_LOOP = B, in_loop;
         FAULT_KIND = B, fault.kind;

@@ -87,7 +87,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub fail: Block,
     pub convention: CallConv,
     /// The slow-path thunk, where calls of it can be patched.
-    pub slow_path: Option<FuncRef>,
+    pub slow_check: Option<FuncRef>,
     /// The thunks that check accesses, in code that is compiled fast.
     pub check_thunks: Option<CheckThunks>,
     /// The processor has fused multiply-add.

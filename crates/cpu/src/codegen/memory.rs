@@ -528,12 +528,21 @@ impl Emitter<'_, '_> {
         let thread = self.thread_index();
         let encoded = u64::from(self.line) << 32 | u64::from(count) << 16 | u64::from(access);
         let encoded = self.scalar_int(types::I64, encoded);
-        let args = [context, thread, address, encoded];
-        let Some(slow_path) = self.slow_path else {
-            self.call(Helper::check_contiguous, &args);
+        let Some(slow_check) = self.slow_check else {
+            self.call(
+                Helper::check_contiguous,
+                &[context, thread, address, encoded],
+            );
             return;
         };
-        self.b.ins().call(slow_path, &args);
+        for (value, at) in [
+            (thread, offset::CHECK_THREAD),
+            (address, offset::CHECK_ADDRESS),
+            (encoded, offset::CHECK_ACCESS),
+        ] {
+            self.b.ins().store(TRUSTED, value, context, at);
+        }
+        self.b.ins().call(slow_check, &[context]);
     }
 
     /// The host address of the thread's local frame.

@@ -8,7 +8,7 @@ use super::emitter::{Emitter, Invariants, READONLY, ThreadVariables, ValueLocati
 use super::host::HostIsa;
 use super::lane_set::{LaneSet, lanes_per_vector, vector_type};
 use super::resume::ResumePlan;
-use super::{thunks, variables};
+use super::variables;
 use crate::abi::offset;
 use crate::program::{Program, Reg, RegClass, Uniformity, UniformityInfo, pointers};
 
@@ -86,7 +86,7 @@ pub(super) fn prologue<'e, 'a>(
     let next_thread = b.create_block();
     let fail = b.create_block();
     b.set_cold_block(fail);
-    let slow_path = thunks::declare_slow_path(&mut b);
+    let slow_check = host.thunks.declare_slow_check(&mut b);
     let check_thunks = match is_first {
         true => host.thunks.declare_checks(&mut b),
         false => None,
@@ -102,7 +102,7 @@ pub(super) fn prologue<'e, 'a>(
         next_thread,
         fail,
         convention: host.isa.default_call_conv(),
-        slow_path,
+        slow_check,
         check_thunks,
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,

@@ -215,6 +215,8 @@ impl<'r> Run<'r> {
                             }
                             checked.push(here);
                         }
+                        // That of the step before is one of other lanes.
+                        e.set_guard(None);
                         let value = checked[*window].value(e, number, load);
                         e.set_register(*to, value);
                     }

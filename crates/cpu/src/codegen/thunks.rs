@@ -6,7 +6,7 @@
 
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData, Signature,
-    UserFuncName, types,
+    Type, UserFuncName, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
@@ -19,6 +19,8 @@ use crate::runtime::Helper;
 /// The thunks, one after the other.
 pub(crate) struct Thunks {
     pub code: MachineCode,
+    /// The offset of the one that calls the slow path with the arguments in the context.
+    slow_check: u32,
     /// The offsets of those that make a whole check of 1, 2, 4 … bytes. The slow path is in front
     /// of them.
     checks: [u32; SIZES],
@@ -30,44 +32,51 @@ const SIZES: usize = 6;
 /// The thunks that make a whole check, declared in a function.
 pub(super) type CheckThunks = [FuncRef; SIZES];
 
-/// Direct calls are patched on x86-64 only; on other hosts a slow path is an ordinary call.
-const HAS_CALLS: bool = cfg!(target_arch = "x86_64");
-
-/// Whole checks are written for the registers in which System V passes arguments.
-const HAS_CHECKS: bool = HAS_CALLS && cfg!(unix);
+/// They are written for x86-64 and the registers in which System V passes arguments; on other hosts a
+/// slow path is an ordinary call.
+const EXIST: bool = cfg!(target_arch = "x86_64") && cfg!(unix);
 
 impl Thunks {
     pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<Thunks, String> {
         let mut code = slow_path(isa)?;
-        let mut checks = [0; SIZES];
-        if HAS_CHECKS {
+        let (mut slow_check, mut checks) = (0, [0; SIZES]);
+        if EXIST {
+            slow_check = append(&mut code, slow_check_of_context);
             for (shift, start) in (0..).zip(&mut checks) {
-                code.bytes
-                    .resize(code.bytes.len().next_multiple_of(CACHE_LINE), 0);
-                *start = code.bytes.len() as u32;
-                code.bytes.extend(check(shift));
-                let end = code.bytes.len() as i32 + 4;
-                code.bytes.extend((-end).to_le_bytes());
+                *start = append(&mut code, |start| check(shift, start));
             }
         }
-        Ok(Thunks { code, checks })
+        Ok(Thunks {
+            code,
+            slow_check,
+            checks,
+        })
+    }
+
+    /// Declares the one that calls the slow path with the arguments in the context.
+    pub(super) fn declare_slow_check(&self, b: &mut FunctionBuilder<'_>) -> Option<FuncRef> {
+        let signature = with_params(CallConv::PreserveAll, &[types::I64]);
+        EXIST.then(|| declare(b, self.slow_check, signature))
     }
 
     /// Declares the thunks that check accesses, for code that is compiled fast: the call takes a
     /// fraction of the time of what else each access would have compiled.
     pub(super) fn declare_checks(&self, b: &mut FunctionBuilder<'_>) -> Option<CheckThunks> {
-        let declare = |at| declare(b, at);
-        HAS_CHECKS.then(|| self.checks.map(declare))
+        let declare = |at| declare(b, at, signature(CallConv::PreserveAll));
+        EXIST.then(|| self.checks.map(declare))
     }
 }
 
-/// Declares the slow path: it is called if the shadow memory does not allow an access.
-pub(super) fn declare_slow_path(b: &mut FunctionBuilder<'_>) -> Option<FuncRef> {
-    HAS_CALLS.then(|| declare(b, 0))
+/// Appends a thunk, which is made for its offset, and returns that.
+fn append<T: IntoIterator<Item = u8>>(code: &mut MachineCode, thunk: impl Fn(u32) -> T) -> u32 {
+    let start = code.bytes.len().next_multiple_of(CACHE_LINE);
+    code.bytes.resize(start, 0);
+    code.bytes.extend(thunk(start as u32));
+    start as u32
 }
 
-fn declare(b: &mut FunctionBuilder<'_>, at: u32) -> FuncRef {
-    let signature = b.import_signature(signature(CallConv::PreserveAll));
+fn declare(b: &mut FunctionBuilder<'_>, at: u32, signature: Signature) -> FuncRef {
+    let signature = b.import_signature(signature);
     let name = b.func.declare_imported_user_function(thunk_name(at));
     b.import_function(ExtFuncData {
         name: ExternalName::user(name),
@@ -79,10 +88,17 @@ fn declare(b: &mut FunctionBuilder<'_>, at: u32) -> FuncRef {
 
 /// The context, the thread, the address and the encoded access.
 fn signature(convention: CallConv) -> Signature {
+    with_params(
+        convention,
+        &[types::I64, types::I32, types::I64, types::I64],
+    )
+}
+
+fn with_params(convention: CallConv, params: &[Type]) -> Signature {
     let mut signature = Signature::new(convention);
-    for ty in [types::I64, types::I32, types::I64, types::I64] {
-        signature.params.push(AbiParam::new(ty));
-    }
+    signature
+        .params
+        .extend(params.iter().copied().map(AbiParam::new));
     signature
 }
 
@@ -119,11 +135,33 @@ fn slow_path(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
     machine_code(&mut context, isa, &[])
 }
 
-/// Checks an access of `1 << shift` bytes as inline code does, and ends with the opcode of a jump to
-/// the slow path, where the shadow memory does not allow it. The context is in `rdi`, the address in
-/// `rdx`. Cranelift would save twice as many registers.
+/// Calls the slow path, at the start of the thunks, with the arguments in the context, which is in
+/// `rdi`. Arguments in registers would take these from what the caller has there, which a value would
+/// then not be in where nothing is wrong either.
 #[rustfmt::skip]
-fn check(shift: u8) -> impl Iterator<Item = u8> {
+fn slow_check_of_context(start: u32) -> Vec<u8> {
+    let [thread, address, access] =
+        [offset::CHECK_THREAD, offset::CHECK_ADDRESS, offset::CHECK_ACCESS].map(i32::to_le_bytes);
+    // The call ends there.
+    let back = (-(start as i32 + 28)).to_le_bytes();
+    let code: [&[u8]; 12] = [
+        &[0x56],                      // push rsi
+        &[0x52],                      // push rdx
+        &[0x51],                      // push rcx
+        &[0x8b, 0xb7], &thread,       // mov  esi, [rdi + thread]
+        &[0x48, 0x8b, 0x97], &address, // mov  rdx, [rdi + address]
+        &[0x48, 0x8b, 0x8f], &access, // mov  rcx, [rdi + access]
+        &[0xe8], &back,               // call the slow path
+        &[0x59, 0x5a, 0x5e, 0xc3],    // pop  rcx, rdx, rsi; ret
+    ];
+    code.concat()
+}
+
+/// Checks an access of `1 << shift` bytes as inline code does, and ends with a jump to the slow path,
+/// where the shadow memory does not allow it. The context is in `rdi`, the address in `rdx`. Cranelift
+/// would save twice as many registers.
+#[rustfmt::skip]
+fn check(shift: u8, start: u32) -> Vec<u8> {
     const { assert!(offset::ARENA_BASE < 128 && offset::LAST_GRANULE < 128 && offset::SHADOW < 128) };
     let [base, last, shadow] = [offset::ARENA_BASE, offset::LAST_GRANULE, offset::SHADOW];
     let granule = GRANULE_SHIFT as u8 - shift;
@@ -152,5 +190,8 @@ fn check(shift: u8) -> impl Iterator<Item = u8> {
         &[0xc3],                                     // ret
         &[0xe9],                                     // jmp
     ];
-    code.concat().into_iter()
+    let mut code = code.concat();
+    let end = start as i32 + code.len() as i32 + 4;
+    code.extend((-end).to_le_bytes());
+    code
 }

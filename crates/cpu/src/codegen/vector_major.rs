@@ -86,11 +86,11 @@ impl<'s> VectorMajor<'s> {
                         e.instruction(i)
                     }
                     Kind::Access => {
+                        e.lane_set = LaneSet::Scalar;
+                        e.set_guard(None);
                         let address = match addresses.next() {
                             Some(address) => Ok(address),
                             None => {
-                                e.lane_set = LaneSet::Scalar;
-                                e.set_guard(None);
                                 let address = contiguous_address(e, i);
                                 checked.extend(address.iter().copied());
                                 address

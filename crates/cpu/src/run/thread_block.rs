@@ -8,7 +8,7 @@ use super::config::LaunchConfig;
 use super::fault::Fault;
 use super::launch::{Kernel, Launch};
 use super::schedule::{Outcome, Schedule};
-use crate::abi::{BlockContext, FaultRecord, SLOT_BYTES, WARP_SIZE};
+use crate::abi::{BlockContext, FaultRecord, SLOT_BYTES, SlowCheck, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 use crate::sanitizer::{BlockSanitizer, Range};
 use crate::tensor_memory::TensorMemory;
@@ -107,6 +107,7 @@ impl<'a> ThreadBlock<'a> {
                 cluster_blocks: 0,
                 cluster_rank: 0,
                 scalar: kernel.code.scalar as usize,
+                check: SlowCheck::default(),
                 in_turn: 0,
                 in_loop: 0,
                 tensor_memory: std::ptr::null_mut(),

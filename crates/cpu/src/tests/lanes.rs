@@ -18,6 +18,7 @@ mod lockstep;
 mod scattered;
 mod shuffle_loops;
 mod streams;
+mod vector_major;
 
 const WORDS: usize = 4096;
 

@@ -66,6 +66,15 @@ fn guards_and_values_that_change() {
              @!%p1 mov.u32 %r5, 77; @!%p0 st.global.u32 [%x2], %r5; add.u32 %r5, %r5, %r4; \
              @%p0 st.global.u32 [%x2], %r5;"
         ));
+        // Arithmetic under a guard that only some of the lanes have.
+        agree(&format!(
+            "{lanes} mul.wide.u32 %x3, %i, 4; add.u64 %x1, %in, %x3; add.u64 %x2, %out, %x3; \
+             setp.lt.u32 %p0, %i, %n; setp.lt.u32 %p1, %i, 1000; mov.u32 %r5, 3; mov.u32 %r6, 4; \
+             @%p0 ld.global.u32 %r5, [%x1]; setp.gt.u32 %p4, %r5, 20000000; \
+             @%p4 sub.u32 %r5, %r5, 9; @%p1 ld.global.u32 %r6, [%x1+4]; \
+             setp.gt.u32 %p4, %r6, 20000000; @%p4 sub.u32 %r6, %r6, 7; \
+             xor.b32 %r6, %r6, %r5; st.global.u32 [%x2], %r6;"
+        ));
     }
 }
 
