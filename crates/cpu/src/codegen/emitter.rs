@@ -39,6 +39,8 @@ pub(super) const LITTLE_ENDIAN: MemFlagsData =
 #[derive(Clone, Copy)]
 pub(super) struct Invariants {
     pub context: Value,
+    /// Where the context is for cold code.
+    pub context_slot: StackSlot,
     /// The size of shared memory in units of 1, 2, 4, 8 and 16 bytes.
     pub shared_units: [Value; 5],
     /// The number of units of 4 and of 8 bytes at which a lane group's contiguous

@@ -535,6 +535,11 @@ impl Emitter<'_, '_> {
             );
             return;
         };
+        // In a register of its own: the allocator would move that of the hot code to where calls take it.
+        let context = self
+            .b
+            .ins()
+            .stack_load(types::I64, types::I64, self.fixed.context_slot, 0);
         for (value, at) in [
             (thread, offset::CHECK_THREAD),
             (address, offset::CHECK_ADDRESS),

@@ -1,7 +1,7 @@
 //! The start of a kernel's function: what does not change while it runs, and the variables of its
 //! registers.
 
-use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::FunctionBuilder;
 
 use super::emitter::{Emitter, Invariants, READONLY, ThreadVariables, ValueLocation, type_of};
@@ -41,8 +41,12 @@ pub(super) fn prologue<'e, 'a>(
         let zero = b.ins().iconst(types::I64, 0);
         b.ins().smax(starts, zero)
     });
+    let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
+    let context_slot = b.create_sized_stack_slot(slot);
+    b.ins().stack_store(types::I64, context, context_slot, 0);
     let fixed = Invariants {
         context,
+        context_slot,
         shared_units,
         shared_starts,
     };
