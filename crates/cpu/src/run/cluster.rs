@@ -1,5 +1,7 @@
 //! A cluster: its blocks share one host thread, on which they run in turn.
 
+use std::ops::Range;
+
 use super::fault::Fault;
 use super::launch::{Kernel, Launch};
 use super::schedule::Outcome;
@@ -48,6 +50,18 @@ impl<'a> Cluster<'a> {
         for block in &mut self.blocks {
             block.start(index, worker);
         }
+    }
+
+    /// Runs others from their starts, in the arrays of the one that is done, as long as each is done
+    /// and there is no better code.
+    pub(super) fn run_others(&mut self, others: &mut Range<u64>, worker: u32) -> Outcome {
+        let [block] = self.blocks.as_mut_slice() else {
+            return Outcome::Done;
+        };
+        if block.is_done() {
+            return block.run_others(others, worker);
+        }
+        Outcome::Done
     }
 
     /// Whether other blocks run after each step of a loop by the size of the grid.

@@ -1,6 +1,7 @@
 //! A thread block of a launch, with its shared and local memory and its state.
 
 use std::cell::RefCell;
+use std::ops;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -195,11 +196,37 @@ impl<'a> ThreadBlock<'a> {
         self.context.cluster_block = self.launch.config.position_in_cluster(rank);
     }
 
+    /// Runs blocks from their starts, as long as each is done and there is no better code. A launch of
+    /// small blocks spends much of its time between them.
+    pub(super) fn run_others(&mut self, blocks: &mut ops::Range<u64>, worker: u32) -> Outcome {
+        while std::ptr::eq(self.kernel, self.launch.kernel.fastest())
+            && let Some(index) = blocks.next()
+        {
+            if self.launch.stop.load(Ordering::Relaxed) {
+                return Outcome::Stopped;
+            }
+            self.start(index, worker);
+            let outcome = self.run(worker);
+            if outcome != Outcome::Done {
+                return outcome;
+            }
+        }
+        Outcome::Done
+    }
+
     /// Resets this block to the start of its block in cluster `cluster` of the grid.
+    #[inline]
     pub(super) fn start(&mut self, cluster: u64, worker: u32) {
-        let rank = self.context.cluster_rank;
-        self.context.block = self.launch.config.position(cluster, rank);
-        self.index = self.launch.config.index(self.context.block);
+        let config = &self.launch.config;
+        let next = self.context.block[0] + 1;
+        if config.cluster == [1; 3] && cluster == self.index + 1 && next < config.grid[0] {
+            // The next one of the row: no divisions.
+            (self.index, self.context.block[0]) = (cluster, next);
+        } else {
+            let rank = self.context.cluster_rank;
+            self.context.block = config.position(cluster, rank);
+            self.index = config.index(self.context.block);
+        }
         self.done = false;
         self.context.worker = worker;
         self.context.fault = FaultRecord::default();
@@ -260,6 +287,7 @@ impl<'a> ThreadBlock<'a> {
     }
 
     /// Runs the block until it is done or waits for other blocks.
+    #[inline]
     pub(super) fn run(&mut self, worker: u32) -> Outcome {
         let outcome = self.run_threads(worker);
         self.done = outcome == Outcome::Done;

@@ -127,10 +127,11 @@ impl<'a> Workers<'a> {
                     }
                     continue;
                 }
-            } else if let Some(blocks) = self.take_part() {
-                for index in blocks {
+            } else if let Some(mut blocks) = self.take_part() {
+                while let Some(index) = blocks.next() {
                     if self.launch.stop.load(Ordering::Relaxed)
                         || !self.run_block(&mut spare, index, worker)
+                        || !self.run_others(&mut spare, &mut blocks, worker)
                     {
                         return;
                     }
@@ -223,10 +224,33 @@ impl<'a> Workers<'a> {
         self.resume(spare, worker)
     }
 
+    /// Runs blocks of a part from their starts with the arrays of the one before, as long as each is
+    /// done. Returns false if the launch must end.
+    fn run_others(
+        &self,
+        running: &mut Option<Cluster<'a>>,
+        blocks: &mut Range<u64>,
+        worker: u32,
+    ) -> bool {
+        match running {
+            Some(block) => {
+                let outcome = block.run_others(blocks, worker);
+                self.ended(running, outcome)
+            }
+            None => true,
+        }
+    }
+
     /// Continues a block, which stays there when it is done. Returns false if the launch must end.
     fn resume(&self, running: &mut Option<Cluster<'a>>, worker: u32) -> bool {
         let Some(block) = running else { return true };
-        match block.run(worker) {
+        let outcome = block.run(worker);
+        self.ended(running, outcome)
+    }
+
+    /// What follows when a block has run. Returns false if the launch must end.
+    fn ended(&self, running: &mut Option<Cluster<'a>>, outcome: Outcome) -> bool {
+        match outcome {
             Outcome::Done => {}
             Outcome::Waiting | Outcome::AtClusterBarrier | Outcome::InLoop => {
                 self.lock().waiting.extend(running.take());
@@ -234,7 +258,7 @@ impl<'a> Workers<'a> {
             }
             Outcome::Stopped => return false,
             Outcome::Faulted => {
-                if let Some((index, fault)) = block.fault() {
+                if let Some((index, fault)) = running.as_mut().and_then(Cluster::fault) {
                     self.fail(index, fault);
                 }
                 return false;
