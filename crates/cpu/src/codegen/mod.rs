@@ -55,6 +55,7 @@ mod shared_check;
 mod slots;
 mod special;
 mod steps;
+mod stored_load;
 mod straight_line;
 mod strided_load;
 mod sync;

@@ -1,8 +1,8 @@
 //! The steps of a block, in the order in which they become good code.
 
-use super::emitter::Emitter;
+use super::emitter::{EmitResult, Emitter};
 use super::vector_major::VectorMajor;
-use super::{lane_group, pair_load};
+use super::{lane_group, pair_load, stored_load};
 use crate::program::{Arg, Base, LoweringError, Step, Uniformity};
 use ptx::ast::Span;
 use ptx::names::Opcode;
@@ -49,21 +49,33 @@ pub(super) fn emit_steps(
             left = &left[run.len()..];
             continue;
         }
-        let pairs = match e.width {
-            1 => Vec::new(),
-            _ => pair_load::find(e, left),
-        };
-        match pair_load::emit(e, &pairs) {
-            Ok(true) => left = &left[pairs.len()..],
-            Ok(false) => {
+        match several(e, left) {
+            Ok(0) => {
                 emit_step(e, first, errors);
                 left = rest;
             }
+            Ok(count) => left = &left[count..],
             Err(error) => {
                 errors.push(error);
                 left = rest;
             }
         }
+    }
+}
+
+/// Emits the first steps, if there are some that become good code together, and returns their
+/// number.
+fn several(e: &mut Emitter<'_, '_>, steps: &[&Step]) -> EmitResult<usize> {
+    if e.width == 1 {
+        return Ok(0);
+    }
+    let pairs = pair_load::find(e, steps);
+    if pair_load::emit(e, &pairs)? {
+        return Ok(pairs.len());
+    }
+    match stored_load::find(e, steps) {
+        Some(stored) if stored.emit(e)? => Ok(2),
+        _ => Ok(0),
     }
 }
 

@@ -17,6 +17,7 @@ mod known_lanes;
 mod lockstep;
 mod scattered;
 mod shuffle_loops;
+mod stored;
 mod streams;
 mod vector_major;
 
