@@ -177,8 +177,9 @@ fn streams(program: &Program<'_>, uniformity: &UniformityInfo, has_fma: bool) ->
 const MAX_WIDENED: u64 = 4;
 
 /// The largest vector function for half warps, in the cost model's units. Threads without loops
-/// end soon, so that their code must be cheap to compile.
-const MAX_CODE: u64 = 128;
+/// end sooner, so that their code must be cheaper to compile; loops that a compiler has unrolled are
+/// such code.
+const MAX_CODE: u64 = 1024;
 const MAX_CODE_WITH_LOOPS: u64 = 3840;
 
 /// The lowering of a step for a lane group whose registers have this uniformity.
