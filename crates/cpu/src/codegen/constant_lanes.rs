@@ -8,7 +8,7 @@ use super::emitter::Emitter;
 
 impl Emitter<'_, '_> {
     /// The instruction that computes a value, if it is no parameter of a block.
-    fn definition(&self, value: Value) -> Option<&InstructionData> {
+    pub fn definition(&self, value: Value) -> Option<&InstructionData> {
         let dfg = &self.b.func.dfg;
         let value = dfg.resolve_aliases(value);
         Some(&dfg.insts[dfg.value_def(value).inst()?])

@@ -10,6 +10,7 @@ use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter};
 use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, each_lane, vectors};
+use super::lane_values::LaneValues;
 use super::memory::{Space, space_of};
 use crate::abi::{Access, WARP_SIZE, offset};
 use crate::memory::GRANULE;
@@ -215,22 +216,33 @@ fn at_distances(
     Addresses::Lanes(e.b.ins().iadd(shared, first), distances)
 }
 
-/// Addresses of any kind: the highest of them is in bounds, and all are aligned.
+/// Addresses of any kind: the highest of them is in bounds, and all are aligned. Where the code that
+/// computes them says so, they need no check.
 fn scattered(
     e: &mut Emitter<'_, '_>,
     i: &Instruction,
     access: &LaneAccess,
 ) -> EmitResult<Addresses> {
     let (mut highest, mut bits): (Option<Value>, Option<Value>) = (None, None);
+    let (mut in_bounds, mut loaded) = (true, true);
     for vector in vectors(access.lanes, RegClass::I32) {
         e.lane_set = vector;
         let at = e.register(access.reg);
         highest = Some(highest.map_or(at, |highest| e.b.ins().umax(highest, at)));
         bits = Some(bits.map_or(at, |bits| e.b.ins().bor(bits, at)));
+        let values = LaneValues::of(e, at);
+        let end = values.highest + access.offset + i64::from(access.bytes);
+        in_bounds &=
+            end <= e.program.shared_bytes.into() && values.zeros >= access.bytes.trailing_zeros();
+        loaded &= values.is_loaded(e);
     }
     e.lane_set = LaneSet::Scalar;
     let shared = e.context_word(offset::SHARED);
-    if let (Some(highest), Some(bits)) = (highest, bits) {
+    let (reg, offset) = (access.reg, access.offset as i32);
+    if in_bounds && loaded {
+        return Ok(Addresses::Loaded(shared, reg, offset));
+    }
+    if let (Some(highest), Some(bits), false) = (highest, bits, in_bounds) {
         let size = e.context_word(offset::SHARED_SIZE);
         let last = e.add_offset(size, -(access.offset + i64::from(access.bytes)));
         let exists = e.icmp_imm(IntCC::SignedGreaterThanOrEqual, last, 0);
@@ -253,11 +265,7 @@ fn scattered(
         e.b.ins().brif(good, ok, &[], cold, &[]);
         check_each(e, i, access, cold, ok);
     }
-    Ok(Addresses::Register(
-        shared,
-        access.reg,
-        access.offset as i32,
-    ))
+    Ok(Addresses::Register(shared, reg, offset))
 }
 
 /// Checks loads of `bytes` from shared memory by the first lanes, at an offset from a register.
@@ -336,6 +344,14 @@ impl GroupChecked {
                 let place = e.coerce(place, types::I64);
                 let address = e.b.ins().iadd(shared, place);
                 CheckedAddress::new(address, offset)
+            }
+            Addresses::Loaded(shared, reg, offset) => {
+                e.lane_set = LaneSet::Vector(lane / 4);
+                let vector = e.register(reg);
+                e.lane_set = LaneSet::Lane(lane);
+                let mut at = LaneValues::of(e, vector).address(e, shared, lane % 4)?;
+                at.offset = at.offset.checked_add(offset)?;
+                at
             }
         })
     }

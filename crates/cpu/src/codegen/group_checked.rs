@@ -20,4 +20,6 @@ pub(super) enum Addresses {
     Lanes(Value, [i32; WARP_SIZE as usize]),
     /// The host address of shared memory; the place of each lane is in a register, at an offset.
     Register(Value, Reg, i32),
+    /// The same where the lanes of the register are loaded one by one.
+    Loaded(Value, Reg, i32),
 }

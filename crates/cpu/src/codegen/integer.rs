@@ -132,7 +132,7 @@ impl Emitter<'_, '_> {
             return Ok(self.b.ins().imul(a, b));
         }
         if !i.modifiers.has(M::Hi) {
-            return Ok(self.b.ins().imul(a, b));
+            return Ok(self.low_product(a, b));
         }
         Ok(match (ty, signed) {
             (types::I64, true) => self.b.ins().smulhi(a, b),
@@ -146,6 +146,21 @@ impl Emitter<'_, '_> {
                 self.coerce(high, ty)
             }
         })
+    }
+
+    /// The low half of a product. Strength reduction: Cranelift has it for scalars alone, and products
+    /// of vectors are slow.
+    fn low_product(&mut self, a: Value, b: Value) -> Value {
+        for (value, factor) in [(a, b), (b, a)] {
+            if let Some([lane, rest @ ..]) = self.constant_lanes(factor)
+                && lane.is_power_of_two()
+                && rest.iter().all(|other| *other == lane)
+            {
+                let by = self.scalar_int(types::I32, lane.trailing_zeros().into());
+                return self.b.ins().ishl(value, by);
+            }
+        }
+        self.b.ins().imul(a, b)
     }
 
     fn product24(&mut self, i: &Instruction, signed: bool) -> EmitResult<Value> {

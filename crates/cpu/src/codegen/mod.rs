@@ -37,6 +37,7 @@ mod interchange;
 mod interchanged_loop;
 mod lane_group;
 mod lane_set;
+mod lane_values;
 mod machine_code;
 mod masked;
 mod masked_branch;

@@ -22,7 +22,7 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<bool>
             Addresses::Lanes(address, distances) => {
                 return side_by_side(e, i, reg, address, &distances);
             }
-            Addresses::Register(..) => return Ok(false),
+            Addresses::Register(..) | Addresses::Loaded(..) => return Ok(false),
         },
         None => return Ok(false),
     };

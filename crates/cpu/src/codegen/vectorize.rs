@@ -407,6 +407,7 @@ fn is_half_widenable(
         _ if is_move => (2, 2),
         (O::Cvt, P::F32, Some(P::F16)) => (4, 2),
         (O::Cvt, P::F16, Some(P::F32)) => (2, 4),
+        (O::Cvt, P::U32 | P::S32 | P::B32, Some(P::U16 | P::B16)) => (4, 2),
         _ => return None,
     };
     let has_bytes = |arg: Option<&Arg>, bytes: u32| match arg {

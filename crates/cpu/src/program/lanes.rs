@@ -166,6 +166,9 @@ pub(super) fn operand(
             Dependence::function(register(reg)?.sources, symbol)
         }
         Arg::Int(number) => Dependence::number(number.cast_signed()),
+        Arg::Symbol(Storage::Shared(base), offset) => {
+            Dependence::number(i64::from(base).wrapping_add(offset))
+        }
         Arg::Special(S::Laneid) if known.0.group == Group::Warp => {
             let lane = special(S::TidX, &Shape::of(WARP, 1, 1), symbol);
             known.0.of(lane, symbol)

@@ -8,6 +8,7 @@ use crate::run::{Engine, LaunchConfig};
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
+mod atomics;
 mod clamped;
 mod copies;
 mod extents;
@@ -46,6 +47,17 @@ pub(super) fn run(
     block: [u32; 3],
     n: u32,
 ) -> Result<Vec<u32>, String> {
+    run_with(source, vectorization, grid, block, (n, 0))
+}
+
+/// The same with dynamic shared memory.
+pub(super) fn run_with(
+    source: &str,
+    vectorization: Vectorization,
+    grid: u32,
+    block: [u32; 3],
+    (n, shared_bytes): (u32, u32),
+) -> Result<Vec<u32>, String> {
     let options = CompileOptions { vectorization };
     let image = compile_image(source, &options).map_err(|e| e.to_string())?;
     assert_eq!(
@@ -72,7 +84,7 @@ pub(super) fn run(
     let config = LaunchConfig {
         grid: [grid, 1, 1],
         block,
-        shared_bytes: 0,
+        shared_bytes,
         cluster: [1; 3],
     };
     engine
