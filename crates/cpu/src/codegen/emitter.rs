@@ -15,6 +15,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
+use super::slots::Slots;
 use super::thunks::CheckThunks;
 use crate::abi::{FaultKind, offset};
 use crate::program::{
@@ -121,6 +122,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub splats: Vec<(Value, Value)>,
     /// The accesses of a loop that need no check, in its copy for this iteration.
     pub in_bounds: Vec<InBounds>,
+    /// The slots of the current group, where several resume together.
+    pub group_slots: Option<Slots>,
     pub iteration: u32,
     /// By block: the one before it in a straight line.
     pub straight_predecessors: Vec<Option<BlockId>>,

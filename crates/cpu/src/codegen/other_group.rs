@@ -8,6 +8,7 @@ use super::checked_address::InBounds;
 use super::emitter::{Emitter, ValueLocation, type_of};
 use super::lane_set::vector_type;
 use super::phase::Phase;
+use super::slots::Slots;
 use crate::program::{Reg, Uniformity};
 
 /// What the emitter has of another group, while it emits for the first.
@@ -15,6 +16,7 @@ pub(super) struct Other {
     pub locations: Vec<ValueLocation>,
     pub index: Variable,
     pub in_bounds: Vec<InBounds>,
+    pub slots: Option<Slots>,
 }
 
 impl Other {
@@ -36,6 +38,7 @@ impl Other {
             locations,
             index: e.b.declare_var(types::I32),
             in_bounds: Vec::new(),
+            slots: None,
         }
     }
 
@@ -55,6 +58,7 @@ impl Other {
         std::mem::swap(&mut e.locations, &mut self.locations);
         std::mem::swap(&mut e.thread.index, &mut self.index);
         std::mem::swap(&mut e.in_bounds, &mut self.in_bounds);
+        std::mem::swap(&mut e.group_slots, &mut self.slots);
         e.splats.clear();
     }
 }

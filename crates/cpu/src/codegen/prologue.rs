@@ -124,6 +124,7 @@ pub(super) fn prologue<'e, 'a>(
         window_slot: None,
         splats: Vec::new(),
         in_bounds: Vec::new(),
+        group_slots: None,
         iteration: 0,
         straight_predecessors: match width {
             1 => Vec::new(),

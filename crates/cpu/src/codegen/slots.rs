@@ -15,18 +15,13 @@ use crate::program::{Reg, RegClass, Uniformity};
 #[derive(Clone, Copy)]
 pub(super) struct Slots {
     first: [Value; 2],
+    distance: [u32; 2],
 }
 
 impl Slots {
     /// The slots of the warp of a thread.
     pub fn of(e: &mut Emitter<'_, '_>, plan: &ResumePlan, thread: Value) -> Slots {
-        let slots = e.context_word(offset::SLOTS);
-        let shift = e.scalar_int(types::I32, WARP_SIZE.trailing_zeros().into());
-        let warp = e.b.ins().ushr(thread, shift);
-        let warp = e.b.ins().uextend(types::I64, warp);
-        let bytes = i64::from(plan.slot_count) * i64::from(SLOT_BYTES);
-        let start = e.b.ins().imul_imm_s(warp, bytes);
-        let start = e.b.ins().iadd(slots, start);
+        let [start, _] = Slots::of_warp(e, plan, thread).first;
         let mask = e.scalar_int(types::I32, u64::from(WARP_SIZE - 1));
         let lane = e.b.ins().band(thread, mask);
         let lane = e.b.ins().uextend(types::I64, lane);
@@ -35,11 +30,35 @@ impl Slots {
             let at = e.b.ins().ishl(lane, shift);
             e.b.ins().iadd(start, at)
         });
-        Slots { first }
+        let distance = [0; 2];
+        Slots { first, distance }
+    }
+
+    /// Those of the first thread of its warp.
+    pub fn of_warp(e: &mut Emitter<'_, '_>, plan: &ResumePlan, thread: Value) -> Slots {
+        let slots = e.context_word(offset::SLOTS);
+        let shift = e.scalar_int(types::I32, WARP_SIZE.trailing_zeros().into());
+        let warp = e.b.ins().ushr(thread, shift);
+        let warp = e.b.ins().uextend(types::I64, warp);
+        let bytes = i64::from(plan.slot_count) * i64::from(SLOT_BYTES);
+        let start = e.b.ins().imul_imm_s(warp, bytes);
+        let start = e.b.ins().iadd(slots, start);
+        let (first, distance) = ([start; 2], [0; 2]);
+        Slots { first, distance }
+    }
+
+    /// Those of the thread so many threads after this one, which is the first of a warp.
+    pub fn behind(self, plan: &ResumePlan, threads: u32) -> Slots {
+        let warps = threads / WARP_SIZE * plan.slot_count * SLOT_BYTES;
+        let distance = [4, 8].map(|bytes| warps + threads % WARP_SIZE * bytes);
+        Slots { distance, ..self }
     }
 
     /// Those of the current thread.
     pub fn new(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Slots {
+        if let Some(known) = e.group_slots {
+            return known;
+        }
         let thread = e.thread_index();
         Slots::of(e, plan, thread)
     }
@@ -47,8 +66,9 @@ impl Slots {
     /// The address of the first value in a slot for values of this class: an address and an
     /// offset.
     pub fn at(self, slot: u32, class: RegClass) -> (Value, i32) {
-        let first = self.first[usize::from(class.bytes() == 8)];
-        (first, (slot * SLOT_BYTES).cast_signed())
+        let size = usize::from(class.bytes() == 8);
+        let offset = slot * SLOT_BYTES + self.distance[size];
+        (self.first[size], offset.cast_signed())
     }
 }
 
@@ -141,9 +161,8 @@ pub(super) fn saved_alike(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
     registers: &[Reg],
-    threads: &[Value],
+    threads: &[Slots],
 ) -> Value {
-    let threads: Vec<Slots> = threads.iter().map(|&at| Slots::of(e, plan, at)).collect();
     let mut differences = [types::I32, types::I64].map(|ty| e.scalar_int(ty, 0));
     let mut compare = |e: &mut Emitter<'_, '_>, ty: Type, one: Value, other: Value| {
         let difference = e.b.ins().bxor(one, other);
@@ -155,7 +174,7 @@ pub(super) fn saved_alike(
     };
     if let Some(slot) = plan.packed_slot {
         let packed = e.scalar_int(types::I32, 1);
-        for thread in &threads {
+        for thread in threads {
             let flag = load(e, types::I32, thread.at(slot, RegClass::I32));
             compare(e, types::I32, flag, packed);
         }

@@ -6,7 +6,7 @@
 //! be out of bounds, each runs by itself.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
 
 use super::arrival;
 use super::counted_loop::CountedLoop;
@@ -16,11 +16,12 @@ use super::lane_set::LaneSet;
 use super::other_group::{Other, each_group};
 use super::phase::{GROUPS, Phase};
 use super::resume::{ResumePlan, ResumePoint};
-use super::slots::{reload, save, saved_alike};
+use super::slots::{Slots, reload, save, saved_alike};
 use super::steps::{broadcasts_last, emit_step};
 use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, pointers};
 use super::wide::WideLoop;
 use super::wide_call;
+use crate::abi::WARP_SIZE;
 use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
 
 /// Has the current group and the next ones resume at a point together, if there are enough of them
@@ -61,20 +62,30 @@ fn together(
     if let Some(same) = arrival::is_common(e, phase.state) {
         good = e.b.ins().band(good, same);
     }
+    // From the first of a warp on, the slots of all are at constant distances.
+    let lane = e.scalar_int(types::I32, u64::from(WARP_SIZE - 1));
+    let lane = e.b.ins().band(first, lane);
+    let starts_warp = e.icmp_imm(IntCC::Equal, lane, 0);
+    good = e.b.ins().band(good, starts_warp);
     e.b.ins().brif(good, all, &[], alone, &[]);
 
     e.b.switch_to_block(all);
     let first = e.thread_index();
-    let mut threads = vec![first];
+    let slots = Slots::of_warp(e, plan, first);
+    let mut all_slots = vec![slots];
     let mut others = Vec::new();
     for number in 1..groups {
-        let index = e.add_offset(first, i64::from(number * e.width));
-        threads.push(index);
-        let other = Other::new(e, phase);
+        let distance = number * e.width;
+        let index = e.add_offset(first, distance.into());
+        let mut other = Other::new(e, phase);
         e.b.def_var(other.index, index);
+        let slots = slots.behind(plan, distance);
+        all_slots.push(slots);
+        other.slots = Some(slots);
         others.push(other);
     }
-    let mut good = saved_alike(e, plan, &phase.common, &threads);
+    e.group_slots = Some(slots);
+    let mut good = saved_alike(e, plan, &phase.common, &all_slots);
     // The function reads what it writes where it is saved. What the phase only passes on stays there.
     let in_slots = wide.map_or(&[][..], |wide| &wide.written);
     let is_needed = |reg: &Reg| match in_slots.contains(reg) {
@@ -144,6 +155,7 @@ fn together(
     };
     let slots = (reloaded, in_slots);
     finish(e, plan, (point, phase), &mut others, slots, errors);
+    e.group_slots = None;
     if !plan.resumes_with_tid
         && let Some(arrived) = arrival::is_noted(e, phase.state)
     {
