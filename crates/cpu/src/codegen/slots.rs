@@ -21,7 +21,7 @@ pub(super) struct Slots {
 impl Slots {
     /// The slots of the warp of a thread.
     pub fn of(e: &mut Emitter<'_, '_>, plan: &ResumePlan, thread: Value) -> Slots {
-        let [start, _] = Slots::of_warp(e, plan, thread).first;
+        let start = of_warp(e, plan, thread);
         let mask = e.scalar_int(types::I32, u64::from(WARP_SIZE - 1));
         let lane = e.b.ins().band(thread, mask);
         let lane = e.b.ins().uextend(types::I64, lane);
@@ -31,19 +31,6 @@ impl Slots {
             e.b.ins().iadd(start, at)
         });
         let distance = [0; 2];
-        Slots { first, distance }
-    }
-
-    /// Those of the first thread of its warp.
-    pub fn of_warp(e: &mut Emitter<'_, '_>, plan: &ResumePlan, thread: Value) -> Slots {
-        let slots = e.context_word(offset::SLOTS);
-        let shift = e.scalar_int(types::I32, WARP_SIZE.trailing_zeros().into());
-        let warp = e.b.ins().ushr(thread, shift);
-        let warp = e.b.ins().uextend(types::I64, warp);
-        let bytes = i64::from(plan.slot_count) * i64::from(SLOT_BYTES);
-        let start = e.b.ins().imul_imm_s(warp, bytes);
-        let start = e.b.ins().iadd(slots, start);
-        let (first, distance) = ([start; 2], [0; 2]);
         Slots { first, distance }
     }
 
@@ -70,6 +57,27 @@ impl Slots {
         let offset = slot * SLOT_BYTES + self.distance[size];
         (self.first[size], offset.cast_signed())
     }
+}
+
+/// Those of the first thread of a warp.
+impl From<Value> for Slots {
+    fn from(start: Value) -> Slots {
+        Slots {
+            first: [start; 2],
+            distance: [0; 2],
+        }
+    }
+}
+
+/// The address of the slots of a thread's warp.
+pub(super) fn of_warp(e: &mut Emitter<'_, '_>, plan: &ResumePlan, thread: Value) -> Value {
+    let slots = e.context_word(offset::SLOTS);
+    let shift = e.scalar_int(types::I32, WARP_SIZE.trailing_zeros().into());
+    let warp = e.b.ins().ushr(thread, shift);
+    let warp = e.b.ins().uextend(types::I64, warp);
+    let bytes = i64::from(plan.slot_count) * i64::from(SLOT_BYTES);
+    let start = e.b.ins().imul_imm_s(warp, bytes);
+    e.b.ins().iadd(slots, start)
 }
 
 /// Saves registers of the thread, or of all threads of the lane group.

@@ -6,7 +6,7 @@
 //! be out of bounds, each runs by itself.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{BlockArg, InstBuilder, Value, types};
 
 use super::arrival;
 use super::counted_loop::CountedLoop;
@@ -16,12 +16,12 @@ use super::lane_set::LaneSet;
 use super::other_group::{Other, each_group};
 use super::phase::{GROUPS, Phase};
 use super::resume::{ResumePlan, ResumePoint};
-use super::slots::{Slots, reload, save, saved_alike};
+use super::slots::{self, Slots, reload, save, saved_alike};
 use super::steps::{broadcasts_last, emit_step};
 use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, pointers};
 use super::wide::WideLoop;
 use super::wide_call;
-use crate::abi::WARP_SIZE;
+use crate::abi::{SLOT_BYTES, WARP_SIZE};
 use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
 
 /// Has the current group and the next ones resume at a point together, if there are enough of them
@@ -62,16 +62,21 @@ fn together(
     if let Some(same) = arrival::is_common(e, phase.state) {
         good = e.b.ins().band(good, same);
     }
-    // From the first of a warp on, the slots of all are at constant distances.
-    let lane = e.scalar_int(types::I32, u64::from(WARP_SIZE - 1));
-    let lane = e.b.ins().band(first, lane);
-    let starts_warp = e.icmp_imm(IntCC::Equal, lane, 0);
-    good = e.b.ins().band(good, starts_warp);
-    e.b.ins().brif(good, all, &[], alone, &[]);
+    // From the first of a warp on, the slots of all are at constant distances from one address.
+    if e.width < WARP_SIZE {
+        let lane = e.scalar_int(types::I32, u64::from(WARP_SIZE - 1));
+        let lane = e.b.ins().band(first, lane);
+        let starts_warp = e.icmp_imm(IntCC::Equal, lane, 0);
+        good = e.b.ins().band(good, starts_warp);
+    }
+    let slots = slots::of_warp(e, plan, first);
+    let address = e.b.append_block_param(all, types::I64);
+    let slots = [BlockArg::Value(slots)];
+    e.b.ins().brif(good, all, &slots, alone, &[]);
 
     e.b.switch_to_block(all);
     let first = e.thread_index();
-    let slots = Slots::of_warp(e, plan, first);
+    let slots = Slots::from(address);
     let mut all_slots = vec![slots];
     let mut others = Vec::new();
     for number in 1..groups {
@@ -168,7 +173,9 @@ fn together(
         e.b.ins().brif(again, repeats, &[], ends, &[]);
         e.enter(repeats);
         e.b.def_var(e.thread.index, next);
-        e.b.ins().jump(all, &[]);
+        let warps = groups * e.width / WARP_SIZE;
+        let slots = e.add_offset(address, (warps * plan.slot_count * SLOT_BYTES).into());
+        e.b.ins().jump(all, &[BlockArg::Value(slots)]);
         e.enter(ends);
     }
     arrival::arrive(e, phase.state);
