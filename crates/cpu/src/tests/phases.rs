@@ -295,8 +295,13 @@ fn copies_to_tiles() {
         false,
     );
     // Rows that leave the loop at different times, or go on at different steps.
-    for differs in ["mov.u32 %r14, 2;", "add.u64 %x1, %x1, 128;"] {
-        let start = format!("setp.eq.u32 %p2, %r12, 2; @!%p2 bra SAME; {differs} SAME:");
+    for (row, differs) in [
+        (2, "mov.u32 %r14, 2;"),
+        (2, "add.u64 %x1, %x1, 128;"),
+        // Once it has run, the first half of a warp has what the second still has.
+        (0, "mov.u32 %r14, -1;"),
+    ] {
+        let start = format!("setp.eq.u32 %p2, %r12, {row}; @!%p2 bra SAME; {differs} SAME:");
         agree(&copies(&start, COPY, "mad.lo.u32 %r9, %r9, 3, %r6;"), false);
     }
 }
