@@ -31,6 +31,7 @@ mod group_checked;
 mod guarded_copy;
 mod guarded_path;
 mod half;
+mod helper_call;
 mod host;
 mod integer;
 mod interchange;

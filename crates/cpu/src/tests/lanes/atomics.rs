@@ -1,6 +1,6 @@
-//! Atomics in shared memory at addresses that follow from what the lanes have loaded.
+//! Atomics, and accesses at addresses that follow from what the lanes have loaded.
 
-use super::{agree, kernel, run, run_with};
+use super::{ADDRESSES, FILL, agree, kernel, run, run_with};
 use crate::Vectorization::{Always, Never};
 
 /// Each thread counts what it has loaded, and stores a checksum of all counts.
@@ -140,4 +140,59 @@ fn products_with_powers_of_two() {
     let words = run(&source, Always, 1, [64, 1, 1], 0).unwrap();
     let word = |i: u32| i.wrapping_mul(2_654_435_761) >> 7;
     assert!((0..64).all(|i| words[i as usize] == word(i).wrapping_mul(15)));
+}
+
+#[test]
+fn atomics_in_shared_memory() {
+    for (operation, result) in [
+        ("add.u32 %r7, [%r6], %r3", "%r7"),
+        ("min.s32 %r7, [%r6], %r3", "%r7"),
+        ("max.u32 %r7, [%r6], %r3", "%r7"),
+        ("and.b32 %r7, [%r6], %r3", "%r7"),
+        ("xor.b32 %r7, [%r6], %r3", "%r7"),
+        ("exch.b32 %r7, [%r6], %r3", "%r7"),
+        ("inc.u32 %r7, [%r6], 20", "%r7"),
+        ("cas.b32 %r7, [%r6], 0, %r3", "%r7"),
+        ("add.f32 %f1, [%r6], 0f3FC00000", "%f1"),
+    ] {
+        agree(&format!(
+            "{ADDRESSES} ld.global.u32 %r3, [%x1]; mov.u32 %r4, tile; and.b32 %r5, %r3, 3; mad.lo.u32 %r6, %r5, 4, %r4; \
+             mov.u32 %r7, 0; mad.lo.u32 %r8, %r2, 4, %r4; st.shared.u32 [%r8], %r7; bar.sync 0; \
+             atom.shared.{operation}; mov.b32 %r7, {result}; add.u32 %r7, %r7, 1; bar.sync 0; ld.shared.u32 %r9, [%r6]; \
+             mad.lo.u32 %r9, %r9, 3, %r7; st.global.u32 [%x2], %r9;"
+        ));
+    }
+}
+
+/// Addresses in shared memory at a distance from each other, and anywhere.
+#[test]
+fn scattered_shared_memory() {
+    for address in [
+        "mul.lo.u32 %r4, %r2, 12; add.u32 %r4, %r4, %r11;",
+        "mul.lo.u32 %r4, %r2, -8; add.u32 %r4, %r4, %r11; add.u32 %r4, %r4, 1000;",
+        "xor.b32 %r4, %r2, 21; mad.lo.u32 %r4, %r4, 4, %r11;",
+        "and.b32 %r4, %r3, 124; add.u32 %r4, %r4, %r11;",
+    ] {
+        for bytes in ["u8", "u32", "v2.u32"] {
+            let to = if bytes == "v2.u32" {
+                "{%r6, %r7}"
+            } else {
+                "%r6"
+            };
+            agree(&format!(
+                "{ADDRESSES} {FILL} ld.global.u32 %r3, [%x1]; {address} and.b32 %r4, %r4, 0xFFFFFFF8; mov.u32 %r7, 3; ld.shared.{bytes} {to}, [%r4+16]; \
+                 mad.lo.u32 %r9, %r6, 5, %r7; add.u32 %r9, %r9, 1; st.global.u32 [%x2], %r9;"
+            ));
+        }
+    }
+}
+
+#[test]
+fn gathers_and_atomics() {
+    agree(&format!(
+        "{ADDRESSES} ld.global.u32 %r3, [%x1]; and.b32 %r3, %r3, 1023; mul.wide.u32 %x3, %r3, 4; \
+         add.u64 %x3, %in, %x3; ld.global.u32 %r4, [%x3]; st.global.u32 [%x2], %r4; \
+         and.b32 %r5, %r4, 7; mul.wide.u32 %x4, %r5, 4; add.u64 %x4, %out, %x4; \
+         red.global.add.u32 [%x4+8192], 1; atom.global.max.u32 %r6, [%x4+12288], %r4;"
+    ));
 }
