@@ -14,7 +14,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
-use super::slots::Slots;
+use super::slot_address::Slots;
 use super::thunks::CheckThunks;
 use crate::abi::offset;
 use crate::program::{

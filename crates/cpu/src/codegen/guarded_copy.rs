@@ -9,7 +9,8 @@ use super::lane_set::{LaneSet, vectors};
 use super::resume::ResumePlan;
 use super::shared_check;
 use super::slots::save;
-use super::straight_line::{StraightLine, has_effect};
+use super::straight_line::StraightLine;
+use super::vectorize::has_effect;
 use crate::program::{BlockId, Guard, LoweringError, RegClass, Terminator, Uniformity};
 
 /// Emits the copy of the path behind a block, but for its terminator. Returns its last block, and

@@ -54,6 +54,7 @@ mod resume;
 mod rounding;
 mod shared_access;
 mod shared_check;
+mod slot_address;
 mod slots;
 mod special;
 mod steps;

@@ -8,7 +8,7 @@ use super::checked_address::InBounds;
 use super::emitter::{Emitter, ValueLocation, type_of};
 use super::lane_set::vector_type;
 use super::phase::Phase;
-use super::slots::Slots;
+use super::slot_address::Slots;
 use crate::program::{Reg, Uniformity};
 
 /// What the emitter has of another group, while it emits for the first.

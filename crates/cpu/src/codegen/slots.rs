@@ -6,17 +6,9 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 use super::emitter::{Emitter, READONLY, type_of};
 use super::lane_set::{LaneSet, vector_type, vectors};
 use super::resume::{ResumePlan, ResumePoint};
+use super::slot_address::Slots;
 use crate::abi::{SLOT_BYTES, WARP_SIZE, offset};
 use crate::program::{Reg, RegClass, Uniformity};
-
-/// The host addresses of the values of the current thread, or of the lane group's first
-/// thread: in slot 0, with values of 4 and of 8 bytes. Those of other slots are at constant
-/// distances.
-#[derive(Clone, Copy)]
-pub(super) struct Slots {
-    first: [Value; 2],
-    distance: [u32; 2],
-}
 
 impl Slots {
     /// The slots of the warp of a thread.
@@ -34,13 +26,6 @@ impl Slots {
         Slots { first, distance }
     }
 
-    /// Those of the thread so many threads after this one, which is the first of a warp.
-    pub fn behind(self, plan: &ResumePlan, threads: u32) -> Slots {
-        let warps = threads / WARP_SIZE * plan.slot_count * SLOT_BYTES;
-        let distance = [4, 8].map(|bytes| warps + threads % WARP_SIZE * bytes);
-        Slots { distance, ..self }
-    }
-
     /// Those of the current thread.
     pub fn new(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Slots {
         if let Some(known) = e.group_slots {
@@ -48,24 +33,6 @@ impl Slots {
         }
         let thread = e.thread_index();
         Slots::of(e, plan, thread)
-    }
-
-    /// The address of the first value in a slot for values of this class: an address and an
-    /// offset.
-    pub fn at(self, slot: u32, class: RegClass) -> (Value, i32) {
-        let size = usize::from(class.bytes() == 8);
-        let offset = slot * SLOT_BYTES + self.distance[size];
-        (self.first[size], offset.cast_signed())
-    }
-}
-
-/// Those of the first thread of a warp.
-impl From<Value> for Slots {
-    fn from(start: Value) -> Slots {
-        Slots {
-            first: [start; 2],
-            distance: [0; 2],
-        }
     }
 }
 

@@ -4,7 +4,6 @@ use super::emitter::{EmitResult, Emitter};
 use super::vector_major::VectorMajor;
 use super::{lane_group, pair_load, stored_load};
 use crate::program::{Arg, Base, LoweringError, Step, Uniformity};
-use ptx::ast::Span;
 use ptx::names::Opcode;
 
 /// Moves loads of values that all lanes share behind other loads, where all are known to be in
@@ -85,10 +84,10 @@ pub(super) fn emit_step(e: &mut Emitter<'_, '_>, step: &Step, errors: &mut Vec<L
         1 => e.step(step),
         _ => lane_group::step(e, step),
     };
-    if let Err(mut error) = written {
-        if let (Step::Instruction(i), true) = (step, error.span == Span::default()) {
-            error.span = i.span;
-        }
-        errors.push(error);
+    if let Err(error) = written {
+        errors.push(match step {
+            Step::Instruction(i) => error.at(i),
+            Step::SystemCall { .. } => error,
+        });
     }
 }

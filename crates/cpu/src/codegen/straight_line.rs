@@ -10,10 +10,9 @@ use cranelift_codegen::ir::Block;
 use super::emitter::Emitter;
 use super::lane_set::{LaneSet, vectors};
 use super::steps::emit_step;
-use super::vectorize::{Lowering, lowering};
+use super::vectorize::{Lowering, has_effect, is_narrow, lowering};
 use super::window::{CheckedWindow, Window};
 use crate::program::{Arg, Instruction, LoweringError, Reg, RegClass, Step};
-use ptx::isa::Effect;
 use ptx::names::{Opcode as O, Type as P};
 
 /// Steps that are not emitted yet.
@@ -59,17 +58,6 @@ impl<'s> StraightLine<'s> {
             emit_step(e, first, errors);
             left = rest;
         }
-    }
-}
-
-/// Whether others can see what a step does.
-pub(super) fn has_effect(step: &Step) -> bool {
-    match step {
-        Step::Instruction(i) => !matches!(
-            i.meaning.effect,
-            Effect::Pure | Effect::Load | Effect::Fetch
-        ),
-        Step::SystemCall { .. } => true,
     }
 }
 
@@ -165,7 +153,7 @@ impl<'r> Run<'r> {
         let uniformity_of = |reg: Reg| locations[reg.index()].uniformity;
         match lowering(e.program, &uniformity_of, step, e.has_fma) {
             Lowering::Uniform if !has_effect(step) => Some(Kind::Scalar),
-            Lowering::Widened if i.opcode != O::Ex2 && is_narrow(e, i) => Some(Kind::Lanes),
+            Lowering::Widened if i.opcode != O::Ex2 && is_narrow(e.program, i) => Some(Kind::Lanes),
             Lowering::Contiguous | Lowering::Scalarized if i.opcode == O::Ld => {
                 let (window, to) = Window::of(e, i)?;
                 for &number in open.iter() {
@@ -237,19 +225,4 @@ fn half(e: &Emitter<'_, '_>, i: &Instruction) -> Option<Reg> {
         [Arg::Reg(_), Arg::Reg(from)] if is_half => Some(from),
         _ => None,
     }
-}
-
-/// Whether its registers have lanes of 32 bits.
-pub(super) fn is_narrow(e: &Emitter<'_, '_>, i: &Instruction) -> bool {
-    let mut wide = false;
-    let registers = &e.program.registers;
-    e.program.effects(
-        i,
-        &mut |reg| wide |= registers[reg.index()].bytes() > 4,
-        &mut |_| {},
-    );
-    e.program.effects(i, &mut |_| {}, &mut |reg| {
-        wide |= registers[reg.index()].bytes() > 4
-    });
-    !wide
 }

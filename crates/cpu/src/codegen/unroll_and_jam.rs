@@ -16,7 +16,8 @@ use super::lane_set::LaneSet;
 use super::other_group::{Other, each_group};
 use super::phase::{GROUPS, Phase};
 use super::resume::{ResumePlan, ResumePoint};
-use super::slots::{self, Slots, reload, save, saved_alike};
+use super::slot_address::Slots;
+use super::slots::{self, reload, save, saved_alike};
 use super::steps::{broadcasts_last, emit_step};
 use super::unroll::{Pointer, by_twos, in_bounds, is_inside, last_iteration, pointers};
 use super::wide::WideLoop;
@@ -84,7 +85,7 @@ fn together(
         let index = e.add_offset(first, distance.into());
         let mut other = Other::new(e, phase);
         e.b.def_var(other.index, index);
-        let slots = slots.behind(plan, distance);
+        let slots = slots.behind(plan.slot_count, distance);
         all_slots.push(slots);
         other.slots = Some(slots);
         others.push(other);

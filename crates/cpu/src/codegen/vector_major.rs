@@ -5,11 +5,9 @@
 //! Lanes are threads of their own: nothing orders what one stores before what another loads.
 
 use super::emitter::Emitter;
-use super::lane_group::{contiguous_address, contiguous_vector};
+use super::lane_group::{self, contiguous_address, contiguous_vector};
 use super::lane_set::{LaneSet, vectors};
-use super::steps::emit_step;
-use super::straight_line::{has_effect, is_narrow};
-use super::vectorize::{Lowering, lowering};
+use super::vectorize::{Lowering, has_effect, is_narrow, lowering};
 use crate::program::{Arg, Instruction, LoweringError, Reg, RegClass, Step};
 use ptx::isa::Effect;
 use ptx::names::Opcode as O;
@@ -77,10 +75,7 @@ impl<'s> VectorMajor<'s> {
                 e.line = i.line;
                 let emitted = match kind {
                     Kind::Scalar if number > 0 => Ok(()),
-                    Kind::Scalar => {
-                        emit_step(e, &Step::Instruction(**i), errors);
-                        Ok(())
-                    }
+                    Kind::Scalar => lane_group::step(e, &Step::Instruction(**i)),
                     Kind::Lanes => {
                         e.lane_set = lane;
                         e.instruction(i)
@@ -99,7 +94,7 @@ impl<'s> VectorMajor<'s> {
                         address.and_then(|address| contiguous_vector(e, i, address, lane))
                     }
                 };
-                errors.extend(emitted.err());
+                errors.extend(emitted.err().map(|error| error.at(i)));
             }
             if !errors.is_empty() {
                 break;
@@ -115,7 +110,7 @@ fn kind(e: &Emitter<'_, '_>, step: &Step, i: &Instruction) -> Option<Kind> {
     let uniformity_of = |reg: Reg| locations[reg.index()].uniformity;
     match lowering(e.program, &uniformity_of, step, e.has_fma) {
         Lowering::Uniform if !has_effect(step) => Some(Kind::Scalar),
-        Lowering::Widened if i.opcode != O::Ex2 && is_narrow(e, i) => Some(Kind::Lanes),
+        Lowering::Widened if i.opcode != O::Ex2 && is_narrow(e.program, i) => Some(Kind::Lanes),
         Lowering::Contiguous => is_word_access(e, i).then_some(Kind::Access),
         _ => None,
     }

@@ -423,3 +423,29 @@ fn is_half_widenable(
     let plain = i.modifiers.first_of(&others).is_none();
     Some(plain && args.len() == 2 && has_bytes(args.first(), to) && has_bytes(args.get(1), from))
 }
+
+/// Whether others can see what a step does.
+pub(super) fn has_effect(step: &Step) -> bool {
+    match step {
+        Step::Instruction(i) => !matches!(
+            i.meaning.effect,
+            Effect::Pure | Effect::Load | Effect::Fetch
+        ),
+        Step::SystemCall { .. } => true,
+    }
+}
+
+/// Whether its registers have lanes of 32 bits.
+pub(super) fn is_narrow(program: &Program<'_>, i: &Instruction) -> bool {
+    let mut wide = false;
+    let registers = &program.registers;
+    program.effects(
+        i,
+        &mut |reg| wide |= registers[reg.index()].bytes() > 4,
+        &mut |_| {},
+    );
+    program.effects(i, &mut |_| {}, &mut |reg| {
+        wide |= registers[reg.index()].bytes() > 4
+    });
+    !wide
+}

@@ -68,6 +68,14 @@ impl LoweringError {
             invalid: true,
         }
     }
+
+    /// Names the place of an instruction if it names none.
+    pub fn at(mut self, i: &Instruction) -> LoweringError {
+        if self.span == Span::default() {
+            self.span = i.span;
+        }
+        self
+    }
 }
 
 /// A range of [`Program::args`].
