@@ -4,6 +4,8 @@
 //! emitter's [`LaneSet`] says which value that is: the scalar of one thread, or one
 //! of the SIMD vectors with the values of consecutive threads.
 
+use std::collections::HashSet;
+
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
     Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Opcode, StackSlot, Type, Value, types,
@@ -122,6 +124,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub in_bounds: Vec<InBounds>,
     /// The slots of the current group, where several resume together.
     pub group_slots: Option<Slots>,
+    /// Vectors of bytes that are loaded from global memory.
+    pub global_bytes: HashSet<Value>,
     pub iteration: u32,
     /// By block: the one before it in a straight line.
     pub straight_predecessors: Vec<Option<BlockId>>,

@@ -6,7 +6,7 @@
 
 use super::masked_branch::arm;
 use crate::program::{BlockId, Guard, Program, Step, Terminator, UniformityInfo};
-use analysis::control_flow::Graph;
+use analysis::control_flow::{Graph, Loops};
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// Fewer branches are not worth a copy.
@@ -32,13 +32,17 @@ impl GuardedPath {
 /// By block: the path that starts at its end.
 pub(super) fn find(program: &Program<'_>, uniformity: &UniformityInfo) -> Vec<Option<GuardedPath>> {
     let graph = program.graph();
+    let Some(loops) = Loops::new(&graph) else {
+        return program.blocks.iter().map(|_| None).collect();
+    };
+    let heads: Vec<BlockId> = loops.ids().map(|id| loops.get(id).head).collect();
     let mut covered = vec![false; program.blocks.len()];
     let blocks = 0..program.blocks.len() as u32;
     let paths = blocks.map(|block| {
         if covered[block as usize] {
             return None;
         }
-        let found = path(program, uniformity, &graph, BlockId(block))?;
+        let found = path(program, uniformity, (&graph, &heads), BlockId(block))?;
         for block in &found.blocks {
             covered[block.index()] = true;
         }
@@ -50,7 +54,7 @@ pub(super) fn find(program: &Program<'_>, uniformity: &UniformityInfo) -> Vec<Op
 fn path(
     program: &Program<'_>,
     uniformity: &UniformityInfo,
-    graph: &Graph,
+    (graph, heads): (&Graph, &[BlockId]),
     start: BlockId,
 ) -> Option<GuardedPath> {
     let steps = |block: &BlockId| &program.blocks[block.index()].steps;
@@ -99,8 +103,11 @@ fn path(
             _ => break,
         }
         let all = next.iter().map(|block| steps(block).len()).sum::<usize>();
-        let again = |block: &BlockId| *block == start || path.blocks.contains(block);
-        if next.iter().any(again) || count + all > MAX_STEPS {
+        // A loop is entered where its code is.
+        let ends = |block: &BlockId| {
+            *block == start || heads.contains(block) || path.blocks.contains(block)
+        };
+        if next.iter().any(ends) || count + all > MAX_STEPS {
             break;
         }
         count += all;

@@ -111,7 +111,7 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
     let at = contiguous_address(e, i)?;
     e.splats.clear();
     match ty.bytes() {
-        1 | 2 if load => extended_load(e, reg, ty, at),
+        1 | 2 if load => extended_load(e, i, (reg, ty), at),
         2 => narrow_store(e, reg, at),
         _ => {
             for lane in vectors(e.width, e.program.registers[reg.index()]) {
@@ -182,7 +182,12 @@ pub(super) fn contiguous_vector(
 }
 
 /// Loads consecutive values of 8 or 16 bits, and extends them to lanes of 32.
-fn extended_load(e: &mut Emitter<'_, '_>, reg: Reg, ty: Type, at: CheckedAddress) {
+fn extended_load(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    (reg, ty): (Reg, Type),
+    at: CheckedAddress,
+) {
     let flags = LITTLE_ENDIAN.with_notrap();
     let signed = is_signed(ty);
     let mut eight = None;
@@ -197,6 +202,9 @@ fn extended_load(e: &mut Emitter<'_, '_>, reg: Reg, ty: Type, at: CheckedAddress
                     false => ins.uload8x8(flags, at.address, at_vector),
                 };
                 eight = Some(value);
+                if i.modifiers.has(M::Global) {
+                    e.global_bytes.insert(value);
+                }
                 match signed {
                     true => e.b.ins().swiden_low(value),
                     false => e.b.ins().uwiden_low(value),

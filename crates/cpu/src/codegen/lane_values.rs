@@ -169,10 +169,15 @@ impl ByteLoad {
         }
     }
 
-    /// Whether nothing has been stored since.
+    /// Whether nothing has been stored since, and what other lanes store meanwhile, to shared memory, is
+    /// elsewhere.
     fn may_repeat(&self, e: &Emitter<'_, '_>) -> bool {
         let (dfg, layout) = (&e.b.func.dfg, &e.b.func.layout);
-        let load = dfg.value_def(dfg.resolve_aliases(self.load)).inst();
+        let load = dfg.resolve_aliases(self.load);
+        if !e.global_bytes.contains(&load) {
+            return false;
+        }
+        let load = dfg.value_def(load).inst();
         let Some(load) = load.filter(|&load| layout.inst_block(load) == e.b.current_block()) else {
             return false;
         };

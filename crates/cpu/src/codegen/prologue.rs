@@ -1,6 +1,8 @@
 //! The start of a kernel's function: what does not change while it runs, and the variables of its
 //! registers.
 
+use std::collections::HashSet;
+
 use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::FunctionBuilder;
 
@@ -125,6 +127,7 @@ pub(super) fn prologue<'e, 'a>(
         splats: Vec::new(),
         in_bounds: Vec::new(),
         group_slots: None,
+        global_bytes: HashSet::new(),
         iteration: 0,
         straight_predecessors: match width {
             1 => Vec::new(),

@@ -479,8 +479,10 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
         let inside = self.open_guard.is_some();
         instruction.args = self.arguments(body, ast.operands)?;
-        if matches!(ast.opcode, Opcode::Ld | Opcode::Ldu | Opcode::St) {
-            self.unwrap_elements(instruction.args);
+        match ast.opcode {
+            Opcode::Ld | Opcode::Ldu => self.normalize_access(instruction.args, 1),
+            Opcode::St => self.normalize_access(instruction.args, 0),
+            _ => {}
         }
         if modifiers.types().any(|ty| ty == Type::B128) {
             instruction = self.in_halves(&instruction)?;

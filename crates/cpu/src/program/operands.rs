@@ -110,12 +110,17 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
-    /// A vector of one element is that element.
-    pub(super) fn unwrap_elements(&mut self, args: ArgList) {
+    /// Operands of a load or store in one form: a vector of one element is that element, and an
+    /// element of an array as the address, which operand `address` is, the address of it.
+    pub(super) fn normalize_access(&mut self, args: ArgList, address: u32) {
         let args = args.start as usize..(args.start + args.len) as usize;
-        for at in args {
-            if let Arg::List(ArgList { start, len: 1 }) = self.args[at] {
-                self.args[at] = self.args[start as usize];
+        for (number, at) in (0..).zip(args) {
+            match self.args[at] {
+                Arg::List(ArgList { start, len: 1 }) => self.args[at] = self.args[start as usize],
+                Arg::Symbol(storage, offset) if number == address => {
+                    self.args[at] = Arg::Address(Base::Storage(storage), offset);
+                }
+                _ => {}
             }
         }
     }

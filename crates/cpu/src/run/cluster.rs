@@ -11,7 +11,6 @@ use crate::memory::MemoryError;
 /// The blocks of a cluster that is running; of a launch without clusters, one. When it is
 /// done, it can be started with another index.
 pub(super) struct Cluster<'a> {
-    index: u64,
     kernel: &'a Kernel<'a>,
     blocks: Vec<ThreadBlock<'a>>,
     /// The addresses of their shared memory, to which the blocks point.
@@ -32,7 +31,6 @@ impl<'a> Cluster<'a> {
             block.join(rank, &shared);
         }
         Ok(Cluster {
-            index: 0,
             kernel,
             blocks,
             _shared: shared,
@@ -46,7 +44,6 @@ impl<'a> Cluster<'a> {
 
     /// Resets it to the start of cluster `index` of the grid.
     pub(super) fn start(&mut self, index: u64, worker: u32) {
-        self.index = index;
         for block in &mut self.blocks {
             block.start(index, worker);
         }
@@ -58,10 +55,14 @@ impl<'a> Cluster<'a> {
         let [block] = self.blocks.as_mut_slice() else {
             return Outcome::Done;
         };
-        if block.is_done() {
-            return block.run_others(others, worker);
+        if !block.is_done() {
+            return Outcome::Done;
         }
-        Outcome::Done
+        match block.run_others(others, worker) {
+            // Its cluster has no other block.
+            Outcome::AtClusterBarrier => self.run(worker),
+            outcome => outcome,
+        }
     }
 
     /// Whether other blocks run after each step of a loop by the size of the grid.

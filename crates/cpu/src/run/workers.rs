@@ -24,8 +24,9 @@ const SHARE_AFTER: Duration = Duration::from_micros(10);
 
 /// The threads of the blocks that run in turn: with 4 bytes for each, runs of 64 KiB.
 const THREADS: u64 = 16384;
-/// Blocks that a worker runs in turn, at most.
+/// Blocks that a worker runs in turn, at most, and their shared and local memory in bytes.
 const BLOCKS: u64 = 64;
+const BYTES: u64 = 4 << 20;
 
 /// A worker takes so many parts of its share of the blocks that are left.
 const PARTS: u64 = 8;
@@ -36,11 +37,15 @@ const MAX_SUSPENDED: u64 = 256;
 /// The number of blocks that a worker runs in turn; 1 if it runs them one after the other. A small grid
 /// is shared by all workers.
 fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
-    if !launch.kernel.fastest().code.has_steps || launch.config.cluster_blocks() > 1 {
+    let kernel = launch.kernel.fastest();
+    if !kernel.code.has_steps || launch.config.cluster_blocks() > 1 {
         return 1;
     }
     let share = launch.total / u64::from(launch.workers.max(1));
-    let blocks = THREADS / u64::from(launch.threads.max(1));
+    let threads = u64::from(launch.threads.max(1));
+    let shared = u64::from(kernel.shared_bytes) + u64::from(launch.config.shared_bytes);
+    let bytes = shared + u64::from(kernel.local_bytes) * threads;
+    let blocks = (THREADS / threads).min(BYTES / bytes.max(1));
     blocks.min(share).clamp(1, BLOCKS)
 }
 
@@ -293,28 +298,26 @@ impl<'a> Workers<'a> {
 
     /// Runs blocks in turn from their starts, and leaves those that are done in `spare`. Returns
     /// false if the launch must end.
-    fn run_in_turn(&self, spare: &mut Vec<Cluster<'a>>, blocks: Range<u64>, worker: u32) -> bool {
+    fn run_in_turn(
+        &self,
+        spare: &mut Vec<Cluster<'a>>,
+        mut blocks: Range<u64>,
+        worker: u32,
+    ) -> bool {
         let kernel = self.launch.kernel.fastest();
         let mut running = Vec::new();
-        for index in blocks {
-            spare.retain(|block| block.runs(kernel));
+        spare.retain(|block| block.runs(kernel));
+        while blocks.start < blocks.end {
             let block = match spare.pop() {
                 Some(block) => Ok(block),
                 None => Cluster::new(self.launch, kernel),
             };
-            match block {
-                Ok(mut block) => {
-                    block.start(index, worker);
-                    block.take_turns(true);
-                    running.push(block);
-                }
-                // Without memory for all, what is left runs alone.
-                Err(_) => {
-                    if !self.run_block(&mut None, index, worker) {
-                        return false;
-                    }
-                }
-            }
+            // Without memory for all, what is left runs alone, when these are done.
+            let Ok(mut block) = block else { break };
+            block.start(blocks.start, worker);
+            block.take_turns(true);
+            running.push(block);
+            blocks.start += 1;
         }
         while !running.is_empty() {
             let mut at = 0;
@@ -336,7 +339,12 @@ impl<'a> Workers<'a> {
                 }
             }
         }
-        true
+        if blocks.is_empty() {
+            return true;
+        }
+        let mut alone = spare.pop();
+        spare.clear();
+        blocks.all(|index| self.run_block(&mut alone, index, worker))
     }
 
     /// The last of these blocks has a fault. Where one in front of it would have, that is reported,

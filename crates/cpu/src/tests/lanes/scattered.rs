@@ -67,3 +67,18 @@ fn faults_at_exchanged_bits() {
         assert_eq!(results[0], results[1], "{offset}");
     }
 }
+
+/// Elements of arrays as operands: each thread has its own in local memory, all share those in shared
+/// memory.
+#[test]
+fn elements_of_arrays() {
+    for lanes in ["", WARPS] {
+        agree(&format!(
+            ".local .align 4 .b32 own[4]; .shared .align 4 .b32 common[4]; {lanes} \
+             mad.lo.u32 %r3, %i, 7, 3; st.local.u32 own[1], %r3; st.local.u32 [own+8], %i; \
+             st.shared.u32 common[2], %r1; bar.sync 0; ld.local.u32 %r4, own[1]; \
+             ld.local.u32 %r5, own[2]; ld.shared.u32 %r6, common[2]; mad.lo.u32 %r9, %r4, 3, %r5; \
+             mad.lo.u32 %r9, %r9, 5, %r6; {STORE}"
+        ));
+    }
+}

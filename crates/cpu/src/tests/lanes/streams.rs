@@ -158,3 +158,54 @@ fn blocks_in_turn_report_the_first_fault_of_the_grid() {
         assert_eq!(together, alone, "{n}");
     }
 }
+
+/// Accesses under guards in front of such a loop, behind another one: where all guards hold, the loop
+/// is entered all the same.
+#[test]
+fn loops_behind_guarded_accesses() {
+    let source = kernel(
+        "mov.u32 %r15, %nctaid.x; mul.lo.u32 %r4, %r15, %r1; mov.u32 %r3, %i; \
+         A: mul.wide.u32 %x0, %r3, 4; add.u64 %x1, %in, %x0; add.u64 %x2, %out, %x0; \
+         ld.global.u32 %r5, [%x1]; ld.global.u32 %r6, [%x2]; add.u32 %r6, %r6, %r5; \
+         st.global.u32 [%x2], %r6; add.u32 %r3, %r3, %r4; setp.lt.u32 %p0, %r3, %n; @%p0 bra A; \
+         mov.u32 %r7, 1; mov.u32 %r8, 2; mov.u32 %r9, %i; mul.wide.u32 %x3, %i, 4; \
+         add.u64 %x4, %in, %x3; add.u32 %r10, %i, 1; setp.lt.u32 %p1, %i, %n; \
+         setp.lt.u32 %p2, %r10, %n; @%p1 ld.global.u32 %r7, [%x4]; @%p2 ld.global.u32 %r8, [%x4+4]; \
+         B: mul.wide.u32 %x5, %r9, 4; add.u64 %x6, %out, %x5; ld.global.u32 %r11, [%x6]; \
+         mad.lo.u32 %r11, %r11, %r7, %r8; st.global.u32 [%x6], %r11; \
+         add.u32 %r9, %r9, %r4; setp.lt.u32 %p3, %r9, %n; @%p3 bra B;",
+    );
+    let [alone, together] = [Vectorization::Never, Vectorization::Always]
+        .map(|how| run(&source, how, 1, [64, 1, 1], 1024));
+    assert!(alone.is_ok());
+    assert_eq!(together, alone);
+}
+
+/// Sums and counts that a loop carries, and what it leaves in shared memory.
+#[test]
+fn loops_that_stride_by_the_grid_carry_sums() {
+    let start = "mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; mov.u32 %r3, 0; mov.u32 %r10, tile; \
+                 mad.lo.u32 %r11, %r2, 4, %r10; st.shared.u32 [%r11], %r3; bar.sync 0; bra TEST;";
+    let sum = "NEXT: mul.wide.u32 %x0, %i, 4; add.u64 %x1, %in, %x0; ld.global.u32 %r5, [%x1];";
+    let next = "add.u32 %i, %i, %r4; TEST: setp.lt.u32 %p0, %i, %n; @%p0 bra NEXT; bar.sync 0;";
+    let store = "mad.lo.u32 %i, %r0, %r1, %r2; ld.shared.u32 %r6, [%r11]; add.u32 %r3, %r3, %r6; \
+                 mul.wide.u32 %x0, %i, 4; add.u64 %x2, %out, %x0; add.u32 %r3, %r3, 1; \
+                 st.global.u32 [%x2], %r3;";
+    for step in [
+        "mad.lo.u32 %r3, %r3, 31, %r5;",
+        "and.b32 %r6, %r5, 15; mad.lo.u32 %r6, %r6, 4, %r10; red.shared.add.u32 [%r6], 1;",
+        "mad.lo.u32 %r3, %r3, 7, %r5; and.b32 %r6, %r5, 60; add.u32 %r6, %r6, %r10; \
+         red.shared.add.u32 [%r6], %r5;",
+        "setp.gt.u32 %p1, %r5, 20000000; @%p1 add.u32 %r3, %r3, %r5; and.b32 %r6, %r5, 7; \
+         setp.eq.u32 %p1, %r6, 0; @%p1 bra SKIP; add.u32 %r3, %r3, 3; SKIP:",
+    ] {
+        let source = kernel(&format!("{start} {sum} {step} {next} {store}"));
+        // Fewer iterations than a turn has, and more.
+        for (grid, n) in [(5, 64), (4, 1000), (1, 700), (9, 4096)] {
+            let [alone, together] = [Vectorization::Never, Vectorization::Always]
+                .map(|how| run(&source, how, grid, [64, 1, 1], n));
+            assert!(alone.as_ref().is_ok_and(|words| words[0] != 0));
+            assert_eq!(together, alone, "{step} {grid} {n}");
+        }
+    }
+}
