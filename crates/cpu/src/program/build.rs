@@ -145,7 +145,9 @@ pub(crate) fn build<'m, 'a>(
         required_cluster: thread_directive(&kernel.directives, "reqnctapercluster"),
         max_threads: thread_directive(&kernel.directives, "maxntid"),
         carry: builder.carry,
+        counts_in_shared: false,
     };
+    program.counts_in_shared = counts_in_shared(&program);
     frames::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
     simplify_cfg::simplify(&mut program, &builder.ended);
     call_params::promote(&mut program, &builder.call_params);
@@ -154,6 +156,19 @@ pub(crate) fn build<'m, 'a>(
     lockstep::insert_meetings(&mut program);
     spin_loops::insert_yields(&mut program);
     Ok(program)
+}
+
+fn counts_in_shared(program: &Program<'_>) -> bool {
+    let mut steps = program.blocks.iter().flat_map(|block| &block.steps);
+    steps.any(|step| match step {
+        Step::Instruction(i) => {
+            matches!(i.opcode, Opcode::Atom | Opcode::Red)
+                && i.modifiers
+                    .first_of(&[Modifier::Shared, Modifier::SharedCta])
+                    .is_some()
+        }
+        Step::SystemCall { .. } => false,
+    })
 }
 
 /// The block dimensions that a directive names; missing ones are 1.

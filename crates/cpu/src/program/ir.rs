@@ -324,6 +324,9 @@ pub(crate) struct Program<'a> {
     pub max_threads: Option<[u32; 3]>,
     /// The condition code register (`CC.CF`), if an instruction uses it.
     pub carry: Option<Reg>,
+    /// It has atomics in shared memory, which lanes look up at places that they have loaded: there it
+    /// pays to know the addresses of variables. Elsewhere code reloads what it would compute anew.
+    pub counts_in_shared: bool,
 }
 
 impl Program<'_> {

@@ -166,7 +166,7 @@ pub(super) fn operand(
             Dependence::function(register(reg)?.sources, symbol)
         }
         Arg::Int(number) => Dependence::number(number.cast_signed()),
-        Arg::Symbol(Storage::Shared(base), offset) => {
+        Arg::Symbol(Storage::Shared(base), offset) if program.counts_in_shared => {
             Dependence::number(i64::from(base).wrapping_add(offset))
         }
         Arg::Special(S::Laneid) if known.0.group == Group::Warp => {

@@ -200,7 +200,8 @@ fn is_cheap(program: &Program<'_>, i: &Instruction) -> bool {
         )
     };
     let is_plain = |arg: &Arg| match *arg {
-        Arg::Int(_) | Arg::Symbol(Storage::Shared(_) | Storage::DynamicShared, _) => true,
+        Arg::Int(_) => true,
+        Arg::Symbol(Storage::Shared(_) | Storage::DynamicShared, _) => program.counts_in_shared,
         Arg::Reg(reg) => is_integer(reg),
         Arg::Special(special) => matches!(
             special,
