@@ -25,8 +25,8 @@ pub(super) struct InterchangedLoop {
 }
 
 /// The loops that are worth it: those without inner loops and sync points. Values that a loop carries
-/// are saved and loaded in each turn; strides of the size of a block, which are short, do not pay for
-/// that.
+/// are saved and loaded in each turn: loops that go on by the size of a block, a short stride, carry
+/// none.
 pub(super) fn find(
     program: &Program<'_>,
     uniformity: &UniformityInfo,

@@ -10,7 +10,9 @@ use super::ir::{
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
-use super::{call_params, live_ranges, lockstep, reg_class, simplify_cfg, spin_loops};
+use super::{
+    call_params, live_ranges, lockstep, memory_access, reg_class, simplify_cfg, spin_loops,
+};
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use ptx::ast::{
@@ -147,7 +149,7 @@ pub(crate) fn build<'m, 'a>(
         carry: builder.carry,
         counts_in_shared: false,
     };
-    program.counts_in_shared = counts_in_shared(&program);
+    program.counts_in_shared = memory_access::counts_in_shared(&program);
     frames::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
     simplify_cfg::simplify(&mut program, &builder.ended);
     call_params::promote(&mut program, &builder.call_params);
@@ -156,19 +158,6 @@ pub(crate) fn build<'m, 'a>(
     lockstep::insert_meetings(&mut program);
     spin_loops::insert_yields(&mut program);
     Ok(program)
-}
-
-fn counts_in_shared(program: &Program<'_>) -> bool {
-    let mut steps = program.blocks.iter().flat_map(|block| &block.steps);
-    steps.any(|step| match step {
-        Step::Instruction(i) => {
-            matches!(i.opcode, Opcode::Atom | Opcode::Red)
-                && i.modifiers
-                    .first_of(&[Modifier::Shared, Modifier::SharedCta])
-                    .is_some()
-        }
-        Step::SystemCall { .. } => false,
-    })
 }
 
 /// The block dimensions that a directive names; missing ones are 1.

@@ -38,3 +38,15 @@ pub(super) fn memory_access(program: &Program<'_>, step: &Step) -> Option<Access
         may_be_shared: !is_global && i.modifiers.first_of(&elsewhere).is_none(),
     })
 }
+
+/// Whether the kernel has atomics in shared memory.
+pub(super) fn counts_in_shared(program: &Program<'_>) -> bool {
+    let mut steps = program.blocks.iter().flat_map(|block| &block.steps);
+    steps.any(|step| match step {
+        Step::Instruction(i) => {
+            matches!(i.opcode, Opcode::Atom | Opcode::Red)
+                && i.modifiers.first_of(&[M::Shared, M::SharedCta]).is_some()
+        }
+        Step::SystemCall { .. } => false,
+    })
+}
