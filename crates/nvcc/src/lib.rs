@@ -196,16 +196,21 @@ fn listed_files(rule: &str) -> impl Iterator<Item = PathBuf> {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs;
 
     /// A package with one source, and an nvcc that runs `script`.
     fn build(folder: &Path, script: &str) -> Build {
         fs::create_dir_all(folder.join("package/src")).unwrap();
         fs::write(folder.join("package/src/a b.cu"), "").unwrap();
-        let nvcc = folder.join("nvcc");
-        fs::write(&nvcc, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&nvcc, Permissions::from_mode(0o700)).unwrap();
+        let text = folder.join("nvcc.sh");
+        fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();
+        // Not written here: what another test starts meanwhile inherits the open file,
+        // and no system executes a file that is open for writing.
+        let mut install = Command::new("install");
+        install
+            .args(["-m", "700"])
+            .args([text, folder.join("nvcc")]);
+        assert!(install.status().unwrap().success());
         let folder = folder.to_owned();
         Build::from_environment(move |name| match name {
             "NVCC" => Some(folder.join("nvcc").into()),

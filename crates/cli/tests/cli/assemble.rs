@@ -1,7 +1,6 @@
 //! `ptxkit assemble`, with a compiler that the tests make.
 
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 use super::*;
@@ -10,13 +9,17 @@ const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entr
 
 /// A ptxas that runs `commands` to compile `$source` to `$code`.
 fn ptxas(folder: &Path, commands: &str) -> String {
-    let path = folder.join("ptxas");
+    let (text, path) = (folder.join("ptxas.sh"), folder.join("ptxas"));
     let script = format!(
         "#!/bin/sh\n[ \"$1\" = --version ] && {{ echo ptxas of the tests; exit 0; }}\n\
          while [ $# -gt 1 ]; do [ \"$1\" = -o ] && code=$2; shift; done\nsource=$1\n{commands}\n"
     );
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(&text, script).unwrap();
+    // Not written here: what another test starts meanwhile inherits the open file,
+    // and no system executes a file that is open for writing.
+    let mut install = Command::new("install");
+    let installed = install.args(["-m", "755"]).args([&text, &path]).status();
+    assert!(installed.unwrap().success());
     path.display().to_string()
 }
 

@@ -187,16 +187,19 @@ fn extract_writes_what_cuobjdump_writes() {
 /// A stand-in for ptxas that writes how it was called, and fails where a file is gone.
 #[cfg(unix)]
 fn stand_in(folder: &Path) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join("ptxas");
+    let (text, path) = (folder.join("ptxas.sh"), folder.join("ptxas"));
     let script = "#!/bin/sh\n\
         if [ \"$1\" = --version ]; then echo Build stand-in.1; exit; fi\n\
         [ -e working ] || { echo 'ptxas fatal: gone' >&2; exit 255; }\n\
         for last; do :; done\n\
         while [ \"$1\" != -o ]; do all=\"$all $1\"; shift; done\n\
         echo \"code$all\" > \"$2\"\n";
-    std::fs::write(&path, script).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(&text, script).unwrap();
+    // Not written here: what another test starts meanwhile inherits the open file,
+    // and no system executes a file that is open for writing.
+    let mut install = Command::new("install");
+    let installed = install.args(["-m", "755"]).args([&text, &path]).status();
+    assert!(installed.unwrap().success());
     path
 }
 
