@@ -138,6 +138,56 @@ const SMALL_FLOATS: &[Row] = &[
     ("cvt.rn.bf16x2.ue8m0x2 %rd, %h0;", &[0x807F], 0x4000_3F80),
 ];
 
+/// A quarter of the way from one number to the next, three quarters of the random bits do not reach
+/// it.
+const STOCHASTIC: &[Row] = &[
+    (
+        "cvt.rs.f16x2.f32 %rd, %f0, %f1, %r2;",
+        &[s(1.0 + 1.0 / 4096.0), s(1.0 + 1.0 / 4096.0), 0xF800_F7FF],
+        0x3C01_3C00,
+    ),
+    (
+        "cvt.rs.relu.satfinite.f16x2.f32 %rd, %f0, %f1, %r2;",
+        &[s(-1.5), s(65520.0), 0xFFFF],
+        0x0000_7BFF,
+    ),
+    (
+        "cvt.rs.bf16x2.f32 %rd, %f0, %f1, %r2;",
+        &[s(1.0 + 1.0 / 512.0), s(-1.0 - 1.0 / 512.0), 0xC000_BFFF],
+        0x3F81_BF80,
+    ),
+    (
+        "{ .reg .b32 %q; mov.b32 %q, 0x0003C000; \
+         cvt.rs.satfinite.e4m3x4.f32 %rd, {%r0, %r1, %r2, %r3}, %q; }",
+        &[s(1.03125), s(1.03125), s(1.03125), s(-1.03125)],
+        0x3938_38B9,
+    ),
+    (
+        "{ .reg .b32 %q; mov.b32 %q, 0x0003C000; \
+         cvt.rs.satfinite.e5m2x4.f32 %rd, {%r0, %r1, 0x3F880000, %r2}, %q; }",
+        &[s(1.0625), s(1.0625), s(1.0625)],
+        0x3D3C_3C3D,
+    ),
+    (
+        "{ .reg .b32 %q; mov.b32 %q, 0x0003C000; \
+         cvt.rs.satfinite.e2m3x4.f32 %rd, {%r0, %r1, %r2, %r3}, %q; }",
+        &[s(1.03125), s(1.03125), s(1.03125), s(-100.0)],
+        0x0908_083F,
+    ),
+    (
+        "{ .reg .b32 %q; mov.b32 %q, 0x0003C000; \
+         cvt.rs.satfinite.e3m2x4.f32 %rd, {%r0, %r1, %r2, %r3}, %q; }",
+        &[s(1.0625), s(1.0625), s(1.0625), s(1.0625)],
+        0x0D0C_0C0D,
+    ),
+    (
+        "{ .reg .b32 %q; .reg .b16 %w; mov.b32 %q, 0x00030000; \
+         cvt.rs.relu.satfinite.e2m1x4.f32 %w, {%r0, %r1, %r2, %r3}, %q; mov.b16 %hd, %w; }",
+        &[s(1.125), s(1.125), s(-5.0), s(100.0)],
+        0x3207,
+    ),
+];
+
 /// No block is taken from the grid.
 const LAUNCH_CONTROL: &[Row] = &[
     (
@@ -176,6 +226,11 @@ fn sums_of_halves_and_singles() {
 #[test]
 fn floats_of_four_to_eight_bits() {
     on_the_cpu_device(SMALL_FLOATS);
+}
+
+#[test]
+fn random_bits_round() {
+    on_the_cpu_device(STOCHASTIC);
 }
 
 fn on_the_cpu_device(rows: &[Row]) {

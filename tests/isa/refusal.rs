@@ -104,7 +104,6 @@ fn bits_of_floats_are_refused() {
 fn what_would_be_wrong_is_refused() {
     for body in [
         "add.u8x4 %r4, %r0, %r1;",
-        "cvt.rs.satfinite.e4m3x4.f32 %r4, {%f0, %f1, %f2, %f3}, %r0;",
         "add.cc.s32 %r4, %r0, %r1; addc.sat.s32 %r4, %r0, %r1;",
         "tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%a0, {%f0}], %r0;",
     ] {

@@ -170,12 +170,20 @@ impl Emitter<'_, '_> {
             (F16x2 | Bf16x2, F32) => {
                 // The first operand becomes the upper half.
                 let is_bf16 = to == Bf16x2;
-                let high = self.converted_to_half(i, 1, types::F32, is_bf16)?;
-                let low = self.converted_to_half(i, 2, types::F32, is_bf16)?;
+                let [high, low] = match i.modifiers.has(M::Rs) {
+                    true => self.stochastic_halves(i, is_bf16)?,
+                    false => [
+                        self.converted_to_half(i, 1, types::F32, is_bf16)?,
+                        self.converted_to_half(i, 2, types::F32, is_bf16)?,
+                    ],
+                };
                 let by = self.int(types::I32, 16);
                 let high = self.b.ins().ishl(high, by);
                 let value = self.b.ins().bor(low, high);
                 return self.result(i, value);
+            }
+            (E4m3x4 | E5m2x4 | E2m3x4 | E3m2x4 | E2m1x4, F32) => {
+                return self.convert_four(i, to);
             }
             _ if Small::of(to).or(Small::of(from)).is_some() => {
                 return self.convert_small(i, to, from);

@@ -5,7 +5,8 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use super::emitter::{EmitResult, Emitter, is_signed};
 use super::rounding::rounding_of;
 use crate::math::rounding::Rounding;
-use crate::program::Instruction;
+use crate::math::stochastic::Target;
+use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Type as P};
 
@@ -105,6 +106,73 @@ impl Emitter<'_, '_> {
             }
             _ => self.unsupported(i, "unsupported type"),
         }
+    }
+
+    /// `cvt.rs` to halves, of which the upper one is that of the first operand. Each half of the random
+    /// bits is for one.
+    pub fn stochastic_halves(&mut self, i: &Instruction, is_bf16: bool) -> EmitResult<[Value; 2]> {
+        let target = if is_bf16 { Target::Bf16 } else { Target::F16 };
+        let target = self.int(types::I32, target as u64);
+        let random = self.operand(i, 3, types::I32)?;
+        let by = self.int(types::I32, 16);
+        let upper = self.b.ins().ushr(random, by);
+        let mut halves = [upper, random];
+        for (half, at) in halves.iter_mut().zip(1..) {
+            let a = self.operand(i, at, types::F32)?;
+            let rounded = self.call(Helper::round_stochastic, &[a, *half, target]);
+            let bits = self.float_to_half(rounded, is_bf16, Rounding::Nearest);
+            *half = self.rectified_half(i, bits, is_bf16);
+        }
+        Ok(halves)
+    }
+
+    /// `cvt.rs` of four floats, of which the first has the upper bits. Two share half of the random
+    /// bits, which are for the first of them from the last to the first, as on sm_100a.
+    pub fn convert_four(&mut self, i: &Instruction, to: P) -> EmitResult<()> {
+        let (pair, target) = match to {
+            P::E4m3x4 => (P::E4m3x2, Target::E4m3),
+            P::E5m2x4 => (P::E5m2x2, Target::E5m2),
+            P::E2m3x4 => (P::E2m3x2, Target::E2m3),
+            P::E3m2x4 => (P::E3m2x2, Target::E3m2),
+            _ => (P::E2m1x2, Target::E2m1),
+        };
+        let (Some(small), Arg::List(list)) = (Small::of(pair), self.arg(i, 1)?) else {
+            return self.unsupported(i, "unsupported operand");
+        };
+        let random = self.operand(i, 2, types::I32)?;
+        let backwards = self.b.ins().bitrev(random);
+        let by = self.int(types::I32, 16);
+        let upper = self.b.ins().ushr(random, by);
+        let lower_backwards = self.b.ins().ushr(backwards, by);
+        let bits = [backwards, upper, lower_backwards, random];
+        let target = self.int(types::I32, target as u64);
+        let by = self.int(types::I32, small.bits);
+        let mut all: Option<Value> = None;
+        for (&arg, random) in self.list(list).iter().zip(bits) {
+            // The operands are of type `.b32`: a constant has the bits of a float.
+            let bits = self.read(arg, types::I32)?;
+            let a = self.coerce(bits, types::F32);
+            let a = self.rectified(i, a);
+            let rounded = self.call(Helper::round_stochastic, &[a, random, target]);
+            let one = self.call(small.narrow, &[rounded]);
+            all = Some(match all {
+                Some(all) => {
+                    let all = self.b.ins().ishl(all, by);
+                    self.b.ins().bor(all, one)
+                }
+                None => one,
+            });
+        }
+        let Some(all) = all else {
+            return self.unsupported(i, "unsupported operand");
+        };
+        let ty = if small.bits == 4 {
+            types::I16
+        } else {
+            types::I32
+        };
+        let all = self.coerce(all, ty);
+        self.result(i, all)
     }
 
     /// The lower and the upper `bits` bits of twice as many, each in an `i32`.

@@ -69,6 +69,11 @@ impl Format {
         most: 2,
     };
 
+    /// The power of two of the last bit of numbers with this exponent.
+    pub(super) fn unit(self, exponent: i32) -> i32 {
+        self.least.max(exponent + 1 - self.precision as i32)
+    }
+
     /// The sign's bit.
     fn sign_shift(self) -> u32 {
         let exponents = (self.most - self.least + 1) as u32 + 2 - self.precision;

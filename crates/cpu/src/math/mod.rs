@@ -13,4 +13,5 @@ pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod round;
 pub(crate) mod rounding;
+pub(crate) mod stochastic;
 pub(crate) mod video;

@@ -26,7 +26,7 @@ pub(crate) use tensor_copy::{
 
 use crate::abi::BlockContext;
 use crate::access;
-use crate::math::{approximate, convert, half, integer, round, video};
+use crate::math::{approximate, convert, half, integer, round, stochastic, video};
 
 /// A type in the signature of a helper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,6 +173,8 @@ helpers! {
     convert::f32_to_e3m2(a: f32) -> u32;
     /// `cvt.e2m1x2.f32` of one half, saturating: 4 bits.
     convert::f32_to_e2m1(a: f32) -> u32;
+    /// `cvt.rs` of one number: a number of a [`Target`](stochastic::Target), or above its largest.
+    stochastic::round_stochastic(a: f32, random: u32, target: u32) -> f32;
     /// `cvt.ue8m0x2.f32` of one half: 8 bits.
     convert::f32_to_ue8m0(a: f32, rounding: u32) -> u32;
     /// `cvt.bf16x2.ue8m0x2` of one half: a bf16, exact.
