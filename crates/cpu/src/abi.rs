@@ -173,6 +173,10 @@ pub struct BlockContext {
     /// 1 if the vector function has returned [`IN_LOOP`].
     pub in_loop: u32,
 
+    /// The least [`places`](Extent::places) for words of an allocation to which stores go past the
+    /// caches.
+    pub streamed: u64,
+
     /// The block's tensor memory. Compiled code does not access it.
     pub(crate) tensor_memory: *mut TensorMemory,
     /// What checks the accesses of the block's threads; null where nothing does. Compiled code
@@ -518,6 +522,7 @@ pub mod offset {
         CHECK_ACCESS = B, check.access;
         CHECK_THREAD = B, check.thread;
         IN_TURN = B, in_turn;
+        STREAMED = B, streamed;
         IN_LOOP = B, in_loop;
         FAULT_KIND = B, fault.kind;
         REQUEST_OPERANDS = Request, operands;

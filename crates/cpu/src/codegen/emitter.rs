@@ -96,6 +96,10 @@ pub(super) struct Emitter<'e, 'a> {
     /// The processor has fused multiply-add.
     pub has_fma: bool,
     pub has_wide_vectors: bool,
+    /// Of vectors that a function stores past the caches.
+    pub stream_slot: Option<StackSlot>,
+    /// The stores that may go past the caches, by their operands.
+    pub streamed: HashSet<u32>,
     /// The functions of loops that the function calls, by the names of these calls.
     pub wide_loops: Vec<Vec<u8>>,
     /// The processor rounds to integral values (SSE4.1).
@@ -363,6 +367,11 @@ impl<'e, 'a> Emitter<'e, 'a> {
         } else {
             self.b.ins().bxor_imm_u(predicate, 1)
         }
+    }
+
+    /// Whether a store may go past the caches.
+    pub fn may_stream(&self, i: &Instruction) -> bool {
+        self.streamed.contains(&i.args.start)
     }
 
     /// Linear index of the first thread of the current lane set.

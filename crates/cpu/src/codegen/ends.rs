@@ -47,6 +47,11 @@ pub(super) fn at_ends(e: &mut Emitter<'_, '_>, block: BlockId, predicate: Reg) -
     found
 }
 
+/// Whether the predicate is such a comparison, and so known where the first and the last lane are.
+pub(super) fn is_at_ends(e: &Emitter<'_, '_>, block: BlockId, predicate: Reg) -> bool {
+    comparisons(e, block, predicate).is_some()
+}
+
 /// The comparison that defines a predicate, followed by the one that defines its operand, and so
 /// on; each can be repeated at the end of the block.
 fn comparisons(e: &Emitter<'_, '_>, block: BlockId, predicate: Reg) -> Option<Vec<Instruction>> {

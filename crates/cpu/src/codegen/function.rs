@@ -10,6 +10,7 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
 use super::checked_together::CheckedTogether;
+use super::coarsening::Coarsening;
 use super::emitter::{EmitResult, Emitter};
 use super::entry::resume_threads;
 use super::host::HostIsa;
@@ -224,15 +225,19 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     if e.width > 1 && !plan.resume_points.is_empty() {
         arrival::start(e, first, !plan.interchanged.is_empty());
     }
+    let mut errors = Vec::new();
     let interchange = Interchange::new(e, plan);
     let head = e.b.create_block();
     let body = e.b.create_block();
     let done = e.b.create_block();
     match &interchange {
         Some(interchange) => interchange.start(e, head),
-        None => {
-            e.b.ins().jump(head, &[]);
-        }
+        None => match Coarsening::of(e, plan) {
+            Some(coarsening) => coarsening.emit(e, plan, (last, head), &mut errors),
+            None => {
+                e.b.ins().jump(head, &[]);
+            }
+        },
     }
 
     e.b.switch_to_block(head);
@@ -242,7 +247,6 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
 
     let blocks: Vec<Block> = program.blocks.iter().map(|_| e.b.create_block()).collect();
     e.b.switch_to_block(body);
-    let mut errors = Vec::new();
     let targets = JumpTargets::new(plan, interchange.as_ref(), &blocks);
     resume_threads(e, plan, (first_state, last), targets.outside(), &mut errors);
 

@@ -18,6 +18,7 @@ use super::memory::Space;
 use super::resume::ResumePlan;
 use super::slot_address::Slots;
 use super::slots::save;
+use super::streaming;
 use super::strided_load;
 use super::thread_state::{set_state, thread_offset};
 use super::vectorize::{Lowering, lowering};
@@ -114,8 +115,17 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
         1 | 2 if load => extended_load(e, i, (reg, ty), at),
         2 => narrow_store(e, reg, at),
         _ => {
+            let done = match load {
+                true => None,
+                false => streaming::emit(e, i, (reg, at)),
+            };
             for lane in vectors(e.width, e.program.registers[reg.index()]) {
                 contiguous_vector(e, i, at, lane)?;
+            }
+            if let Some(done) = done {
+                e.b.ins().jump(done, &[]);
+                e.enter(done);
+                e.splats.clear();
             }
         }
     }

@@ -381,15 +381,36 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// Whether units of `1 << shift` bytes from an address on, [`MAX_UNITS`] at most, are in the
-    /// allocation that the register it is computed from points to; `None` if none is known.
-    fn is_in_extent(&mut self, address: Value, shift: u32, pointer: Option<Reg>) -> Option<Value> {
-        let param = (*self.pointers.get(pointer?.index())?)?;
+    /// Where the context has the bounds of the allocation that a register points to.
+    fn extent(&self, pointer: Reg) -> Option<i32> {
+        let param = (*self.pointers.get(pointer.index())?)?;
         let number = (param / 8) as usize;
-        if !param.is_multiple_of(8) || number >= EXTENTS || shift > 4 {
-            return None;
-        }
-        let extent = offset::EXTENTS + number as i32 * offset::EXTENT_SIZE;
+        let is_known = param.is_multiple_of(8) && number < EXTENTS;
+        is_known.then_some(offset::EXTENTS + number as i32 * offset::EXTENT_SIZE)
+    }
+
+    /// Whether they are known of the allocation that a register points to.
+    pub fn has_extent(&self, pointer: Reg) -> bool {
+        self.extent(pointer).is_some()
+    }
+
+    /// The [`places`](crate::abi::Extent::places) for words of the allocation that a register points to, if
+    /// it is known.
+    pub fn words_of(&mut self, pointer: Reg) -> Option<Value> {
+        let places = self.extent(pointer)? + offset::EXTENT_PLACES + 8 * 2;
+        Some(self.context_word(places))
+    }
+
+    /// The number of an address among the units of `1 << shift` bytes of the allocation that the
+    /// register it is computed from points to, and how many of these have [`MAX_UNITS`] from them on;
+    /// `None` if no allocation is known. No unit has the number of an address between two.
+    pub fn place_in_extent(
+        &mut self,
+        address: Value,
+        shift: u32,
+        pointer: Option<Reg>,
+    ) -> Option<(Value, Value)> {
+        let extent = self.extent(pointer?).filter(|_| shift <= 4)?;
         let start = self.context_word(extent + offset::EXTENT_START);
         let inside = self.b.ins().isub(address, start);
         let unit = match shift {
@@ -400,7 +421,7 @@ impl Emitter<'_, '_> {
             }
         };
         let places = self.context_word(extent + offset::EXTENT_PLACES + 8 * shift as i32);
-        Some(self.icmp(IntCC::UnsignedLessThan, unit, places))
+        Some((unit, places))
     }
 
     /// Jumps to `ok` where that is so, and continues in cold code otherwise. Returns what jumps to
@@ -412,9 +433,10 @@ impl Emitter<'_, '_> {
         pointer: Option<Reg>,
         ok: Block,
     ) -> Block {
-        let Some(good) = self.is_in_extent(address, shift, pointer) else {
+        let Some((unit, places)) = self.place_in_extent(address, shift, pointer) else {
             return ok;
         };
+        let good = self.icmp(IntCC::UnsignedLessThan, unit, places);
         let cold = self.b.create_block();
         self.b.set_cold_block(cold);
         self.b.ins().brif(good, ok, &[], cold, &[]);

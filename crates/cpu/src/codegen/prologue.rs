@@ -10,7 +10,7 @@ use super::emitter::{Emitter, Invariants, READONLY, ThreadVariables, ValueLocati
 use super::host::HostIsa;
 use super::lane_set::{LaneSet, lanes_per_vector, vector_type};
 use super::resume::ResumePlan;
-use super::variables;
+use super::{streaming, variables};
 use crate::abi::offset;
 use crate::program::{Program, Reg, RegClass, Uniformity, UniformityInfo, pointers};
 
@@ -89,6 +89,10 @@ pub(super) fn prologue<'e, 'a>(
         }
     });
     let locations = locations.collect();
+    let pointers = match width {
+        1 => Vec::new(),
+        _ => pointers(program),
+    };
     let next_thread = b.create_block();
     let fail = b.create_block();
     b.set_cold_block(fail);
@@ -112,6 +116,11 @@ pub(super) fn prologue<'e, 'a>(
         check_thunks,
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,
+        stream_slot: None,
+        streamed: match host.has_wide_vectors && width > 1 {
+            true => streaming::stores(program, &pointers),
+            false => HashSet::new(),
+        },
         wide_loops: Vec::new(),
         has_rounding: host.has_rounding,
         has_wide_atomics: host.has_wide_atomics,
@@ -133,10 +142,7 @@ pub(super) fn prologue<'e, 'a>(
             1 => Vec::new(),
             _ => program.straight_predecessors(),
         },
-        pointers: match width {
-            1 => Vec::new(),
-            _ => pointers(program),
-        },
+        pointers,
         group_checked: None,
         arrival: None,
     }

@@ -127,7 +127,7 @@ impl Emitter<'_, '_> {
         self.call(Helper::grid_workspace, &[context])
     }
 
-    fn field(&mut self, ty: Type, at: i32) -> Value {
+    pub fn field(&mut self, ty: Type, at: i32) -> Value {
         let context = self.fixed.context;
         self.b.ins().load(ty, READONLY, context, at)
     }

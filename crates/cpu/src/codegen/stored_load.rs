@@ -4,15 +4,17 @@
 //! Each vector is stored before the lanes of the next one are loaded. Otherwise all lanes would be
 //! loaded first, which are more values than there are vector registers.
 
-use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::{Block, InstBuilder};
 
+use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, type_of};
+use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, vector_type};
 use super::memory::{Space, space_of};
 use super::strided_load::is_plain;
 use super::vectorize::{Lowering, lowering};
-use super::{group_check, lane_group};
-use crate::program::{Arg, Base, Instruction, Reg, RegClass, Step, Uniformity};
+use super::{group_check, lane_group, streaming, wide, wide_call};
+use crate::program::{Arg, Base, Instruction, Reg, RegClass, Step, Terminator, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// Lanes at a smaller distance, in bytes, are loaded in vectors that are taken apart.
@@ -76,6 +78,8 @@ impl StoredLoad<'_> {
         e.lane_set = LaneSet::Scalar;
         e.set_guard(None);
         let to = lane_group::contiguous_address(e, self.store)?;
+        let done = e.b.create_block();
+        self.stream(e, &checked, to, done);
         let class = e.program.registers[self.reg.index()];
         for n in 0..e.width / 4 {
             let mut words = None;
@@ -97,6 +101,60 @@ impl StoredLoad<'_> {
             lane_group::contiguous_vector(e, self.store, to, LaneSet::Vector(n))?;
         }
         e.lane_set = LaneSet::Scalar;
+        e.b.ins().jump(done, &[]);
+        e.enter(done);
         Ok(true)
+    }
+
+    /// Has a function do both where the store goes past the caches. Nothing else may read the register
+    /// then.
+    fn stream(
+        &self,
+        e: &mut Emitter<'_, '_>,
+        checked: &GroupChecked,
+        to: CheckedAddress,
+        done: Block,
+    ) {
+        let Addresses::Strided(from, distance) = checked.addresses else {
+            return;
+        };
+        let distance = i32::try_from(distance).ok();
+        let Some(code) = distance.and_then(|distance| wide::copy_column(distance, e.width)) else {
+            return;
+        };
+        let is_line = u64::from(4 * e.width) >= streaming::LINE;
+        if !is_line || !e.may_stream(self.store) || !self.is_read_once(e) {
+            return;
+        }
+        let cached = e.b.create_block();
+        let to = e.add_offset(to.address, to.offset.into());
+        streaming::require(e, [(self.store, to)], cached);
+        wide_call::call_function(e, code, [from, to]);
+        e.b.ins().jump(done, &[]);
+        e.enter(cached);
+    }
+
+    fn is_read_once(&self, e: &Emitter<'_, '_>) -> bool {
+        let mut reads = 0;
+        let mut note = |reg: Reg| reads += usize::from(reg == self.reg);
+        for block in &e.program.blocks {
+            for step in &block.steps {
+                e.program.step_effects(step, &mut note, &mut |_| {});
+            }
+            match &block.terminator {
+                Terminator::Sync { instruction, .. } => {
+                    e.program.effects(instruction, &mut note, &mut |_| {});
+                }
+                Terminator::Fault {
+                    address: Some(reg), ..
+                } => note(*reg),
+                Terminator::Table {
+                    index: Arg::Reg(reg),
+                    ..
+                } => note(*reg),
+                _ => {}
+            }
+        }
+        reads == 1
     }
 }

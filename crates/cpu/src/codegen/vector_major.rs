@@ -117,7 +117,7 @@ fn kind(e: &Emitter<'_, '_>, step: &Step, i: &Instruction) -> Option<Kind> {
 }
 
 /// Whether each lane loads or stores 4 bytes.
-fn is_word_access(e: &Emitter<'_, '_>, i: &Instruction) -> bool {
+pub(super) fn is_word_access(e: &Emitter<'_, '_>, i: &Instruction) -> bool {
     let value = match (i.opcode, e.program.list(i.args)) {
         (O::Ld, &[value, _]) | (O::St, &[_, value]) => value,
         _ => return false,

@@ -1,8 +1,8 @@
 //! Calls of the functions that run loops in vectors of 256 bits.
 
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, Signature, StackSlotData,
-    StackSlotKind, Value, types,
+    AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
+    Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 
@@ -72,23 +72,51 @@ pub(super) fn emit(
     others: &mut [Other],
     last: Value,
 ) {
-    let size = 8 * wide.table.len() as u32;
-    let table = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
-    let table = e.b.create_sized_stack_slot(table);
-    for (number, entry) in (0..).zip(&wide.table) {
-        let address = match entry.group.checked_sub(1) {
+    let mut addresses = Vec::new();
+    for entry in &wide.table {
+        addresses.push(match entry.group.checked_sub(1) {
             None => address(e, plan, (point, phase), entry.address),
             Some(other) => {
                 others[other].swapped(e, |e| address(e, plan, (point, phase), entry.address))
             }
-        };
+        });
+    }
+    let count = e.add_offset(last, 1);
+    call(e, wide.code.clone(), &addresses, count);
+}
+
+/// Has a function run a loop of so many iterations, with a table of addresses.
+pub(super) fn call(e: &mut Emitter<'_, '_>, code: Vec<u8>, addresses: &[Value], count: Value) {
+    let size = 8 * addresses.len() as u32;
+    let table = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 3);
+    let table = e.b.create_sized_stack_slot(table);
+    for (number, &address) in (0..).zip(addresses) {
         e.b.ins()
             .stack_store(types::I64, address, table, 8 * number);
     }
     let table = e.b.ins().stack_addr(types::I64, table, 0);
-    let count = e.add_offset(last, 1);
-    let function = declare(e, wide);
-    e.b.ins().call(function, &[table, count]);
+    call_function(e, code, [table, count]);
+}
+
+/// Calls a function with two arguments.
+pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: [Value; 2]) {
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.extend([AbiParam::new(types::I64); 2]);
+    let signature = e.b.import_signature(signature);
+    let known = e.wide_loops.iter().position(|known| *known == code);
+    let number = known.unwrap_or(e.wide_loops.len());
+    if known.is_none() {
+        e.wide_loops.push(code);
+    }
+    let name = wide_loop_name(number);
+    let name = e.b.func.declare_imported_user_function(name);
+    let function = e.b.import_function(ExtFuncData {
+        name: ExternalName::user(name),
+        signature,
+        colocated: true,
+        patchable: false,
+    });
+    e.b.ins().call(function, &arguments);
 }
 
 /// The address for the current group.
@@ -117,20 +145,4 @@ fn address(
             e.add_offset(at, offset.into())
         }
     }
-}
-
-/// Declares the function in that which calls it.
-fn declare(e: &mut Emitter<'_, '_>, wide: &WideLoop) -> FuncRef {
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.extend([AbiParam::new(types::I64); 2]);
-    let signature = e.b.import_signature(signature);
-    let name = wide_loop_name(e.wide_loops.len());
-    e.wide_loops.push(wide.code.clone());
-    let name = e.b.func.declare_imported_user_function(name);
-    e.b.import_function(ExtFuncData {
-        name: ExternalName::user(name),
-        signature,
-        colocated: true,
-        patchable: false,
-    })
 }

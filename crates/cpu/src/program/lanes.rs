@@ -309,7 +309,7 @@ pub(super) fn is_affine(dependence: &Dependence, group: Group) -> bool {
 }
 
 /// The type that an instruction extends to 64 bits.
-pub(super) fn extended(i: &Instruction) -> Option<Type> {
+pub(crate) fn extended(i: &Instruction) -> Option<Type> {
     let types: Vec<Type> = i.modifiers.types().collect();
     match (i.opcode, types.as_slice()) {
         (O::Cvt, [to, from]) if to.bits() > from.bits() => Some(*from),

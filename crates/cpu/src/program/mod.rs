@@ -42,7 +42,7 @@ pub(crate) use ir::{
     Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Program, Reg,
     RegClass, Step, Storage, SystemCall, Terminator,
 };
-pub(crate) use lanes::{Group, Uniformity};
+pub(crate) use lanes::{Group, Uniformity, extended};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
 pub(crate) use pointers::pointers;

@@ -111,6 +111,7 @@ impl<'a> ThreadBlock<'a> {
                 check: SlowCheck::default(),
                 in_turn: 0,
                 in_loop: 0,
+                streamed: launch.streamed(),
                 tensor_memory: std::ptr::null_mut(),
                 sanitizer: std::ptr::null(),
                 launch: (&raw const launch.info).cast(),

@@ -49,6 +49,16 @@ fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
     blocks.min(share).clamp(1, BLOCKS)
 }
 
+/// Has this worker's stores past the caches done before others read what it has stored: nothing else
+/// orders them.
+fn drain_streams() {
+    // SAFETY: each processor of this architecture has the instruction.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// The workers of a launch.
 pub(super) struct Workers<'a> {
     pool: &'a Pool,
@@ -107,6 +117,7 @@ impl<'a> Workers<'a> {
                 None
             };
             self.work(retained, worker);
+            drain_streams();
         });
         match self
             .shared
@@ -258,6 +269,8 @@ impl<'a> Workers<'a> {
         match outcome {
             Outcome::Done => {}
             Outcome::Waiting | Outcome::AtClusterBarrier | Outcome::InLoop => {
+                // Another worker may go on with it.
+                drain_streams();
                 self.lock().waiting.extend(running.take());
                 std::thread::yield_now();
             }
@@ -328,6 +341,7 @@ impl<'a> Workers<'a> {
                     Outcome::Waiting | Outcome::AtClusterBarrier => {
                         let mut block = running.remove(at);
                         block.take_turns(false);
+                        drain_streams();
                         self.lock().waiting.push_back(block);
                     }
                     Outcome::Stopped => return false,

@@ -10,6 +10,7 @@ use crate::{CompileOptions, Vectorization};
 
 mod atomics;
 mod clamped;
+mod coarsening;
 mod copies;
 mod extents;
 mod guarded;
@@ -19,6 +20,7 @@ mod lockstep;
 mod scattered;
 mod shuffle_loops;
 mod stored;
+mod streaming;
 mod streams;
 mod vector_major;
 

@@ -51,10 +51,21 @@ pub(super) struct Carried {
     pub last: Id,
 }
 
+/// A store past the caches, to an address that moves on from iteration to iteration: consecutive
+/// ones of the lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Store {
+    pub pointer: usize,
+    pub value: Id,
+}
+
+#[derive(Default)]
 pub(in crate::codegen) struct Body {
     pub(super) values: Vec<Value>,
     pub(super) pointers: Vec<Pointer>,
     pub(super) carried: Vec<Carried>,
+    /// At the end of an iteration.
+    pub(super) stores: Vec<Store>,
 }
 
 impl Body {
@@ -62,6 +73,31 @@ impl Body {
     pub fn carried_registers(&self) -> impl Iterator<Item = Reg> + '_ {
         self.carried.iter().map(|carried| carried.reg)
     }
+
+    pub(super) fn value(&mut self, definition: Definition, is_own: bool) -> Id {
+        self.values.push(Value { definition, is_own });
+        self.values.len() - 1
+    }
+}
+
+/// Arithmetic of `f32`, and its operands.
+pub(super) fn arithmetic(
+    program: &Program<'_>,
+    i: &Instruction,
+) -> Option<(Arithmetic, [Option<Arg>; 3])> {
+    let m = &i.modifiers;
+    let others = [M::Ftz, M::Sat, M::Rz, M::Rm, M::Rp];
+    if i.guard.is_some() || !m.types().eq([Type::F32]) || m.first_of(&others).is_some() {
+        return None;
+    }
+    let (operation, sources) = match (i.opcode, program.list(i.args)) {
+        (O::Add, &[_, a, b]) => (Arithmetic::Add, [Some(a), Some(b), None]),
+        (O::Sub, &[_, a, b]) => (Arithmetic::Sub, [Some(a), Some(b), None]),
+        (O::Mul, &[_, a, b]) => (Arithmetic::Mul, [Some(a), Some(b), None]),
+        (O::Fma | O::Mad, &[_, a, b, c]) => (Arithmetic::MultiplyAdd, [Some(a), Some(b), Some(c)]),
+        _ => return None,
+    };
+    Some((operation, sources))
 }
 
 /// A loop, and what is known of the registers of the groups that run it.
@@ -80,11 +116,7 @@ pub(in crate::codegen) struct Source<'s> {
 pub(in crate::codegen) fn read(source: &Source<'_>) -> Option<Body> {
     let mut reader = Reader {
         source,
-        body: Body {
-            values: Vec::new(),
-            pointers: Vec::new(),
-            carried: Vec::new(),
-        },
+        body: Body::default(),
         current: HashMap::new(),
     };
     let mut written = Vec::new();
@@ -136,23 +168,10 @@ impl Reader<'_> {
         if let Some(access) = accesses.find(|known| known.access.operands == i.args.start) {
             return self.load(i, access);
         }
-        let m = &i.modifiers;
-        let others = [M::Ftz, M::Sat, M::Rz, M::Rm, M::Rp];
-        if !m.types().eq([Type::F32]) || m.first_of(&others).is_some() {
-            return None;
-        }
-        let (operation, sources) = match (i.opcode, args) {
-            (O::Add, [_, a, b]) => (Arithmetic::Add, [Some(a), Some(b), None]),
-            (O::Sub, [_, a, b]) => (Arithmetic::Sub, [Some(a), Some(b), None]),
-            (O::Mul, [_, a, b]) => (Arithmetic::Mul, [Some(a), Some(b), None]),
-            (O::Fma | O::Mad, [_, a, b, c]) => {
-                (Arithmetic::MultiplyAdd, [Some(a), Some(b), Some(c)])
-            }
-            _ => return None,
-        };
+        let (operation, sources) = arithmetic(self.source.program, i)?;
         let mut operands = [None; 3];
         for (operand, source) in operands.iter_mut().zip(sources) {
-            if let Some(&source) = source {
+            if let Some(source) = source {
                 *operand = Some(self.operand(source)?);
             }
         }
@@ -218,7 +237,7 @@ impl Reader<'_> {
         if !(self.source.is_divergent)(reg) || !self.has_words(reg) {
             return None;
         }
-        let first = self.value(Definition::Carried, true);
+        let first = self.body.value(Definition::Carried, true);
         self.current.insert(reg, first);
         let last = first;
         self.body.carried.push(Carried { reg, first, last });
@@ -232,14 +251,9 @@ impl Reader<'_> {
         if !self.has_words(reg) {
             return None;
         }
-        let id = self.value(definition, is_own);
+        let id = self.body.value(definition, is_own);
         self.current.insert(reg, id);
         Some(())
-    }
-
-    fn value(&mut self, definition: Definition, is_own: bool) -> Id {
-        self.body.values.push(Value { definition, is_own });
-        self.body.values.len() - 1
     }
 
     fn has_words(&self, reg: Reg) -> bool {

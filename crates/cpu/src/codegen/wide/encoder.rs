@@ -50,14 +50,21 @@ enum Place {
     Memory(Gpr, i32),
 }
 
-/// The prefix of an instruction on vectors: the opcode's map, and what stands before it.
+/// The prefix of an instruction on vectors: the number of the opcode's map, that of what stands
+/// before it, and whether the vectors have 256 bits.
 #[derive(Clone, Copy)]
-enum Map {
-    /// `0F`
-    Two,
-    /// `66 0F 38`
-    Three,
-}
+struct Prefix(u8, u8, bool);
+
+/// `0F`
+const PACKED: Prefix = Prefix(1, 0, true);
+/// `66 0F 38`
+const PACKED_38: Prefix = Prefix(2, 1, true);
+/// `0F` with 128 bits
+const HALF: Prefix = Prefix(1, 0, false);
+/// `F3 0F`
+const SINGLE: Prefix = Prefix(1, 2, false);
+/// `66 0F 3A`
+const INSERT: Prefix = Prefix(3, 1, false);
 
 #[derive(Default)]
 pub(super) struct Encoder {
@@ -66,30 +73,56 @@ pub(super) struct Encoder {
 
 impl Encoder {
     pub fn load(&mut self, to: Ymm, base: Gpr, offset: i32) {
-        self.vector(Map::Two, 0x10, to, 0, Place::Memory(base, offset));
+        self.vector(PACKED, 0x10, to, 0, Place::Memory(base, offset));
     }
 
     pub fn store(&mut self, from: Ymm, base: Gpr, offset: i32) {
-        self.vector(Map::Two, 0x11, from, 0, Place::Memory(base, offset));
+        self.vector(PACKED, 0x11, from, 0, Place::Memory(base, offset));
+    }
+
+    /// A store past the caches, to a multiple of the vector's size.
+    pub fn stream(&mut self, from: Ymm, base: Gpr, offset: i32) {
+        self.vector(PACKED, 0x2B, from, 0, Place::Memory(base, offset));
+    }
+
+    /// The same of the lower half, to a multiple of its size.
+    pub fn stream_half(&mut self, from: Ymm, base: Gpr, offset: i32) {
+        self.vector(HALF, 0x2B, from, 0, Place::Memory(base, offset));
+    }
+
+    /// A load of the lower half.
+    pub fn load_half(&mut self, to: Ymm, base: Gpr, offset: i32) {
+        self.vector(HALF, 0x10, to, 0, Place::Memory(base, offset));
+    }
+
+    /// The first 32 bits get the word at an address, the others 0.
+    pub fn load_word_of(&mut self, to: Ymm, base: Gpr, offset: i32) {
+        self.vector(SINGLE, 0x10, to, 0, Place::Memory(base, offset));
+    }
+
+    /// A word of the lower half gets that at an address.
+    pub fn insert(&mut self, to: Ymm, word: u8, base: Gpr, offset: i32) {
+        self.vector(INSERT, 0x21, to, to.0, Place::Memory(base, offset));
+        self.bytes.push(word << 4);
     }
 
     /// All lanes get the `f32` at an address.
     pub fn broadcast(&mut self, to: Ymm, base: Gpr, offset: i32) {
-        self.vector(Map::Three, 0x18, to, 0, Place::Memory(base, offset));
+        self.vector(PACKED_38, 0x18, to, 0, Place::Memory(base, offset));
     }
 
     pub fn copy(&mut self, to: Ymm, from: Ymm) {
-        self.vector(Map::Two, 0x28, to, 0, Place::Register(from.0));
+        self.vector(PACKED, 0x28, to, 0, Place::Register(from.0));
     }
 
     pub fn arithmetic(&mut self, operation: Arithmetic, to: Ymm, a: Ymm, b: Ymm) {
-        let (map, opcode) = match operation {
-            Arithmetic::Add => (Map::Two, 0x58),
-            Arithmetic::Sub => (Map::Two, 0x5C),
-            Arithmetic::Mul => (Map::Two, 0x59),
-            Arithmetic::MultiplyAdd => (Map::Three, 0xB8),
+        let (prefix, opcode) = match operation {
+            Arithmetic::Add => (PACKED, 0x58),
+            Arithmetic::Sub => (PACKED, 0x5C),
+            Arithmetic::Mul => (PACKED, 0x59),
+            Arithmetic::MultiplyAdd => (PACKED_38, 0xB8),
         };
-        self.vector(map, opcode, to, a.0, Place::Register(b.0));
+        self.vector(prefix, opcode, to, a.0, Place::Register(b.0));
     }
 
     /// Before code that uses vectors of 128 bits.
@@ -146,23 +179,19 @@ impl Encoder {
         self.bytes.push(0x48 | (register >> 3) << 2 | base >> 3);
     }
 
-    /// An instruction with the VEX prefix of three bytes, on 256 bits.
-    fn vector(&mut self, map: Map, opcode: u8, register: Ymm, second: u8, place: Place) {
-        let (map, prefix) = match map {
-            Map::Two => (1, 0),
-            Map::Three => (2, 1),
-        };
+    /// An instruction with the VEX prefix of three bytes.
+    fn vector(&mut self, prefix: Prefix, opcode: u8, register: Ymm, second: u8, place: Place) {
+        let Prefix(map, before, is_256) = prefix;
         let base = match place {
             Place::Register(number) | Place::Memory(Gpr(number), _) => number,
         };
         // The prefix has upper bits of registers inverted.
         let upper = |register: u8| (register >> 3) ^ 1;
         const NO_INDEX: u8 = 1 << 6;
-        const L256: u8 = 1 << 2;
         self.bytes.extend([
             0xC4,
             upper(register.0) << 7 | NO_INDEX | upper(base) << 5 | map,
-            (second ^ 0xF) << 3 | L256 | prefix,
+            (second ^ 0xF) << 3 | u8::from(is_256) << 2 | before,
             opcode,
         ]);
         self.operands(register.0, place);

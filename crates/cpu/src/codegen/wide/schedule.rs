@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::body::{Body, Definition, Id, Load};
+use super::body::{Body, Definition, Id, Load, Store};
 use super::encoder::{Arithmetic, Ymm};
 
 /// A vector of a value: that of a group, in a part of its lanes.
@@ -21,6 +21,11 @@ pub(super) enum Operation {
         to: Ymm,
         load: Load,
         group: usize,
+        part: usize,
+    },
+    Store {
+        from: Ymm,
+        store: Store,
         part: usize,
     },
     Copy {
@@ -93,7 +98,19 @@ pub(super) fn schedule(body: &Body, groups: usize, parts: usize) -> Option<Sched
         // It is there when the iteration ends.
         registers.last_use.insert(of(register.last), usize::MAX);
     }
+    let stores = body.stores.iter();
+    let stores = stores.flat_map(|store| (0..parts).map(move |part| (*store, part)));
+    for (store, part) in stores.clone() {
+        let name = name(body, store.value, 0, part);
+        registers.last_use.insert(name, usize::MAX);
+    }
     registers.assign(&names)?;
+    for (store, part) in stores {
+        let from = *registers.at.get(&name(body, store.value, 0, part))?;
+        registers
+            .operations
+            .push(Operation::Store { from, store, part });
+    }
     registers.carry(&carried)?;
     Some(Schedule {
         carried,
@@ -156,6 +173,11 @@ impl Order<'_> {
                 for part in 0..self.parts {
                     self.ask(name(self.body, carried.last, group, part));
                 }
+            }
+        }
+        for store in &self.body.stores {
+            for part in 0..self.parts {
+                self.ask(name(self.body, store.value, 0, part));
             }
         }
     }

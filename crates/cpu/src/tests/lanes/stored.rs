@@ -5,7 +5,7 @@ use crate::Vectorization::{Always, Never};
 
 /// Fills most of the tile with what follows from the addresses, and leaves the address of column
 /// `at` of a row for each thread in `%r4`.
-fn columns(stride: i32, at: i32) -> String {
+pub(super) fn columns(stride: i32, at: i32) -> String {
     let fill = |k: u32| {
         let at = 192 * k;
         format!(

@@ -1,0 +1,180 @@
+//! Stores past the caches, which write whole lines: nobody reads what they overwrite, and nothing that
+//! is read again leaves the caches for them.
+//!
+//! They are not in order with other stores before a worker ends its part of a launch. So kernels have
+//! none in which a thread tells another block what it has stored.
+
+use std::collections::HashSet;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
+
+use super::checked_address::CheckedAddress;
+use super::emitter::Emitter;
+use super::lane_set::{LaneSet, vectors};
+use super::memory::{Space, space_of};
+use super::{wide, wide_call};
+use crate::abi::offset;
+use crate::program::{Arg, Base, BlockId, Instruction, Program, Reg, Step, Terminator};
+use analysis::control_flow::{LoopId, Loops};
+use ptx::isa::Effect;
+use ptx::names::{Modifier as M, Opcode as O};
+
+/// Bytes of a line, at which their addresses must start: a line that is written in parts takes longer
+/// than in the caches.
+pub(super) const LINE: u64 = 64;
+
+/// The stores of a kernel that may go past the caches, by their operands, if it is known for each
+/// register from which parameter its address comes. The kernel does not load from there: it would wait
+/// for what it has just stored. Nor does it store to one place more than once.
+pub(super) fn stores(program: &Program<'_>, pointers: &[Option<u32>]) -> HashSet<u32> {
+    let mut found = HashSet::new();
+    let Some(loops) = Loops::new(&program.graph()).filter(|_| is_possible(program)) else {
+        return found;
+    };
+    let accesses = |effect: Effect| {
+        let blocks = (0..).zip(&program.blocks);
+        let steps = blocks.flat_map(|(at, block)| block.steps.iter().map(move |step| (at, step)));
+        steps.filter_map(move |(at, step)| {
+            let Step::Instruction(i) = step else {
+                return None;
+            };
+            let base = program.list(i.args).iter().find_map(|arg| match *arg {
+                Arg::Address(Base::Reg(base), _) => Some(base),
+                _ => None,
+            });
+            let is_generic = space_of(i) == Space::Generic && i.meaning.effect == effect;
+            Some((BlockId(at), i, base?)).filter(|_| is_generic)
+        })
+    };
+    let loaded: Vec<_> = accesses(Effect::Load)
+        .map(|(.., base)| pointers[base.index()])
+        .collect();
+    let place = |i: &Instruction| {
+        let mut args = program.list(i.args).iter();
+        args.find(|arg| matches!(arg, Arg::Address(..))).copied()
+    };
+    let stored: Vec<_> = accesses(Effect::Store).map(|(_, i, _)| place(i)).collect();
+    for (block, i, base) in accesses(Effect::Store) {
+        let pointer = pointers[base.index()];
+        // What is loaded from an unknown place may be what was stored.
+        let is_loaded = pointer.is_none() || loaded.contains(&pointer) || loaded.contains(&None);
+        let moves = |id: LoopId| {
+            let inside = (0..).map(BlockId).zip(&program.blocks);
+            let mut inside = inside.filter(|(at, _)| loops.contains(id, *at));
+            inside.any(|(_, block)| block.steps.iter().any(|step| writes(program, step, base)))
+        };
+        let is_once = stored.iter().filter(|other| **other == place(i)).count() == 1;
+        if !is_loaded && is_once && loops.innermost(block).is_none_or(moves) {
+            found.insert(i.args.start);
+        }
+    }
+    found
+}
+
+fn writes(program: &Program<'_>, step: &Step, reg: Reg) -> bool {
+    let mut found = false;
+    program.step_effects(step, &mut |_| {}, &mut |written| found |= written == reg);
+    found
+}
+
+/// Whether no thread of a kernel tells another block what it has stored.
+fn is_possible(program: &Program<'_>) -> bool {
+    program.blocks.iter().all(|block| {
+        let joins = match &block.terminator {
+            Terminator::Sync { instruction, .. } => stays_in_block(instruction),
+            _ => true,
+        };
+        joins && block.steps.iter().all(is_unordered)
+    })
+}
+
+fn is_unordered(step: &Step) -> bool {
+    let orders = [M::Volatile, M::Relaxed, M::Acquire, M::Release, M::Mmio];
+    match step {
+        Step::Instruction(i) => {
+            let effects = [Effect::Pure, Effect::Load, Effect::Store, Effect::Fetch];
+            effects.contains(&i.meaning.effect) && i.modifiers.first_of(&orders).is_none()
+        }
+        Step::SystemCall { .. } => false,
+    }
+}
+
+fn stays_in_block(i: &Instruction) -> bool {
+    let is_known = matches!(i.opcode, O::Bar | O::Barrier | O::Shfl | O::Vote | O::Redux);
+    is_known && !i.modifiers.has(M::Cluster)
+}
+
+/// Has a function store the lanes of a register side by side where they go past the caches, and goes on
+/// at what is returned then. Continues where they do not; `None` if that is always so.
+pub(super) fn emit(
+    e: &mut Emitter<'_, '_>,
+    i: &Instruction,
+    (reg, at): (Reg, CheckedAddress),
+) -> Option<Block> {
+    let class = e.program.registers[reg.index()];
+    let count = vectors(e.width, class).count() as u32;
+    if !e.may_stream(i) || u64::from(16 * count) < LINE {
+        return None;
+    }
+    let [cached, done] = [(); 2].map(|()| e.b.create_block());
+    let to = e.add_offset(at.address, at.offset.into());
+    require(e, [(i, to)], cached);
+    let size = 8 * e.width;
+    let slot = *e.stream_slot.get_or_insert_with(|| {
+        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
+        e.b.create_sized_stack_slot(slot)
+    });
+    for (n, lane) in (0..).zip(vectors(e.width, class)) {
+        e.lane_set = lane;
+        let value = e.register(reg);
+        e.b.ins().stack_store(types::I64, value, slot, 16 * n);
+    }
+    e.lane_set = LaneSet::Scalar;
+    e.splats.clear();
+    let from = e.b.ins().stack_addr(types::I64, slot, 0);
+    wide_call::call_function(e, wide::copy_vectors(count), [from, to]);
+    e.b.ins().jump(done, &[]);
+    e.enter(cached);
+    Some(done)
+}
+
+/// Goes on where the grid and the allocations of these stores have more than the caches keep, and
+/// their addresses are those of lines. Continues at `cached` otherwise.
+pub(super) fn require<'i>(
+    e: &mut Emitter<'_, '_>,
+    stores: impl IntoIterator<Item = (&'i Instruction, Value)>,
+    cached: Block,
+) {
+    let mut bits = e.scalar_int(types::I64, 0);
+    let mut streams = None;
+    let least = e.context_word(offset::STREAMED);
+    for (i, address) in stores {
+        bits = e.b.ins().bor(bits, address);
+        let words = match e.program.list(i.args).first() {
+            Some(&Arg::Address(Base::Reg(pointer), _)) => e.words_of(pointer),
+            _ => None,
+        };
+        let large = match words {
+            Some(words) => e.icmp(IntCC::UnsignedGreaterThanOrEqual, words, least),
+            // It is not known to be.
+            None => e.scalar_int(types::I8, 0),
+        };
+        streams = Some(match streams {
+            Some(others) => e.b.ins().band(others, large),
+            None => large,
+        });
+    }
+    let mask = e.scalar_int(types::I64, LINE - 1);
+    let misplaced = e.b.ins().band(bits, mask);
+    let is_aligned = e.icmp_imm(IntCC::Equal, misplaced, 0);
+    let streams = match streams {
+        Some(large) => e.b.ins().band(is_aligned, large),
+        None => e.scalar_int(types::I8, 0),
+    };
+    let ok = e.b.create_block();
+    // What is spilled around the call is spilled there alone.
+    e.b.set_cold_block(ok);
+    e.b.ins().brif(streams, ok, &[], cached, &[]);
+    e.enter(ok);
+}

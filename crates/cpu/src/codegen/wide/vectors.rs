@@ -1,0 +1,43 @@
+//! Functions that store past the caches, side by side, what lies elsewhere: vectors of 128 bits, and words
+//! at one distance from each other, such as a column of a tile.
+//!
+//! Their arguments are the address of the first, and that of a multiple of 16 to which they copy.
+
+use super::encoder::{Encoder, Gpr, Ymm};
+
+const FROM: Gpr = Gpr::RDI;
+const TO: Gpr = Gpr::RSI;
+/// Words of a vector.
+const WORDS: u32 = 4;
+
+/// A function that copies so many vectors.
+pub(in crate::codegen) fn copy_vectors(count: u32) -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    for vector in 0..count {
+        let offset = 16 * vector.cast_signed();
+        encoder.load_half(register(vector), FROM, offset);
+        encoder.stream_half(register(vector), TO, offset);
+    }
+    encoder.return_();
+    encoder.bytes
+}
+
+/// A function that copies so many words, a multiple of 4.
+pub(in crate::codegen) fn copy_column(distance: i32, words: u32) -> Option<Vec<u8>> {
+    let mut encoder = Encoder::default();
+    for vector in 0..words / WORDS {
+        let offset = |word: u32| distance.checked_mul((WORDS * vector + word).cast_signed());
+        encoder.load_word_of(register(vector), FROM, offset(0)?);
+        for word in 1..WORDS {
+            encoder.insert(register(vector), word as u8, FROM, offset(word)?);
+        }
+        encoder.stream_half(register(vector), TO, 16 * vector.cast_signed());
+    }
+    encoder.return_();
+    Some(encoder.bytes)
+}
+
+/// Vectors that follow one another do not wait for each other.
+fn register(vector: u32) -> Ymm {
+    Ymm((vector % u32::from(Ymm::COUNT)) as u8)
+}
