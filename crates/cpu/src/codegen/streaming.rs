@@ -1,10 +1,10 @@
-//! Stores past the caches, which write whole lines: nobody reads what they overwrite, and nothing that
-//! is read again leaves the caches for them.
+//! Stores past the caches. They write whole lines, which need not be read first, and nothing that is
+//! read again leaves the caches for them.
 //!
 //! They are not in order with other stores before a worker ends its part of a launch. So kernels have
 //! none in which a thread tells another block what it has stored.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
@@ -15,7 +15,9 @@ use super::lane_set::{LaneSet, vectors};
 use super::memory::{Space, space_of};
 use super::{wide, wide_call};
 use crate::abi::offset;
-use crate::program::{Arg, Base, BlockId, Instruction, Program, Reg, Step, Terminator};
+use crate::program::{
+    Arg, Base, BlockId, Instruction, Program, Reg, RegisterSet, Step, Terminator,
+};
 use analysis::control_flow::{LoopId, Loops};
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O};
@@ -39,43 +41,53 @@ pub(super) fn stores(program: &Program<'_>, pointers: &[Option<u32>]) -> HashSet
             let Step::Instruction(i) = step else {
                 return None;
             };
-            let base = program.list(i.args).iter().find_map(|arg| match *arg {
-                Arg::Address(Base::Reg(base), _) => Some(base),
+            let place = program.list(i.args).iter().find_map(|arg| match *arg {
+                Arg::Address(Base::Reg(base), offset) => Some((base, offset)),
                 _ => None,
             });
             let is_generic = space_of(i) == Space::Generic && i.meaning.effect == effect;
-            Some((BlockId(at), i, base?)).filter(|_| is_generic)
+            Some((BlockId(at), i, place?)).filter(|_| is_generic)
         })
     };
-    let loaded: Vec<_> = accesses(Effect::Load)
-        .map(|(.., base)| pointers[base.index()])
+    let pointer = |base: Reg| pointers[base.index()];
+    let loaded: HashSet<_> = accesses(Effect::Load)
+        .map(|(.., (base, _))| pointer(base))
         .collect();
-    let place = |i: &Instruction| {
-        let mut args = program.list(i.args).iter();
-        args.find(|arg| matches!(arg, Arg::Address(..))).copied()
-    };
-    let stored: Vec<_> = accesses(Effect::Store).map(|(_, i, _)| place(i)).collect();
-    for (block, i, base) in accesses(Effect::Store) {
-        let pointer = pointers[base.index()];
+    let mut stored: HashMap<(Reg, i64), u32> = HashMap::new();
+    for (.., place) in accesses(Effect::Store) {
+        *stored.entry(place).or_default() += 1;
+    }
+    let mut written: HashMap<LoopId, RegisterSet> = HashMap::new();
+    for (block, i, place) in accesses(Effect::Store) {
+        let from = pointer(place.0);
         // What is loaded from an unknown place may be what was stored.
-        let is_loaded = pointer.is_none() || loaded.contains(&pointer) || loaded.contains(&None);
+        let is_loaded = from.is_none() || loaded.contains(&from) || loaded.contains(&None);
+        if is_loaded || stored.get(&place) != Some(&1) {
+            continue;
+        }
         let moves = |id: LoopId| {
-            let inside = (0..).map(BlockId).zip(&program.blocks);
-            let mut inside = inside.filter(|(at, _)| loops.contains(id, *at));
-            inside.any(|(_, block)| block.steps.iter().any(|step| writes(program, step, base)))
+            let written = written
+                .entry(id)
+                .or_insert_with(|| in_loop(program, &loops, id));
+            written.contains(place.0)
         };
-        let is_once = stored.iter().filter(|other| **other == place(i)).count() == 1;
-        if !is_loaded && is_once && loops.innermost(block).is_none_or(moves) {
+        if loops.innermost(block).is_none_or(moves) {
             found.insert(i.args.start);
         }
     }
     found
 }
 
-fn writes(program: &Program<'_>, step: &Step, reg: Reg) -> bool {
-    let mut found = false;
-    program.step_effects(step, &mut |_| {}, &mut |written| found |= written == reg);
-    found
+/// The registers that a loop writes.
+fn in_loop(program: &Program<'_>, loops: &Loops, id: LoopId) -> RegisterSet {
+    let mut written = RegisterSet::new(program.registers.len());
+    let blocks = (0..).map(BlockId).zip(&program.blocks);
+    for (_, block) in blocks.filter(|(at, _)| loops.contains(id, *at)) {
+        for step in &block.steps {
+            program.step_effects(step, &mut |_| {}, &mut |reg| written.insert(reg));
+        }
+    }
+    written
 }
 
 /// Whether no thread of a kernel tells another block what it has stored.
