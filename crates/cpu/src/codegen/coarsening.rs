@@ -43,7 +43,7 @@ enum Part<'p> {
     Scalar(&'p Step),
     /// Once: it must hold.
     Check(NoWrap),
-    /// Once: the way goes on where it holds for all lanes.
+    /// Once: the path goes on where it holds for all lanes.
     Guard(BlockId, Guard),
     /// For each vector.
     Lanes(&'p Instruction),
@@ -64,7 +64,7 @@ enum Lanes {
     Own,
 }
 
-/// The way of all groups through a kernel.
+/// The path of all groups through a kernel.
 pub(super) struct Coarsening<'p>(Vec<Part<'p>>);
 
 impl<'p> Coarsening<'p> {
@@ -77,7 +77,7 @@ impl<'p> Coarsening<'p> {
         if e.width != WARP_SIZE || e.is_sanitized || !is_plain {
             return None;
         }
-        let mut way = Way {
+        let mut path = Path {
             e,
             parts: Vec::new(),
             values: vec![None; e.program.registers.len()],
@@ -94,8 +94,8 @@ impl<'p> Coarsening<'p> {
             passed.push(at);
             let block = &e.program.blocks[at.index()];
             for step in &block.steps {
-                way.step(step)?;
-                if way.parts.len() > MAX_STEPS {
+                path.step(step)?;
+                if path.parts.len() > MAX_STEPS {
                     return None;
                 }
             }
@@ -106,12 +106,12 @@ impl<'p> Coarsening<'p> {
                     predicate,
                     then,
                     otherwise,
-                } => way.branch(at, predicate, (then, otherwise))?,
+                } => path.branch(at, predicate, (then, otherwise))?,
                 _ => return None,
             };
         }
-        let accesses = way.parts.iter().filter(|p| matches!(p, Part::Access(_)));
-        (accesses.count() > 0).then_some(Coarsening(way.parts))
+        let accesses = path.parts.iter().filter(|p| matches!(p, Part::Access(_)));
+        (accesses.count() > 0).then_some(Coarsening(path.parts))
     }
 
     /// Emits the loop over such groups up to thread `last`, after which `rest` runs the others.
@@ -341,8 +341,8 @@ fn address(e: &mut Emitter<'_, '_>, i: &Instruction, rest: Block) -> EmitResult<
     Ok(CheckedAddress::new(address, 0))
 }
 
-/// What is known on the way through a kernel.
-struct Way<'w, 'p, 'a> {
+/// What is known on the path through a kernel.
+struct Path<'w, 'p, 'a> {
     e: &'w Emitter<'p, 'a>,
     parts: Vec<Part<'p>>,
     values: Vec<Option<Lanes>>,
@@ -351,7 +351,7 @@ struct Way<'w, 'p, 'a> {
     has_stored: bool,
 }
 
-impl<'p, 'a> Way<'_, 'p, 'a> {
+impl<'p, 'a> Path<'_, 'p, 'a> {
     /// Adds a step; `None` where the groups cannot do it together.
     fn step(&mut self, step: &'p Step) -> Option<()> {
         let program = self.program();
@@ -397,9 +397,9 @@ impl<'p, 'a> Way<'_, 'p, 'a> {
                 _ => None,
             };
             // Many kernels have one exit, to which branches lead by others.
-            let way = std::iter::successors(Some(to), next).take(MAX_JUMPS);
+            let path = std::iter::successors(Some(to), next).take(MAX_JUMPS);
             let is_empty = |block: &BlockId| blocks[block.index()].steps.is_empty();
-            let last = way.take_while(is_empty).last();
+            let last = path.take_while(is_empty).last();
             last.is_some_and(|last| matches!(blocks[last.index()].terminator, Terminator::Exit))
         };
         let (to, negated) = match (ends(then), ends(otherwise)) {

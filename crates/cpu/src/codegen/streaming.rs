@@ -1,5 +1,5 @@
-//! Stores past the caches. They write whole lines, which need not be read first, and nothing that is
-//! read again leaves the caches for them.
+//! Non-temporal stores, which go past the caches. They write whole lines, which need not be read first,
+//! and nothing that is read again leaves the caches for them.
 //!
 //! They are not in order with other stores before a worker ends its part of a launch. So kernels have
 //! none in which a thread tells another block what it has stored.

@@ -46,15 +46,12 @@ pub(crate) extern "C" fn round_stochastic(a: f32, random: u32, target: u32) -> f
     };
     let exponent = unit + 31 - units.leading_zeros() as i32;
     let kept_unit = format.unit(exponent);
+    // Each format lacks as many bits as there are random ones, or more.
     let dropped = kept_unit - unit;
-    if dropped <= 0 {
-        return a;
-    }
     let random = u64::from(random) & ((1 << count) - 1);
     // Carries come from what is not much less than a unit of the format alone.
     let kept = match dropped {
-        ..=48 if dropped >= count => (u64::from(units) + (random << (dropped - count))) >> dropped,
-        ..=48 => (u64::from(units) + (random >> (count - dropped))) >> dropped,
+        ..=48 => (u64::from(units) + (random << (dropped - count))) >> dropped,
         _ => 0,
     };
     let power = f64::from_bits(((1023 + kept_unit) as u64) << 52);

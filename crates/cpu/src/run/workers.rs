@@ -49,7 +49,7 @@ fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
     blocks.min(share).clamp(1, BLOCKS)
 }
 
-/// Has this worker's stores past the caches done before others read what it has stored: nothing else
+/// Has this worker's non-temporal stores done before others read what it has stored: nothing else
 /// orders them.
 fn drain_streams() {
     // SAFETY: each processor of this architecture has the instruction.

@@ -80,7 +80,7 @@ impl Encoder {
         self.vector(PACKED, 0x11, from, 0, Place::Memory(base, offset));
     }
 
-    /// A store past the caches, to a multiple of the vector's size.
+    /// A non-temporal store, to a multiple of the vector's size.
     pub fn stream(&mut self, from: Ymm, base: Gpr, offset: i32) {
         self.vector(PACKED, 0x2B, from, 0, Place::Memory(base, offset));
     }

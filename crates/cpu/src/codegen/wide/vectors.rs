@@ -1,4 +1,4 @@
-//! Functions that store past the caches, side by side, what lies elsewhere: vectors of 128 bits, and words
+//! Functions that store side by side, by non-temporal stores, what lies elsewhere: vectors of 128 bits, and words
 //! at one distance from each other, such as a column of a tile.
 //!
 //! Their arguments are the address of the first, and that of a multiple of 16 to which they copy.
