@@ -4,7 +4,7 @@
 //! emitter's [`LaneSet`] says which value that is: the scalar of one thread, or one
 //! of the SIMD vectors with the values of consecutive threads.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{
@@ -20,8 +20,8 @@ use super::slot_address::Slots;
 use super::thunks::CheckThunks;
 use crate::abi::offset;
 use crate::program::{
-    Arg, ArgList, Base, BlockId, Guard, Instruction, LoweringError, Program, Reg, RegClass,
-    Storage, Uniformity, WARP_BITS,
+    Arg, ArgList, Base, BlockId, Distance, Guard, Instruction, LoweringError, Program, Reg,
+    RegClass, Storage, Uniformity, WARP_BITS,
 };
 use ptx::ast::Span;
 use ptx::names;
@@ -100,6 +100,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub stream_slot: Option<StackSlot>,
     /// The stores that may go past the caches, by their operands.
     pub streamed: HashSet<u32>,
+    /// The loads whose lines the next block needs, by their operands, and how far they are then.
+    pub prefetched: HashMap<u32, Distance>,
     /// The functions of loops that the function calls, by the names of these calls.
     pub wide_loops: Vec<Vec<u8>>,
     /// The processor rounds to integral values (SSE4.1).

@@ -110,7 +110,7 @@ fn accesses(
         let lowering = lowering(program, &|reg| uniformity.of(reg), step, has_fma);
         match lowering {
             Lowering::Contiguous => accesses += usize::from(!in_shared),
-            Lowering::Uniform | Lowering::Widened | Lowering::Scalarized => {}
+            Lowering::Uniform | Lowering::FirstLane | Lowering::Widened | Lowering::Scalarized => {}
             Lowering::LastLane => return None,
         }
     }

@@ -15,6 +15,7 @@ use super::group_check;
 use super::group_checked::{Addresses, GroupChecked};
 use super::lane_set::{LaneSet, each_lane, lanes_per_vector, vector_type, vectors};
 use super::memory::Space;
+use super::prefetch;
 use super::resume::ResumePlan;
 use super::slot_address::Slots;
 use super::slots::save;
@@ -68,6 +69,12 @@ pub(super) fn step(e: &mut Emitter<'_, '_>, step: &Step) -> EmitResult<()> {
             e.lane_set = LaneSet::Scalar;
             e.step(step)
         }
+        (Lowering::FirstLane, _) => {
+            e.lane_set = LaneSet::Lane(0);
+            let emitted = e.step(step);
+            e.lane_set = LaneSet::Scalar;
+            emitted
+        }
         _ => {
             if let Step::Instruction(i) = step {
                 if e.copy_async_lanes(i)? {
@@ -116,7 +123,10 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
         2 => narrow_store(e, reg, at),
         _ => {
             let done = match load {
-                true => None,
+                true => {
+                    prefetch::emit(e, i, at, e.width * ty.bytes() as u32);
+                    None
+                }
                 false => streaming::emit(e, i, (reg, at)),
             };
             for lane in vectors(e.width, e.program.registers[reg.index()]) {

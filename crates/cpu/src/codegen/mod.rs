@@ -49,6 +49,7 @@ mod other_group;
 mod packed;
 mod pair_load;
 mod phase;
+mod prefetch;
 mod prologue;
 mod registers;
 mod resume;

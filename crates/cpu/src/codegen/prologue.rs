@@ -1,7 +1,7 @@
 //! The start of a kernel's function: what does not change while it runs, and the variables of its
 //! registers.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::FunctionBuilder;
@@ -10,7 +10,7 @@ use super::emitter::{Emitter, Invariants, READONLY, ThreadVariables, ValueLocati
 use super::host::HostIsa;
 use super::lane_set::{LaneSet, lanes_per_vector, vector_type};
 use super::resume::ResumePlan;
-use super::{streaming, variables};
+use super::{prefetch, streaming, variables};
 use crate::abi::offset;
 use crate::program::{Program, Reg, RegClass, Uniformity, UniformityInfo, pointers};
 
@@ -120,6 +120,10 @@ pub(super) fn prologue<'e, 'a>(
         streamed: match host.has_wide_vectors && width > 1 {
             true => streaming::stores(program, &pointers),
             false => HashSet::new(),
+        },
+        prefetched: match host.has_wide_vectors && width > 1 {
+            true => prefetch::loads(program),
+            false => HashMap::new(),
         },
         wide_loops: Vec::new(),
         has_rounding: host.has_rounding,

@@ -44,7 +44,7 @@ pub(super) fn shared_access(
             Uniformity::Affine(stride) if stride % whole == 0 => (stride * lanes, whole),
             _ => return None,
         },
-        Lowering::Widened | Lowering::LastLane => return None,
+        Lowering::Widened | Lowering::FirstLane | Lowering::LastLane => return None,
     };
     // An address of 32 bits that shrinks could pass 0 before the offset is added.
     let wraps = distance < 0 && offset > 0;

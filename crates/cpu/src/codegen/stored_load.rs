@@ -129,7 +129,7 @@ impl StoredLoad<'_> {
         let cached = e.b.create_block();
         let to = e.add_offset(to.address, to.offset.into());
         streaming::require(e, [(self.store, to)], cached);
-        wide_call::call_function(e, code, [from, to]);
+        wide_call::call_function(e, code, &[from, to]);
         e.b.ins().jump(done, &[]);
         e.enter(cached);
     }

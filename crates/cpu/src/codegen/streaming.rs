@@ -145,7 +145,7 @@ pub(super) fn emit(
     e.lane_set = LaneSet::Scalar;
     e.splats.clear();
     let from = e.b.ins().stack_addr(types::I64, slot, 0);
-    wide_call::call_function(e, wide::copy_vectors(count), [from, to]);
+    wide_call::call_function(e, wide::copy_vectors(count), &[from, to]);
     e.b.ins().jump(done, &[]);
     e.enter(cached);
     Some(done)

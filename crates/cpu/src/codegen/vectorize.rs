@@ -36,6 +36,8 @@ pub(super) enum Lowering {
     Widened,
     /// A load or store of consecutive addresses: vector loads or stores.
     Contiguous,
+    /// Once, for the first lane: what all lanes make the same of values that differ.
+    FirstLane,
     /// Once, for the last lane: a store to an address that all lanes share.
     LastLane,
     /// Once for each lane.
@@ -86,7 +88,7 @@ pub(super) fn choose(
                 if matches!(i.opcode, O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Cp));
             let cost_of_one = if memory { 4 } else { 1 };
             let cost = match lowering(program, &|r| uniformity.of(r), step, host.has_fma) {
-                Lowering::Uniform | Lowering::LastLane => cost_of_one,
+                Lowering::Uniform | Lowering::FirstLane | Lowering::LastLane => cost_of_one,
                 Lowering::Widened | Lowering::Contiguous => width / 4 + cost_of_one,
                 // One call.
                 Lowering::Scalarized if copies_by_lane(step) => width + cost_of_one,
@@ -166,7 +168,7 @@ fn streams(program: &Program<'_>, uniformity: &UniformityInfo, has_fma: bool) ->
                 Lowering::Uniform => {}
                 Lowering::Contiguous => accesses += frequency,
                 Lowering::Widened => widened += frequency,
-                Lowering::LastLane | Lowering::Scalarized => return false,
+                Lowering::FirstLane | Lowering::LastLane | Lowering::Scalarized => return false,
             }
         }
     }
@@ -250,7 +252,11 @@ pub(super) fn lowering(
     }
     let is_divergent = |&reg: &Reg| uniformity_of(reg) == Uniformity::Divergent;
     let moves_halves = convert::halves(program, i).is_some() && written.iter().all(is_divergent);
-    if uniform {
+    let mut read = Vec::new();
+    program.effects(i, &mut |reg| read.push(reg), &mut |_| {});
+    if uniform && i.meaning.effect == Effect::Pure && read.iter().any(is_divergent) {
+        Lowering::FirstLane
+    } else if uniform {
         Lowering::Uniform
     } else if moves_halves || is_widenable(program, i, has_fma) {
         Lowering::Widened
@@ -259,7 +265,7 @@ pub(super) fn lowering(
     }
 }
 
-/// Whether all threads store their own values to one address, where that of the last stays.
+/// Whether all threads store to one address, where that of the last stays.
 fn is_last_store(
     program: &Program<'_>,
     uniformity_of: &dyn Fn(Reg) -> Uniformity,
@@ -274,7 +280,6 @@ fn is_last_store(
         && i.modifiers.first_of(&orders).is_none()
         && class != RegClass::Pred
         && uniformity_of(base) == Uniformity::Uniform
-        && uniformity_of(value) != Uniformity::Uniform
 }
 
 /// Whether the threads load or store consecutive addresses.

@@ -95,13 +95,14 @@ pub(super) fn call(e: &mut Emitter<'_, '_>, code: Vec<u8>, addresses: &[Value], 
             .stack_store(types::I64, address, table, 8 * number);
     }
     let table = e.b.ins().stack_addr(types::I64, table, 0);
-    call_function(e, code, [table, count]);
+    call_function(e, code, &[table, count]);
 }
 
-/// Calls a function with two arguments.
-pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: [Value; 2]) {
+/// Calls a function with addresses or numbers of 64 bits.
+pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: &[Value]) {
     let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.extend([AbiParam::new(types::I64); 2]);
+    let types = arguments.iter().map(|_| AbiParam::new(types::I64));
+    signature.params.extend(types);
     let signature = e.b.import_signature(signature);
     let known = e.wide_loops.iter().position(|known| *known == code);
     let number = known.unwrap_or(e.wide_loops.len());
@@ -116,7 +117,7 @@ pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: [
         colocated: true,
         patchable: false,
     });
-    e.b.ins().call(function, &arguments);
+    e.b.ins().call(function, arguments);
 }
 
 /// The address for the current group.

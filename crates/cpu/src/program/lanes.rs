@@ -2,10 +2,15 @@
 //! bits of `%tid.x` alone, so that its first has a multiple of their number there. The lattice, and
 //! what instructions make of it, is that of [`analysis::dependence`].
 
-use super::clamps::clamp;
+use std::collections::HashMap;
+
+use super::butterflies::butterflies;
+use super::clamps::{clamp, indices};
 use super::ir::{Arg, Base, Instruction, Program, Reg, RegClass, Storage};
 use super::liveness::RegisterSet;
-use analysis::dependence::{Dependence, Linear, Shape, Sources, WARP, Wrapping, special, transfer};
+use analysis::dependence::{
+    Dependence, Linear, Shape, Sources, WARP, Wrapping, exchanged, special, transfer,
+};
 use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
@@ -102,6 +107,26 @@ fn clamped(
         *linear = unknown;
     }
     Some(result)
+}
+
+/// What is recognized in a program before its facts are known.
+pub(super) struct Idioms {
+    /// The registers from which addresses are computed.
+    pub indices: RegisterSet,
+    /// See [`butterflies`](super::butterflies::butterflies).
+    pub butterflies: HashMap<u32, u32>,
+}
+
+impl Idioms {
+    pub fn of(program: &Program<'_>, group: Group) -> Idioms {
+        Idioms {
+            indices: indices(program),
+            butterflies: match group {
+                Group::Warp => butterflies(program),
+                Group::HalfWarp => HashMap::new(),
+            },
+        }
+    }
 }
 
 /// What is known of a register.
@@ -205,7 +230,7 @@ pub(super) fn operand(
 pub(super) fn result(
     program: &Program<'_>,
     i: &Instruction,
-    indices: &RegisterSet,
+    idioms: &Idioms,
     known: Known<'_>,
 ) -> Option<Dependence> {
     let args = program.list(i.args);
@@ -221,13 +246,15 @@ pub(super) fn result(
     {
         sources = sources | known.1(carry)?.sources;
     }
-    if let Some(result) = clamped(program, i, (known.0.group, indices), &operands) {
+    if let Some(result) = clamped(program, i, (known.0.group, &idioms.indices), &operands) {
         return Some(result);
     }
     let function = Dependence::function(sources, UNKNOWN);
     // A copy of a register that was a call parameter.
     let copies = matches!(args, [Arg::Reg(_), Arg::Reg(_)]);
+    let butterfly = idioms.butterflies.get(&i.args.start);
     let mut result = match i.opcode {
+        _ if let Some(&bit) = butterfly => exchanged(&function, bit, UNKNOWN),
         O::Ld | O::Ldu | O::St if copies => match widths_match(program, i) {
             true => operands.first().copied().unwrap_or(function),
             false => function,

@@ -6,6 +6,7 @@
 //! generator interprets them, so their semantics are written once.
 
 mod build;
+mod butterflies;
 mod call_params;
 mod clamps;
 mod frames;
@@ -21,6 +22,7 @@ mod memory_access;
 mod module_data;
 mod module_symbol;
 mod network;
+mod next_block;
 mod operands;
 mod pointers;
 mod reg_class;
@@ -45,6 +47,7 @@ pub(crate) use ir::{
 pub(crate) use lanes::{Group, Uniformity, extended};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
+pub(crate) use next_block::{Distance, distances};
 pub(crate) use pointers::pointers;
 pub(crate) use rematerialize::rematerialize;
 pub(crate) use shuffle_loops::unroll_shuffle_loops;

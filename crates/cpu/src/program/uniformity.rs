@@ -4,11 +4,12 @@
 //! A lane group takes every branch as a whole; where the threads diverge, the scalar function
 //! takes over. So a value computed from uniform values is uniform.
 
-use super::clamps::{Bound, Clamp, clamp, indices};
+use super::butterflies::exchange;
+use super::clamps::{Bound, Clamp, clamp};
 use super::ir::{Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Terminator};
 use super::lanes::{
-    DIVERGENT, Group, UNKNOWN, Uniformity, View, computed, extended, is_affine, operand, operands,
-    result,
+    DIVERGENT, Group, Idioms, UNKNOWN, Uniformity, View, computed, extended, is_affine, operand,
+    operands, result,
 };
 use super::liveness::{Liveness, RegisterSet};
 use super::together::{Together, together};
@@ -241,8 +242,7 @@ fn lane_bits(fact: &Dependence, group: Group) -> Option<[i64; WARP_BITS]> {
 struct Facts<'p, 'a> {
     program: &'p Program<'a>,
     group: Group,
-    /// The registers from which addresses are computed.
-    indices: RegisterSet,
+    idioms: Idioms,
     known: Vec<Option<Dependence>>,
     /// Where what each lane computes for itself is followed, too: the registers that some lanes
     /// write alone.
@@ -254,7 +254,7 @@ impl Facts<'_, '_> {
         let mut facts = Facts {
             program,
             group,
-            indices: indices(program),
+            idioms: Idioms::of(program, group),
             // `None` is the optimistic start: a loop-carried register has the uniformity
             // of its initial value until the back edge says otherwise.
             known: vec![None; program.registers.len()],
@@ -287,7 +287,7 @@ impl Facts<'_, '_> {
                 let fact = match step {
                     Step::Instruction(i) => {
                         let known = |reg: Reg| self.known[reg.index()];
-                        result(program, i, &self.indices, (self.view(), &known))
+                        result(program, i, &self.idioms, (self.view(), &known))
                     }
                     Step::SystemCall { .. } => Some(DIVERGENT),
                 };
@@ -314,10 +314,19 @@ impl Facts<'_, '_> {
         if self.group != Group::Warp {
             return Some(DIVERGENT);
         }
+        let known = |reg: Reg| self.known[reg.index()];
+        if exchange(self.program, i).is_some() {
+            let mut parts = Vec::new();
+            let value = *self.program.list(i.args).get(1)?;
+            operand(self.program, value, (self.view(), &known), &mut parts)?;
+            let sources = parts
+                .iter()
+                .fold(Sources::NONE, |all, one| all | one.sources);
+            return Some(Dependence::function(sources, UNKNOWN));
+        }
         let shared = match together(self.program, i) {
             Some(Together::Shared) => true,
             Some(Together::SharedFrom(lane)) => {
-                let known = |reg: Reg| self.known[reg.index()];
                 let mut parts = Vec::new();
                 operand(self.program, lane, (self.view(), &known), &mut parts)?;
                 parts.iter().all(Dependence::is_uniform)

@@ -9,6 +9,7 @@ use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
 mod atomics;
+mod butterflies;
 mod clamped;
 mod coarsening;
 mod copies;
@@ -17,6 +18,7 @@ mod guarded;
 mod halves;
 mod known_lanes;
 mod lockstep;
+mod prefetch;
 mod scattered;
 mod shuffle_loops;
 mod stored;

@@ -130,6 +130,13 @@ impl Encoder {
         self.bytes.extend([0xC5, 0xF8, 0x77]);
     }
 
+    /// Into all caches; an address that does not exist is not an error.
+    pub fn prefetch(&mut self, base: Gpr, offset: i32) {
+        self.rex(0, base.0);
+        self.bytes.extend([0x0F, 0x18]);
+        self.operands(1, Place::Memory(base, offset));
+    }
+
     pub fn load_word(&mut self, to: Gpr, base: Gpr, offset: i32) {
         self.rex(to.0, base.0);
         self.bytes.push(0x8B);

@@ -37,6 +37,16 @@ pub(in crate::codegen) fn copy_column(distance: i32, words: u32) -> Option<Vec<u
     Some(encoder.bytes)
 }
 
+/// A function that prefetches so many lines from an address on.
+pub(in crate::codegen) fn prefetch(lines: u32) -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    for line in 0..lines {
+        encoder.prefetch(FROM, 64 * line.cast_signed());
+    }
+    encoder.return_();
+    encoder.bytes
+}
+
 /// Vectors that follow one another do not wait for each other.
 fn register(vector: u32) -> Ymm {
     Ymm((vector % u32::from(Ymm::COUNT)) as u8)

@@ -1,0 +1,142 @@
+//! Butterflies: shuffles across one bit of the lane's number, and a commutative operation on what a lane
+//! had and what it got. Both lanes make the same, so that the result does not depend on that bit. A
+//! reduction over all bits gives all lanes of a warp one value.
+
+use std::collections::HashMap;
+
+use super::ir::{Arg, BlockId, Instruction, Program, Reg, Step, Terminator};
+use super::together::together;
+use ptx::names::{Modifier as M, Opcode as O};
+
+/// The steps behind a shuffle among which the operation may be.
+const MAX_STEPS: usize = 64;
+
+/// The bit of each operation, by its operands.
+pub(super) fn butterflies(program: &Program<'_>) -> HashMap<u32, u32> {
+    let mut found = HashMap::new();
+    let mut predecessors = vec![0_u32; program.blocks.len()];
+    for block in &program.blocks {
+        for next in block.terminator.successors() {
+            predecessors[next.index()] += 1;
+        }
+    }
+    for block in &program.blocks {
+        let Terminator::Sync { instruction, next } = &block.terminator else {
+            continue;
+        };
+        if let Some((mask, registers)) = exchange(program, instruction)
+            && mask.is_power_of_two()
+            && let Some(operands) = operation(program, *next, registers, &predecessors)
+        {
+            found.insert(operands, mask.trailing_zeros());
+        }
+    }
+    found
+}
+
+/// What the lane's number is xored with in a shuffle of all lanes, what is shuffled, and the result.
+pub(super) fn exchange(program: &Program<'_>, i: &Instruction) -> Option<(u32, [Reg; 2])> {
+    let butterflies = i.opcode == O::Shfl && i.modifiers.has(M::Bfly) && i.guard.is_none();
+    together(program, i).filter(|_| butterflies)?;
+    match *program.list(i.args) {
+        [to, Arg::Reg(from), Arg::Int(mask @ 0..32), Arg::Int(31), ..] => {
+            let to = match to {
+                Arg::Reg(to) => to,
+                Arg::List(list) => match program.list(list) {
+                    &[Arg::Reg(to), ..] => to,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            Some((mask as u32, [from, to]))
+        }
+        _ => None,
+    }
+}
+
+/// The operation on both registers in what follows a shuffle alone, if nothing writes them before.
+fn operation(
+    program: &Program<'_>,
+    mut at: BlockId,
+    registers: [Reg; 2],
+    predecessors: &[u32],
+) -> Option<u32> {
+    let [from, to] = registers;
+    let mut left = MAX_STEPS;
+    let is_written = |step: &Step| {
+        let mut written = false;
+        program.step_effects(step, &mut |_| {}, &mut |reg| {
+            written |= registers.contains(&reg);
+        });
+        written
+    };
+    while from != to && at.0 > 0 && predecessors[at.index()] == 1 {
+        let block = &program.blocks[at.index()];
+        for step in block.steps.iter().take(left) {
+            if let Step::Instruction(i) = step
+                && is_commutative(i)
+                && let &[_, Arg::Reg(a), Arg::Reg(b)] = program.list(i.args)
+                && ([a, b] == [from, to] || [b, a] == [from, to])
+            {
+                return Some(i.args.start);
+            }
+            if is_written(step) {
+                return None;
+            }
+        }
+        left = left.checked_sub(block.steps.len() + 1)?;
+        at = match &block.terminator {
+            Terminator::Jump(next) => *next,
+            Terminator::Sync { instruction, next } => {
+                if is_written(&Step::Instruction(*instruction)) {
+                    return None;
+                }
+                *next
+            }
+            _ => return None,
+        };
+    }
+    None
+}
+
+fn is_commutative(i: &Instruction) -> bool {
+    let is_known = matches!(
+        i.opcode,
+        O::Add | O::Mul | O::Min | O::Max | O::And | O::Or | O::Xor
+    );
+    is_known && !i.meaning.carry_in && !i.meaning.carry_out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::program::{Group, Reg, Uniformity, UniformityInfo, build, module_data};
+    use ptx::ast::Item;
+
+    #[test]
+    fn a_reduction_over_all_bits_is_uniform() {
+        let source = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {
+            .reg .b32 %r<12>; .reg .f32 %f<2>;
+            mov.u32 %r0, %tid.x; mul.lo.u32 %r0, %r0, %r0;
+            shfl.sync.bfly.b32 %r1, %r0, 16, 31, -1; add.u32 %r2, %r0, %r1;
+            shfl.sync.bfly.b32 %r3, %r2, 8, 31, -1; max.u32 %r4, %r3, %r2;
+            shfl.sync.bfly.b32 %r5, %r4, 4, 31, -1; xor.b32 %r6, %r4, %r5;
+            shfl.sync.bfly.b32 %r7, %r6, 2, 31, -1; mul.lo.u32 %r8, %r6, %r7;
+            shfl.sync.bfly.b32 %r9, %r8, 1, 31, -1; add.u32 %r10, %r9, %r8;
+            shfl.sync.bfly.b32 %r11, %r8, 3, 31, -1; add.u32 %r11, %r11, %r8;
+        }";
+        let reading = ptx::read(source);
+        let (data, _) = module_data(&reading.module, source);
+        let Some(Item::Function(kernel)) = reading.module.items.first() else {
+            panic!("no kernel");
+        };
+        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
+        let of = |group, reg| UniformityInfo::new(&program, group).of(Reg(reg));
+        for reg in 0..10 {
+            assert_eq!(of(Group::Warp, reg), Uniformity::Divergent, "%r{reg}");
+        }
+        assert_eq!(of(Group::Warp, 10), Uniformity::Uniform);
+        assert_eq!(of(Group::Warp, 11), Uniformity::Divergent);
+        // Half a warp has no value of the other half where it stands.
+        assert_eq!(of(Group::HalfWarp, 10), Uniformity::Divergent);
+    }
+}
