@@ -118,13 +118,10 @@ pub(super) struct Idioms {
 }
 
 impl Idioms {
-    pub fn of(program: &Program<'_>, group: Group) -> Idioms {
+    pub fn of(program: &Program<'_>) -> Idioms {
         Idioms {
             indices: indices(program),
-            butterflies: match group {
-                Group::Warp => butterflies(program),
-                Group::HalfWarp => HashMap::new(),
-            },
+            butterflies: butterflies(program),
         }
     }
 }

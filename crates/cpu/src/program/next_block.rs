@@ -200,7 +200,7 @@ mod tests {
     fn distances_of_indices_and_addresses() {
         let source = ".version 8.0\n.target sm_80\n.address_size 64\n
         .entry k(.param .u64 a, .param .u32 n) {
-            .reg .b64 %x<6>; .reg .b32 %r<16>; .reg .pred %p;
+            .reg .b64 %x<6>; .reg .b32 %r<17>; .reg .pred %p;
             ld.param.u64 %x0, [a]; ld.param.u32 %r0, [n];
             mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
             mad.lo.u32 %r4, %r1, 256, %r3;
@@ -214,6 +214,7 @@ mod tests {
             mov.u32 %r13, %clock;
             setp.eq.u32 %p, %r3, 0; mov.u32 %r14, %r4; @%p mov.u32 %r14, %r5;
             mov.u32 %r15, %r3; @%p mov.u32 %r15, %r0;
+            mov.u32 %r16, %r4; @%p ld.shared.u32 %r16, [%r3]; st.shared.u32 [%r16], %r3;
             mul.wide.u32 %x1, %r4, 4; add.u64 %x2, %x0, %x1;
             mad.wide.u32 %x3, %r5, 8, %x0;
             ld.global.u64 %x4, [%x2];
@@ -250,7 +251,8 @@ mod tests {
             None,
             None,
             by(0, 0),
+            None,
         ];
-        assert_eq!(distances(&program)[..22], expected);
+        assert_eq!(distances(&program)[..23], expected);
     }
 }

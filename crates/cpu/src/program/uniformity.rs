@@ -254,7 +254,7 @@ impl Facts<'_, '_> {
         let mut facts = Facts {
             program,
             group,
-            idioms: Idioms::of(program, group),
+            idioms: Idioms::of(program),
             // `None` is the optimistic start: a loop-carried register has the uniformity
             // of its initial value until the back edge says otherwise.
             known: vec![None; program.registers.len()],

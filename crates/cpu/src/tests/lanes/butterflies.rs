@@ -93,7 +93,10 @@ fn other_operations() {
         "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; add.u32 %r3, %r3, %r2; add.u32 %r3, %r3, %r4;",
         "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; add.u32 %r4, %r4, %r2; add.u32 %r3, %r3, %r4;",
         "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; setp.lt.u32 %p1, %r2, 9; @%p1 mov.u32 %r3, 5; add.u32 %r3, %r3, %r4;",
+        "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; and.b32 %r7, %r2, 1; setp.eq.u32 %p1, %r7, 0; @%p1 mov.u32 %r3, 5; add.u32 %r3, %r3, %r4;",
         "shfl.sync.bfly.b32 %r3, %r3, 1, 31, -1; add.u32 %r3, %r3, %r3;",
+        // Some blocks do not shuffle.
+        "and.b32 %r4, %r2, 1; setp.eq.u32 %p1, %r0, 0; @%p1 bra JOIN; shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; JOIN: add.u32 %r3, %r3, %r4;",
         // Some lanes do not.
         "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; setp.lt.u32 %p1, %r2, 9; @%p1 add.u32 %r3, %r3, %r4;",
         "shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; setp.lt.u32 %p1, %r2, 9; @%p1 bra FEW; add.u32 %r3, %r3, %r4; FEW:",
