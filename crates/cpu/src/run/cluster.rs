@@ -1,6 +1,7 @@
 //! A cluster: its blocks share one host thread, on which they run in turn.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::fault::Fault;
 use super::launch::{Kernel, Launch};
@@ -15,17 +16,33 @@ pub(super) struct Cluster<'a> {
     blocks: Vec<ThreadBlock<'a>>,
     /// The addresses of their shared memory, to which the blocks point.
     _shared: Box<[u64]>,
+    /// Fields are dropped in their order: who finds none has found the memory free before.
+    _counted: Counted<'a>,
+}
+
+struct Counted<'a>(&'a AtomicU64);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl<'a> Cluster<'a> {
-    /// Allocates the memory of a cluster of the launch, which runs this code of its kernel.
+    /// Allocates the memory of a cluster of the launch, which runs this code of its kernel. Without an
+    /// error there is none now, but there is again when another cluster of the launch is done.
     pub(super) fn new(
         launch: &'a Launch<'a>,
         kernel: &'a Kernel<'a>,
-    ) -> Result<Cluster<'a>, MemoryError> {
+    ) -> Result<Cluster<'a>, Option<MemoryError>> {
+        let others = launch.clusters.fetch_add(1, Ordering::AcqRel);
+        let counted = Counted(&launch.clusters);
         let new = |_| ThreadBlock::new(launch, kernel);
         let mut blocks: Vec<_> = (0..launch.config.cluster_blocks()).map(new).collect();
-        blocks.iter_mut().try_for_each(ThreadBlock::allocate)?;
+        blocks
+            .iter_mut()
+            .try_for_each(ThreadBlock::allocate)
+            .map_err(|error| (others == 0).then_some(error))?;
         let shared: Box<[u64]> = blocks.iter().map(ThreadBlock::shared).collect();
         for (rank, block) in (0..).zip(&mut blocks) {
             block.join(rank, &shared);
@@ -34,6 +51,7 @@ impl<'a> Cluster<'a> {
             kernel,
             blocks,
             _shared: shared,
+            _counted: counted,
         })
     }
 

@@ -41,6 +41,8 @@ pub(super) struct Launch<'a> {
     /// The first cluster that no worker has taken.
     pub(super) next: AtomicU64,
     pub(super) stop: AtomicBool,
+    /// The clusters that have memory, or are about to.
+    pub(super) clusters: AtomicU64,
 }
 
 /// Threads of a grid that stores more than caches keep.

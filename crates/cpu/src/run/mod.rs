@@ -213,6 +213,7 @@ impl Engine {
             grid_id: self.launches.fetch_add(1, Ordering::Relaxed),
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            clusters: AtomicU64::new(0),
         };
         let outcome = Workers::new(&self.pool, &launch).run();
         if let Err(fault) = &outcome {

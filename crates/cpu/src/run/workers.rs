@@ -154,6 +154,8 @@ impl<'a> Workers<'a> {
                 }
                 continue;
             }
+            // Blocks of other workers may want their memory.
+            in_turn.clear();
             let (waiting, postponed) = {
                 let mut shared = self.lock();
                 match shared.waiting.pop_front() {
@@ -222,17 +224,15 @@ impl<'a> Workers<'a> {
             Some(block) => block,
             None => match Cluster::new(self.launch, kernel) {
                 Ok(block) => spare.insert(block),
-                Err(error) => {
-                    let mut shared = self.lock();
-                    if !shared.waiting.is_empty() {
-                        // There is memory again when a waiting block completes.
-                        shared.postponed.push(index);
-                        return true;
-                    }
-                    drop(shared);
+                Err(Some(error)) => {
                     let fault = self.no_memory(index, error.to_string());
                     self.fail(self.launch.config.index(fault.block), fault);
                     return false;
+                }
+                Err(None) => {
+                    self.lock().postponed.push(index);
+                    std::thread::yield_now();
+                    return true;
                 }
             },
         };

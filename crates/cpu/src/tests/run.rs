@@ -217,6 +217,31 @@ fn a_barrier_of_the_whole_grid_at_which_one_thread_of_each_block_polls() {
 }
 
 #[test]
+fn weak_loads_that_wait() {
+    // A barrier of the grid, and a lock that is tried once it looks free.
+    for load in ["ld.global.cg.u32", "ld.global.u32", "ld.u32"] {
+        let barrier = format!(
+            "setp.ne.u32 %p0, %t, 0; @%p0 bra together;
+            atom.global.add.u32 %r1, [%out+8192], 1; mov.u32 %r2, %nctaid.x; add.u64 %d1, %out, 8000;
+            spin: add.u64 %d0, %d1, 192; {load} %r1, [%d0]; sub.u32 %r3, %r2, %r1;
+            setp.ne.u32 %p1, %r3, 0; @%p1 bra spin;
+            together: bar.sync 0; ld.global.u32 %r3, [%out+8192]; st.global.u32 [%at], %r3;"
+        );
+        let words = run(2050, 64, 32, &barrier).unwrap();
+        assert!(words[..2048].iter().all(|&word| word == 64), "{load}");
+        let lock = format!(
+            "take: {load} %r0, [%out]; setp.ne.u32 %p0, %r0, 0; @%p0 bra take;
+            atom.global.cas.b32 %r0, [%out], 0, 1; setp.ne.u32 %p0, %r0, 0; @%p0 bra take;
+            mov.u32 %r2, 0;
+            work: nanosleep.u32 50; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 3; @%p1 bra work;
+            ld.volatile.global.u32 %r1, [%out+4]; add.u32 %r1, %r1, 1;
+            st.volatile.global.u32 [%out+4], %r1; membar.gl; atom.global.exch.b32 %r0, [%out], 0;"
+        );
+        assert_eq!(run(2, 4, 32, &lock).unwrap(), [0, 128], "{load}");
+    }
+}
+
+#[test]
 fn a_kernel_that_sleeps_takes_its_time() {
     // `%clock64` counts nanoseconds.
     let body = "mov.u64 %d0, %clock64; nanosleep.u32 1000000; nanosleep.u32 1000000;

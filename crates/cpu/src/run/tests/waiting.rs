@@ -98,3 +98,29 @@ fn blocks_that_would_run_in_turn_run_alone_without_memory() {
         assert!(words[1..].iter().all(|&word| word == 1));
     }
 }
+
+body!(write_slowly, true, |t, state| {
+    if state == 0 {
+        t.out(0).fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_micros(20));
+        return 1;
+    }
+    t.out(1 + t.global()).store(1, Ordering::Relaxed);
+    EXITED
+});
+
+#[test]
+fn a_worker_waits_for_the_memory_of_another() {
+    let points = points([SyncKind::Barrier]);
+    let mut kernel = kernel(write_slowly, &points);
+    kernel.code.has_steps = true;
+    // The blocks of one worker take all memory, or there is memory for one block alone.
+    for (memory, blocks) in [(128 << 10, 200), (8 << 10, 20)] {
+        let memory = Arc::new(DeviceMemory::with_size(memory).unwrap());
+        let engine = Engine::with_workers(memory, 2);
+        let threads = blocks * 4;
+        let words = launch(&engine, &kernel, config(blocks, 4), 1 + threads as usize).unwrap();
+        assert_eq!(words[0], u64::from(threads));
+        assert!(words[1..].iter().all(|&word| word == 1));
+    }
+}
