@@ -102,8 +102,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub streamed: HashSet<u32>,
     /// The loads whose lines the next block needs, by their operands, and how far they are then.
     pub prefetched: HashMap<u32, Distance>,
-    /// The functions of loops that the function calls, by the names of these calls.
-    pub wide_loops: Vec<Vec<u8>>,
+    /// The functions that the function calls and that are encoded here, by the names of these calls.
+    pub encoded: Vec<Vec<u8>>,
     /// The processor rounds to integral values (SSE4.1).
     pub has_rounding: bool,
     pub has_wide_atomics: bool,

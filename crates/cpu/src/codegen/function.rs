@@ -91,8 +91,8 @@ pub(crate) fn compile_kernel(
                    uniformity: Option<&UniformityInfo>| {
         // Tier-up compiles a hot module again.
         let is_first = uniformity.is_none() && vectorization == Vectorization::WhenHot;
-        let wide_loops = emit(program, host, contexts, isa, (uniformity, is_first), &plan)?;
-        machine_code(&mut contexts.context, isa, &wide_loops).map_err(|reason| {
+        let encoded = emit(program, host, contexts, isa, (uniformity, is_first), &plan)?;
+        machine_code(&mut contexts.context, isa, &encoded).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
         })
@@ -190,11 +190,11 @@ fn emit(
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, (uniformity, is_first), plan);
     let errors = emit_kernel(&mut emitter, plan);
-    let wide_loops = std::mem::take(&mut emitter.wide_loops);
+    let encoded = std::mem::take(&mut emitter.encoded);
     emitter.b.seal_all_blocks();
     emitter.b.finalize(isa.frontend_config());
     if errors.is_empty() {
-        Ok(wide_loops)
+        Ok(encoded)
     } else {
         Err(errors)
     }

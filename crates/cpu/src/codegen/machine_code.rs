@@ -32,18 +32,18 @@ impl Default for CompilerContexts {
     }
 }
 
-/// Compiles the function in `context`, and puts the functions of loops that it calls behind it.
+/// Compiles the function in `context`, and puts the encoded functions that it calls behind it.
 pub(super) fn machine_code(
     context: &mut Context,
     isa: &OwnedTargetIsa,
-    wide_loops: &[Vec<u8>],
+    encoded: &[Vec<u8>],
 ) -> Result<MachineCode, String> {
     let compiled = context
         .compile(&**isa, &mut ControlPlane::default())
         .map_err(|e| format!("Cranelift cannot compile the function: {:?}", e.inner))?;
     let mut calls = Vec::new();
     for reloc in compiled.buffer.relocs() {
-        // The only direct calls are those of the thunks and of these loops.
+        // The only direct calls are those of the thunks and of these functions.
         match (&reloc.target, reloc.kind, reloc.addend) {
             (
                 &FinalizedRelocTarget::ExternalName(ExternalName::User(name)),
@@ -60,7 +60,7 @@ pub(super) fn machine_code(
     }
     let mut bytes = compiled.code_buffer().to_vec();
     let mut starts = Vec::new();
-    for code in wide_loops {
+    for code in encoded {
         bytes.resize(bytes.len().next_multiple_of(CACHE_LINE), 0);
         starts.push(bytes.len());
         bytes.extend_from_slice(code);
@@ -87,14 +87,14 @@ pub(super) const CACHE_LINE: usize = 64;
 
 /// The namespaces of functions that a function calls.
 const THUNKS: u32 = 0;
-const WIDE_LOOPS: u32 = 1;
+const ENCODED: u32 = 1;
 
 /// The name of the thunk at this offset of the blob.
 pub(super) fn thunk_name(offset: u32) -> UserExternalName {
     UserExternalName::new(THUNKS, offset)
 }
 
-/// The name of a loop's function, by its number.
-pub(super) fn wide_loop_name(number: usize) -> UserExternalName {
-    UserExternalName::new(WIDE_LOOPS, number as u32)
+/// The name of an encoded function, by its number.
+pub(super) fn encoded_name(number: usize) -> UserExternalName {
+    UserExternalName::new(ENCODED, number as u32)
 }

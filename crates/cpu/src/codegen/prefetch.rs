@@ -1,7 +1,7 @@
 //! Software prefetching: what the next block loads, while this one runs.
 //!
-//! Between the barriers of a block nothing is loaded for longer than the processor looks ahead, and its
-//! own prefetching falls behind.
+//! In a kernel with barriers, a block loads what it needs at its start, and then nothing for longer than
+//! the processor looks ahead: at the start of the next block it would wait.
 
 use std::collections::HashMap;
 
@@ -18,13 +18,15 @@ use crate::program::{
 };
 use analysis::control_flow::Loops;
 use ptx::isa::Effect;
-use ptx::names::Opcode as O;
+use ptx::names::{Modifier as M, Opcode as O};
 
 /// The loads of a kernel with barriers that each block makes once, by their operands, and how far the
 /// next block's are. Those of a loop follow one another, as the processor expects.
 pub(super) fn loads(program: &Program<'_>) -> HashMap<u32, Distance> {
     let has_barrier = program.blocks.iter().any(|block| match &block.terminator {
-        Terminator::Sync { instruction, .. } => matches!(instruction.opcode, O::Bar | O::Barrier),
+        Terminator::Sync { instruction, .. } => {
+            matches!(instruction.opcode, O::Bar | O::Barrier) && !instruction.modifiers.has(M::Warp)
+        }
         _ => false,
     });
     let loops = has_barrier.then(|| Loops::new(&program.graph())).flatten();

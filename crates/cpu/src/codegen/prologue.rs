@@ -125,7 +125,7 @@ pub(super) fn prologue<'e, 'a>(
             true => prefetch::loads(program),
             false => HashMap::new(),
         },
-        wide_loops: Vec::new(),
+        encoded: Vec::new(),
         has_rounding: host.has_rounding,
         has_wide_atomics: host.has_wide_atomics,
         is_sanitized: host.is_sanitized,

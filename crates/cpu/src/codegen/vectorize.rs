@@ -36,7 +36,7 @@ pub(super) enum Lowering {
     Widened,
     /// A load or store of consecutive addresses: vector loads or stores.
     Contiguous,
-    /// Once, for the first lane: what all lanes make the same of values that differ.
+    /// Once, for the first lane: a result that all lanes share, of operands that differ.
     FirstLane,
     /// Once, for the last lane: a store to an address that all lanes share.
     LastLane,

@@ -83,7 +83,7 @@ impl Emitter<'_, '_> {
             }
             _ => None,
         };
-        // All lanes read one lane, which exists.
+        // All lanes get the same.
         if self.is_shared(i, 0) || self.is_shared(i, 1) {
             let value = match &fixed {
                 Some(from) => self.extracted(&values, from[0].0),

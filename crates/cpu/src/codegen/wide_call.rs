@@ -1,4 +1,4 @@
-//! Calls of the functions that run loops in vectors of 256 bits.
+//! Calls of functions that are encoded here: those that run loops in vectors of 256 bits, and others.
 
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
@@ -7,7 +7,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::CallConv;
 
 use super::emitter::Emitter;
-use super::machine_code::wide_loop_name;
+use super::machine_code::encoded_name;
 use super::other_group::Other;
 use super::phase::Phase;
 use super::resume::{ResumePlan, ResumePoint};
@@ -104,12 +104,12 @@ pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: &
     let types = arguments.iter().map(|_| AbiParam::new(types::I64));
     signature.params.extend(types);
     let signature = e.b.import_signature(signature);
-    let known = e.wide_loops.iter().position(|known| *known == code);
-    let number = known.unwrap_or(e.wide_loops.len());
+    let known = e.encoded.iter().position(|known| *known == code);
+    let number = known.unwrap_or(e.encoded.len());
     if known.is_none() {
-        e.wide_loops.push(code);
+        e.encoded.push(code);
     }
-    let name = wide_loop_name(number);
+    let name = encoded_name(number);
     let name = e.b.func.declare_imported_user_function(name);
     let function = e.b.import_function(ExtFuncData {
         name: ExternalName::user(name),

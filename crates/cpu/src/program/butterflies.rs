@@ -11,8 +11,8 @@ use ptx::names::{Modifier as M, Opcode as O};
 /// The steps behind a shuffle among which the operation may be.
 const MAX_STEPS: usize = 64;
 
-/// The bit of each operation, by its operands.
-pub(super) fn butterflies(program: &Program<'_>) -> HashMap<u32, u32> {
+/// The bit of each operation, by its block and step.
+pub(super) fn butterflies(program: &Program<'_>) -> HashMap<(BlockId, usize), u32> {
     let mut found = HashMap::new();
     let mut predecessors = vec![0_u32; program.blocks.len()];
     for block in &program.blocks {
@@ -24,20 +24,20 @@ pub(super) fn butterflies(program: &Program<'_>) -> HashMap<u32, u32> {
         let Terminator::Sync { instruction, next } = &block.terminator else {
             continue;
         };
-        if let Some((mask, registers)) = exchange(program, instruction)
+        if let Some((mask, registers)) = butterfly_shuffle(program, instruction)
             && mask.is_power_of_two()
-            && let Some(operands) = operation(program, *next, registers, &predecessors)
+            && let Some(place) = operation(program, *next, registers, &predecessors)
         {
-            found.insert(operands, mask.trailing_zeros());
+            found.insert(place, mask.trailing_zeros());
         }
     }
     found
 }
 
 /// What the lane's number is xored with in a shuffle of all lanes, what is shuffled, and the result.
-pub(super) fn exchange(program: &Program<'_>, i: &Instruction) -> Option<(u32, [Reg; 2])> {
-    let butterflies = i.opcode == O::Shfl && i.modifiers.has(M::Bfly) && i.guard.is_none();
-    together(program, i).filter(|_| butterflies)?;
+pub(super) fn butterfly_shuffle(program: &Program<'_>, i: &Instruction) -> Option<(u32, [Reg; 2])> {
+    let is_butterfly = i.opcode == O::Shfl && i.modifiers.has(M::Bfly) && i.guard.is_none();
+    together(program, i).filter(|_| is_butterfly)?;
     match *program.list(i.args) {
         [to, Arg::Reg(from), Arg::Int(mask @ 0..32), Arg::Int(31), ..] => {
             let to = match to {
@@ -60,7 +60,7 @@ fn operation(
     mut at: BlockId,
     registers: [Reg; 2],
     predecessors: &[u32],
-) -> Option<u32> {
+) -> Option<(BlockId, usize)> {
     let [from, to] = registers;
     let mut left = MAX_STEPS;
     let is_written = |step: &Step| {
@@ -72,13 +72,13 @@ fn operation(
     };
     while from != to && at.0 > 0 && predecessors[at.index()] == 1 {
         let block = &program.blocks[at.index()];
-        for step in block.steps.iter().take(left) {
+        for (number, step) in block.steps.iter().enumerate().take(left) {
             if let Step::Instruction(i) = step
                 && is_commutative(i)
                 && let &[_, Arg::Reg(a), Arg::Reg(b)] = program.list(i.args)
                 && ([a, b] == [from, to] || [b, a] == [from, to])
             {
-                return Some(i.args.start);
+                return Some((at, number));
             }
             if is_written(step) {
                 return None;
@@ -99,6 +99,7 @@ fn operation(
     None
 }
 
+/// Whether both lanes make the same, but for the payload of a NaN.
 fn is_commutative(i: &Instruction) -> bool {
     let is_known = matches!(
         i.opcode,
@@ -112,31 +113,61 @@ mod tests {
     use crate::program::{Group, Reg, Uniformity, UniformityInfo, build, module_data};
     use ptx::ast::Item;
 
+    /// The uniformity of registers of a kernel with these statements.
+    fn uniformity(body: &str, group: Group, registers: &[u32]) -> Vec<Uniformity> {
+        let source = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {{
+            .reg .b32 %r<12>; .shared .b32 tile[32];\n{body}\n}}"
+        );
+        let reading = ptx::read(&source);
+        let (data, _) = module_data(&reading.module, &source);
+        let Some(Item::Function(kernel)) = reading.module.items.first() else {
+            panic!("no kernel");
+        };
+        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
+        let info = UniformityInfo::new(&program, group);
+        registers.iter().map(|reg| info.of(Reg(*reg))).collect()
+    }
+
     #[test]
     fn a_reduction_over_all_bits_is_uniform() {
-        let source = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {
-            .reg .b32 %r<12>; .reg .f32 %f<2>;
-            mov.u32 %r0, %tid.x; mul.lo.u32 %r0, %r0, %r0;
+        let body = "mov.u32 %r0, %tid.x; mul.lo.u32 %r0, %r0, %r0;
             shfl.sync.bfly.b32 %r1, %r0, 16, 31, -1; add.u32 %r2, %r0, %r1;
             shfl.sync.bfly.b32 %r3, %r2, 8, 31, -1; max.u32 %r4, %r3, %r2;
             shfl.sync.bfly.b32 %r5, %r4, 4, 31, -1; xor.b32 %r6, %r4, %r5;
             shfl.sync.bfly.b32 %r7, %r6, 2, 31, -1; mul.lo.u32 %r8, %r6, %r7;
             shfl.sync.bfly.b32 %r9, %r8, 1, 31, -1; add.u32 %r10, %r9, %r8;
-            shfl.sync.bfly.b32 %r11, %r8, 3, 31, -1; add.u32 %r11, %r11, %r8;
-        }";
-        let reading = ptx::read(source);
-        let (data, _) = module_data(&reading.module, source);
-        let Some(Item::Function(kernel)) = reading.module.items.first() else {
-            panic!("no kernel");
-        };
-        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
-        let of = |group, reg| UniformityInfo::new(&program, group).of(Reg(reg));
-        for reg in 0..10 {
-            assert_eq!(of(Group::Warp, reg), Uniformity::Divergent, "%r{reg}");
-        }
-        assert_eq!(of(Group::Warp, 10), Uniformity::Uniform);
-        assert_eq!(of(Group::Warp, 11), Uniformity::Divergent);
+            shfl.sync.bfly.b32 %r11, %r8, 3, 31, -1; add.u32 %r11, %r11, %r8;";
+        let all: Vec<u32> = (0..10).collect();
+        assert_eq!(
+            uniformity(body, Group::Warp, &all),
+            [Uniformity::Divergent; 10]
+        );
+        let last = uniformity(body, Group::Warp, &[10, 11]);
+        assert_eq!(last, [Uniformity::Uniform, Uniformity::Divergent]);
         // Half a warp has no value of the other half where it stands.
-        assert_eq!(of(Group::HalfWarp, 10), Uniformity::Divergent);
+        assert_eq!(
+            uniformity(body, Group::HalfWarp, &[10]),
+            [Uniformity::Divergent]
+        );
+    }
+
+    /// Lanes that load from one address have the same, unless others store there meanwhile.
+    #[test]
+    fn pairs_of_lanes_that_load() {
+        for (load, expected) in [
+            ("ld.shared.b32", Uniformity::Uniform),
+            ("ld.volatile.shared.b32", Uniformity::Divergent),
+        ] {
+            let body = format!(
+                "mov.u32 %r0, %tid.x; shl.b32 %r0, %r0, 1; and.b32 %r0, %r0, 60;
+                mov.u32 %r1, tile; add.u32 %r0, %r0, %r1; {load} %r2, [%r0];
+                shfl.sync.bfly.b32 %r3, %r2, 16, 31, -1; add.u32 %r4, %r2, %r3;
+                shfl.sync.bfly.b32 %r5, %r4, 8, 31, -1; add.u32 %r6, %r4, %r5;
+                shfl.sync.bfly.b32 %r7, %r6, 4, 31, -1; add.u32 %r8, %r6, %r7;
+                shfl.sync.bfly.b32 %r9, %r8, 2, 31, -1; add.u32 %r10, %r8, %r9;"
+            );
+            assert_eq!(uniformity(&body, Group::Warp, &[10]), [expected], "{load}");
+        }
     }
 }

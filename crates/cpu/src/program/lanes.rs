@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::butterflies::butterflies;
 use super::clamps::{clamp, indices};
-use super::ir::{Arg, Base, Instruction, Program, Reg, RegClass, Storage};
+use super::ir::{Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Storage};
 use super::liveness::RegisterSet;
 use analysis::dependence::{
     Dependence, Linear, Shape, Sources, WARP, Wrapping, exchanged, special, transfer,
@@ -114,7 +114,7 @@ pub(super) struct Idioms {
     /// The registers from which addresses are computed.
     pub indices: RegisterSet,
     /// See [`butterflies`](super::butterflies::butterflies).
-    pub butterflies: HashMap<u32, u32>,
+    pub butterflies: HashMap<(BlockId, usize), u32>,
 }
 
 impl Idioms {
@@ -222,11 +222,11 @@ pub(super) fn operand(
     Some(())
 }
 
-/// How the result of an instruction depends on the lane; `None` as long as that of an
+/// How the result of an instruction in this place depends on the lane; `None` as long as that of an
 /// operand is unknown.
 pub(super) fn result(
     program: &Program<'_>,
-    i: &Instruction,
+    (place, i): ((BlockId, usize), &Instruction),
     idioms: &Idioms,
     known: Known<'_>,
 ) -> Option<Dependence> {
@@ -249,7 +249,7 @@ pub(super) fn result(
     let function = Dependence::function(sources, UNKNOWN);
     // A copy of a register that was a call parameter.
     let copies = matches!(args, [Arg::Reg(_), Arg::Reg(_)]);
-    let butterfly = idioms.butterflies.get(&i.args.start);
+    let butterfly = idioms.butterflies.get(&place);
     let mut result = match i.opcode {
         _ if let Some(&bit) = butterfly => exchanged(&function, bit, UNKNOWN),
         O::Ld | O::Ldu | O::St if copies => match widths_match(program, i) {
@@ -259,6 +259,8 @@ pub(super) fn result(
         O::Ld | O::Ldu => match args.get(1) {
             // Each thread has its own local frame.
             Some(&Arg::Address(base, _)) if is_local(i, base) => DIVERGENT,
+            // Lanes that read one address read it one after the other.
+            _ if i.meaning.strong && !function.is_uniform() => DIVERGENT,
             _ => function,
         },
         O::St => function,

@@ -31,8 +31,7 @@ impl Distance {
 /// What is known of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
-    /// It has not been computed yet.
-    Nowhere,
+    NotYet,
     By(Distance),
     /// It is `%ntid.x`, which all blocks have.
     Threads,
@@ -47,7 +46,7 @@ const NONE: Change = Change::By(Distance {
 impl Change {
     fn join(self, other: Change) -> Change {
         match (self, other) {
-            (Change::Nowhere, known) | (known, Change::Nowhere) => known,
+            (Change::NotYet, known) | (known, Change::NotYet) => known,
             (a, b) if a == b => a,
             _ => Change::Unknown,
         }
@@ -57,14 +56,14 @@ impl Change {
         match self {
             Change::By(distance) => Some(distance),
             Change::Threads => Some(Distance::default()),
-            Change::Nowhere | Change::Unknown => None,
+            Change::NotYet | Change::Unknown => None,
         }
     }
 }
 
 /// For each register, the distance if it is known.
 pub(crate) fn distances(program: &Program<'_>) -> Vec<Option<Distance>> {
-    let mut changes = vec![Change::Nowhere; program.registers.len()];
+    let mut changes = vec![Change::NotYet; program.registers.len()];
     let unknown = |reg: Reg, changes: &mut [Change]| changes[reg.index()] = Change::Unknown;
     let mut computed = Vec::new();
     for block in &program.blocks {
@@ -98,7 +97,7 @@ pub(crate) fn distances(program: &Program<'_>) -> Vec<Option<Distance>> {
     changes.into_iter().map(Change::distance).collect()
 }
 
-/// Whether an instruction has one result, of its operands alone.
+/// Whether the results of an instruction are those of its operands alone.
 fn is_computed(i: &Instruction) -> bool {
     let is_pure =
         i.meaning.effect == Effect::Pure || i.opcode == O::Ld && i.modifiers.has(M::Param);
@@ -111,8 +110,8 @@ fn change(program: &Program<'_>, changes: &[Change], i: &Instruction) -> Change 
     };
     let of = |arg: &Arg| operand(changes, *arg);
     let operands = || from.iter().map(of);
-    if operands().any(|operand| operand == Change::Nowhere) {
-        return Change::Nowhere;
+    if operands().any(|operand| operand == Change::NotYet) {
+        return Change::NotYet;
     }
     let special = [M::Hi, M::Sat];
     let is_plain = i.modifiers.first_of(&special).is_none();

@@ -4,7 +4,7 @@
 //! A lane group takes every branch as a whole; where the threads diverge, the scalar function
 //! takes over. So a value computed from uniform values is uniform.
 
-use super::butterflies::exchange;
+use super::butterflies::butterfly_shuffle;
 use super::clamps::{Bound, Clamp, clamp};
 use super::ir::{Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Terminator};
 use super::lanes::{
@@ -265,7 +265,7 @@ impl Facts<'_, '_> {
         for reg in Liveness::new(program).live_in(BlockId(0)) {
             facts.known[reg.index()] = Some(uniform);
         }
-        while facts.round() {}
+        while facts.round() || facts.part() {}
         // What is never written is never read.
         let known = facts.known.into_iter();
         known.map(|fact| fact.unwrap_or(uniform)).collect()
@@ -278,16 +278,44 @@ impl Facts<'_, '_> {
         }
     }
 
+    /// What some lanes of a group write alone depends on all that parts them, too. Whether something has
+    /// changed. Without butterflies it does not matter on which bits a value depends.
+    fn part(&mut self) -> bool {
+        if self.idioms.butterflies.is_empty() || self.apart.is_some() {
+            return false;
+        }
+        let known = self.known.iter().zip(&self.program.registers);
+        let registers: Vec<_> = known
+            .map(|(fact, class)| {
+                let of = |fact| Uniformity::of(fact, *class, self.group);
+                fact.as_ref().map_or(Uniformity::Uniform, of)
+            })
+            .collect();
+        let apart = written_apart(self.program, &registers);
+        let mut changed = false;
+        for reg in (0..registers.len() as u32).map(Reg) {
+            if apart.contains(reg) {
+                changed |= self.meet(reg, DIVERGENT);
+            }
+        }
+        changed
+    }
+
     /// Whether something has changed.
     fn round(&mut self) -> bool {
         let program = self.program;
         let mut changed = false;
-        for block in &program.blocks {
-            for step in &block.steps {
+        for (at, block) in (0..).map(BlockId).zip(&program.blocks) {
+            for (number, step) in block.steps.iter().enumerate() {
                 let fact = match step {
                     Step::Instruction(i) => {
                         let known = |reg: Reg| self.known[reg.index()];
-                        result(program, i, &self.idioms, (self.view(), &known))
+                        result(
+                            program,
+                            ((at, number), i),
+                            &self.idioms,
+                            (self.view(), &known),
+                        )
                     }
                     Step::SystemCall { .. } => Some(DIVERGENT),
                 };
@@ -315,7 +343,7 @@ impl Facts<'_, '_> {
             return Some(DIVERGENT);
         }
         let known = |reg: Reg| self.known[reg.index()];
-        if exchange(self.program, i).is_some() {
+        if butterfly_shuffle(self.program, i).is_some() {
             let mut parts = Vec::new();
             let value = *self.program.list(i.args).get(1)?;
             operand(self.program, value, (self.view(), &known), &mut parts)?;

@@ -1,7 +1,9 @@
-//! Functions that store side by side, by non-temporal stores, what lies elsewhere: vectors of 128 bits, and words
-//! at one distance from each other, such as a column of a tile.
+//! Functions of what Cranelift has no instructions for: prefetches, and non-temporal stores side by side of
+//! what lies elsewhere, vectors of 128 bits or words at one distance from each other, such as a column
+//! of a tile.
 //!
-//! Their arguments are the address of the first, and that of a multiple of 16 to which they copy.
+//! Their first argument is the address of what they read; those that store have a second one, a multiple
+//! of 16.
 
 use super::encoder::{Encoder, Gpr, Ymm};
 

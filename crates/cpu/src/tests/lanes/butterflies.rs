@@ -118,6 +118,54 @@ fn other_operations() {
     }
 }
 
+/// What some lanes write alone depends on which lanes these are.
+#[test]
+fn masked_arms() {
+    agree(&format!(
+        "{ADDRESSES} and.b32 %r3, %r2, 1; and.b32 %r4, %r2, 16; setp.eq.u32 %p0, %r4, 0; \
+         @%p0 bra JOIN; mul.lo.u32 %r3, %r3, 5; JOIN: {} {USES}",
+        reduction("add.u32", &[1])
+    ));
+    agree(&format!(
+        "{ADDRESSES} shr.u32 %r3, %r2, 1; mul.wide.u32 %x3, %r3, 4; add.u64 %x3, %in, %x3; \
+         and.b32 %r4, %r2, 1; setp.eq.u32 %p0, %r4, 0; mov.u32 %r3, 0; \
+         @%p0 ld.global.u32 %r3, [%x3]; {} {USES}",
+        reduction("add.u32", &[2, 4, 8, 16])
+    ));
+    // The second arm depends on what the first one leaves.
+    agree(&format!(
+        "{ADDRESSES} and.b32 %r3, %r2, 1; and.b32 %r4, %r2, 16; setp.eq.u32 %p0, %r4, 0; mov.u32 %r5, 0; \
+         @%p0 bra NEXT; add.u32 %r5, %r3, 3; NEXT: setp.eq.u32 %p1, %r5, 4; \
+         @%p1 bra JOIN; mul.lo.u32 %r3, %r3, 5; add.u32 %r3, %r3, 1; JOIN: {} {USES}",
+        reduction("add.u32", &[1])
+    ));
+}
+
+/// The copies of an unrolled loop have shuffles across a bit each.
+#[test]
+fn unrolled_loops() {
+    for (bit, shuffle) in [
+        (
+            1,
+            "shfl.sync.bfly.b32 %r5, %r4, %r3, 31, -1; add.u32 %r6, %r4, %r5; add.u32 %r9, %r9, %r6;",
+        ),
+        (
+            16,
+            "add.u32 %r6, %r4, %r5; add.u32 %r9, %r9, %r6; shfl.sync.bfly.b32 %r5, %r4, %r3, 31, -1;",
+        ),
+        (
+            31,
+            "shfl.sync.bfly.b32 %r5, %r4, %r3, 31, -1; add.u32 %r4, %r4, %r5; add.u32 %r9, %r9, %r4;",
+        ),
+    ] {
+        agree(&format!(
+            "{ADDRESSES} and.b32 %r4, %r2, {bit}; mov.u32 %r5, %r2; mov.u32 %r9, 0; mov.u32 %r3, 16; \
+             AGAIN: {shuffle} shr.u32 %r3, %r3, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra AGAIN; \
+             mov.u32 %r3, %r9; {USES}"
+        ));
+    }
+}
+
 /// The accumulator is that of the iteration before.
 #[test]
 fn in_loops() {

@@ -39,6 +39,8 @@ fn other_loads() {
     for body in [
         // Without a barrier, the processor is ahead.
         format!("{ADDRESSES} {LOAD} st.global.u32 [%x2], %r3;"),
+        // Lanes meet, and go on at once.
+        format!("{ADDRESSES} {LOAD} bar.warp.sync -1; st.global.u32 [%x2], %r3;"),
         // Each block loads the same.
         format!("{ADDRESSES} mul.wide.u32 %x0, %r2, 4; add.u64 %x1, %in, %x0; {LOAD} {BARRIER}"),
         // Nobody knows how far it is.
