@@ -175,7 +175,7 @@ pub(crate) fn check_kernel(
 }
 
 /// Builds the function in the contexts: for lane groups, if there is their uniformity. Returns the
-/// functions of loops that it calls.
+/// encoded functions that it calls.
 fn emit(
     program: &Program<'_>,
     host: &HostIsa,

@@ -5,7 +5,7 @@ use analysis::control_flow::Loops;
 
 use super::vectorize::{Lowering, lowering};
 use crate::program::{
-    Arg, BlockId, Liveness, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+    Arg, BlockId, Instruction, Liveness, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
 };
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
 
@@ -111,10 +111,17 @@ fn accesses(
         match lowering {
             Lowering::Contiguous => accesses += usize::from(!in_shared),
             Lowering::Uniform | Lowering::FirstLane | Lowering::Widened | Lowering::Scalarized => {}
+            Lowering::LastLane if stores_uniform(program, uniformity, i) => {}
             Lowering::LastLane => return None,
         }
     }
     Some(accesses)
+}
+
+/// Whether all lanes of a group store the same.
+fn stores_uniform(program: &Program<'_>, uniformity: &UniformityInfo, i: &Instruction) -> bool {
+    let value = program.list(i.args).get(1);
+    value.is_some_and(|value| uniformity.is_uniform(program, *value))
 }
 
 /// What a loop goes on by.

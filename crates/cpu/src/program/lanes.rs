@@ -260,7 +260,7 @@ pub(super) fn result(
             // Each thread has its own local frame.
             Some(&Arg::Address(base, _)) if is_local(i, base) => DIVERGENT,
             // Lanes that read one address read it one after the other.
-            _ if i.meaning.strong && !function.is_uniform() => DIVERGENT,
+            _ if is_read_anew(i) && !function.is_uniform() => DIVERGENT,
             _ => function,
         },
         O::St => function,
@@ -373,6 +373,11 @@ fn widths_match(program: &Program<'_>, i: &Instruction) -> bool {
             _ => true,
         }
     })
+}
+
+/// Whether another thread may be changing what a load reads.
+fn is_read_anew(i: &Instruction) -> bool {
+    i.meaning.strong || i.modifiers.has(M::Cv)
 }
 
 fn is_local(i: &Instruction, base: Base) -> bool {

@@ -8,6 +8,8 @@
 //!
 //! So does a loop that reads the same memory by weak loads and never ends by itself.
 
+use std::collections::HashSet;
+
 use super::ir::{
     Arg, ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, Step, Terminator,
 };
@@ -15,26 +17,39 @@ use super::liveness::RegisterSet;
 use super::simplify_cfg::retarget;
 use ptx::ast::Span;
 use ptx::isa::Effect;
-use ptx::names::{Modifier, Opcode};
+use ptx::names::{Modifier, Opcode, SpecialRegister as S};
 
 /// Loops that wait are short.
 const MAX_BLOCKS: u32 = 8;
 
 pub(super) fn insert_yields(program: &mut Program<'_>) {
-    let steps = || program.blocks.iter().flat_map(|block| &block.steps);
-    let polls = steps().any(is_poll);
-    if !polls && !steps().any(is_weak_load) {
+    let polls = program.blocks.iter().any(|b| b.steps.iter().any(is_poll));
+    // Loops that may wait by plain loads: from a block with a branch back, to the first one.
+    let branches_back = |(from, block): (u32, &BasicBlock)| {
+        let near = from.saturating_sub(MAX_BLOCKS)..=from;
+        let mut targets = block.terminator.successors();
+        let to = targets.find(|to| near.contains(&to.0))?;
+        let inside = &program.blocks[to.index()..=from as usize];
+        let mut steps = inside.iter().flat_map(|block| &block.steps);
+        let loads = steps.clone().any(loads_common_memory);
+        (loads && steps.all(is_quiet)).then_some((BlockId(from), to))
+    };
+    let quiet: HashSet<_> = (0..)
+        .zip(&program.blocks)
+        .filter_map(branches_back)
+        .collect();
+    if !polls && quiet.is_empty() {
         return;
     }
     let graph = program.graph();
     let waiting = |&(from, to): &(BlockId, BlockId)| {
-        let is_short = to <= from && from.0 - to.0 < MAX_BLOCKS;
-        if !polls && !is_short {
+        let is_quiet = quiet.contains(&(from, to));
+        if !polls && !is_quiet {
             return false;
         }
         let inside = graph.natural_loop(from, to);
         polls && exit_depends_on_poll(program, &inside)
-            || is_short && ends_by_memory_alone(program, &inside)
+            || is_quiet && ends_by_memory_alone(program, to, &inside)
     };
     let waiting: Vec<_> = graph.back_edges().filter(waiting).collect();
     for (from, to) in waiting {
@@ -134,9 +149,14 @@ fn exit_depends_on_poll(program: &Program<'_>, inside: &[bool]) -> bool {
     })
 }
 
-/// A load of memory that other threads may write.
-fn is_weak_load(step: &Step) -> bool {
-    let own = [Modifier::Param, Modifier::Local, Modifier::Const];
+/// Whether it is a load of memory that other threads may write.
+fn loads_common_memory(step: &Step) -> bool {
+    let own = [
+        Modifier::Param,
+        Modifier::Local,
+        Modifier::Const,
+        Modifier::Nc,
+    ];
     match step {
         Step::Instruction(i) => {
             i.meaning.effect == Effect::Load && i.modifiers.first_of(&own).is_none()
@@ -145,89 +165,99 @@ fn is_weak_load(step: &Step) -> bool {
     }
 }
 
-/// Whether all branches out of a loop depend on what is loaded in it and on what it does not change, and
-/// it does nothing but load and compute.
-fn ends_by_memory_alone(program: &Program<'_>, inside: &[bool]) -> bool {
-    let blocks = || {
-        program
-            .blocks
-            .iter()
-            .zip(inside)
-            .filter(|(_, inside)| **inside)
-    };
-    let steps = || blocks().flat_map(|(block, _)| &block.steps);
-    let is_quiet = |step: &Step| has_effect(step, Effect::Pure) || has_effect(step, Effect::Load);
-    if !steps().all(is_quiet) || !steps().any(is_weak_load) {
-        return false;
-    }
-    let mut defined = RegisterSet::new(program.registers.len());
-    for step in steps() {
-        program.step_effects(step, &mut |_| {}, &mut |reg| defined.insert(reg));
-    }
-    // What an iteration has from the one before, or from the time.
-    let mut varies = RegisterSet::new(program.registers.len());
-    let mut seen = RegisterSet::new(program.registers.len());
-    for step in steps() {
-        let mut used = |reg| {
-            if defined.contains(reg) && !seen.contains(reg) {
-                varies.insert(reg);
-            }
-        };
-        let mut written = Vec::new();
-        program.step_effects(step, &mut used, &mut |reg| written.push(reg));
-        let reads_special = match step {
-            Step::Instruction(i) => {
-                let args = program.list(i.args);
-                args.iter().any(|arg| matches!(arg, Arg::Special(_)))
-            }
-            Step::SystemCall { .. } => true,
-        };
-        for reg in written {
-            seen.insert(reg);
-            if reads_special {
-                varies.insert(reg);
-            }
-        }
-    }
-    let mut loaded = RegisterSet::new(program.registers.len());
-    loop {
-        let mut changed = false;
-        for step in steps() {
-            let (mut is_varying, mut is_loaded) = (false, is_weak_load(step));
-            let mut written = Vec::new();
-            let mut used = |reg| {
-                is_varying |= varies.contains(reg);
-                is_loaded |= loaded.contains(reg);
-            };
-            program.step_effects(step, &mut used, &mut |reg| written.push(reg));
-            for reg in written {
-                for (all, belongs) in [(&mut varies, is_varying), (&mut loaded, is_loaded)] {
-                    if belongs && !all.contains(reg) {
-                        all.insert(reg);
-                        changed = true;
-                    }
+/// Whether a step does nothing that another thread sees.
+fn is_quiet(step: &Step) -> bool {
+    let is_fence = matches!(step, Step::Instruction(i)
+        if matches!(i.opcode, Opcode::Membar | Opcode::Fence));
+    is_fence || has_effect(step, Effect::Pure) || has_effect(step, Effect::Load)
+}
+
+/// Whether no branch out of a loop depends on what an iteration changes, and one does on what is loaded
+/// in it: only another thread can end it. The loop goes from block to block without inner branches.
+fn ends_by_memory_alone(program: &Program<'_>, head: BlockId, inside: &[bool]) -> bool {
+    let (mut steps, mut exits, mut at) = (Vec::new(), Vec::new(), head);
+    for _ in 0..=MAX_BLOCKS {
+        let block = &program.blocks[at.index()];
+        steps.extend(&block.steps);
+        at = match &block.terminator {
+            Terminator::Jump(next) => *next,
+            Terminator::Branch {
+                predicate,
+                then,
+                otherwise,
+            } => {
+                exits.push(predicate.reg);
+                match (inside[then.index()], inside[otherwise.index()]) {
+                    (true, false) => *then,
+                    (false, true) => *otherwise,
+                    _ => return false,
                 }
             }
-        }
-        if !changed {
+            _ => return false,
+        };
+        if at == head {
             break;
         }
     }
-    let mut exits = 0;
-    let waits = blocks().all(|(block, _)| match &block.terminator {
-        Terminator::Jump(_) => true,
-        Terminator::Branch {
-            predicate,
-            then,
-            otherwise,
-        } => {
-            let stays = inside[then.index()] && inside[otherwise.index()];
-            exits += u32::from(!stays);
-            stays || loaded.contains(predicate.reg) && !varies.contains(predicate.reg)
+    if at != head || !steps.iter().copied().all(is_quiet) {
+        return false;
+    }
+    let mut defined = HashSet::new();
+    for step in &steps {
+        program.step_effects(step, &mut |_| {}, &mut |reg| {
+            defined.insert(reg);
+        });
+    }
+    // What an iteration has from the one before, or from a clock, and what comes from memory.
+    let (mut varies, mut loaded, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
+    loop {
+        let before = (varies.len(), loaded.len());
+        for step in &steps {
+            let mut is_varying = reads_clock(program, step);
+            let mut is_loaded = loads_common_memory(step);
+            let mut written = Vec::new();
+            let mut used = |reg| {
+                let is_carried = defined.contains(&reg) && !seen.contains(&reg);
+                is_varying |= is_carried || varies.contains(&reg);
+                is_loaded |= loaded.contains(&reg);
+            };
+            program.step_effects(step, &mut used, &mut |reg| written.push(reg));
+            for reg in written {
+                seen.insert(reg);
+                if is_varying {
+                    varies.insert(reg);
+                }
+                if is_loaded {
+                    loaded.insert(reg);
+                }
+            }
         }
-        _ => false,
-    });
-    waits && exits > 0
+        if (varies.len(), loaded.len()) == before {
+            break;
+        }
+    }
+    let mut varying = exits.iter().filter(|reg| varies.contains(*reg));
+    varying.next().is_none() && exits.iter().any(|reg| loaded.contains(reg))
+}
+
+fn reads_clock(program: &Program<'_>, step: &Step) -> bool {
+    let is_clock = |arg: &Arg| {
+        matches!(
+            arg,
+            Arg::Special(
+                S::Clock
+                    | S::ClockHi
+                    | S::Clock64
+                    | S::Globaltimer
+                    | S::GlobaltimerLo
+                    | S::GlobaltimerHi
+            )
+        )
+    };
+    match step {
+        Step::Instruction(i) => program.list(i.args).iter().any(is_clock),
+        Step::SystemCall { .. } => true,
+    }
 }
 
 #[cfg(test)]
@@ -263,6 +293,11 @@ mod tests {
             "A: ld.global.u32 %r3, [%x0]; add.u64 %x1, %x0, 8; ld.global.u32 %r4, [%x1];
              add.u32 %r3, %r3, %r4; setp.ne.u32 %p0, %r3, 7; @%p0 bra A;",
             "A: ld.shared.u32 %r3, [tile]; setp.ne.u32 %p0, %r3, 0; @%p0 bra B; bra A; B:",
+            "A: ld.global.u32 %r3, [%x0]; membar.gl; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
+            "A: mov.u32 %r4, %ctaid.x; mul.wide.u32 %x1, %r4, 4; add.u64 %x1, %x0, %x1;
+             ld.global.u32 %r3, [%x1]; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
+            "A: setp.eq.u32 %p1, %r2, 0; @%p1 bra B; ld.global.u32 %r3, [%x0];
+             setp.eq.u32 %p0, %r3, 0; @%p0 bra A; B:",
             // The address is where the memory says.
             "A: ld.global.u64 %x1, [%x0]; ld.global.u32 %r3, [%x1]; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
         ] {
@@ -279,6 +314,9 @@ mod tests {
             "A: ld.global.u64 %x0, [%x0]; setp.ne.u64 %p0, %x0, 0; @%p0 bra A;",
             "A: ld.global.u32 %r3, [%x0]; add.u32 %r1, %r1, 1; setp.eq.u32 %p1, %r1, 99; @%p1 bra B;
              setp.ne.u32 %p0, %r3, 0; @%p0 bra A; B:",
+            "A: @%p1 bra B; mov.u64 %x1, %x0; B: add.u64 %x1, %x1, 4; ld.global.u32 %r3, [%x1];
+             setp.ne.u32 %p0, %r3, 0; @%p0 bra A;",
+            "A: ld.global.nc.u32 %r3, [%x0]; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
             // They store, or look at the time.
             "A: ld.global.u32 %r3, [%x0]; sub.u32 %r3, %r3, 1; st.global.u32 [%x0], %r3;
              setp.ne.u32 %p0, %r3, 0; @%p0 bra A;",

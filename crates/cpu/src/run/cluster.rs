@@ -20,7 +20,15 @@ pub(super) struct Cluster<'a> {
     _counted: Counted<'a>,
 }
 
+/// One of the launch's [`clusters`](Launch::clusters).
 struct Counted<'a>(&'a AtomicU64);
+
+impl<'a> Counted<'a> {
+    fn new(clusters: &'a AtomicU64) -> Counted<'a> {
+        clusters.fetch_add(1, Ordering::AcqRel);
+        Counted(clusters)
+    }
+}
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
@@ -29,20 +37,27 @@ impl Drop for Counted<'_> {
 }
 
 impl<'a> Cluster<'a> {
-    /// Allocates the memory of a cluster of the launch, which runs this code of its kernel. Without an
-    /// error there is none now, but there is again when another cluster of the launch is done.
+    /// Allocates the memory of a cluster of the launch, which runs this code of its kernel. `Err(None)`
+    /// if there is none now: another cluster of this launch will free some.
     pub(super) fn new(
         launch: &'a Launch<'a>,
         kernel: &'a Kernel<'a>,
     ) -> Result<Cluster<'a>, Option<MemoryError>> {
-        let others = launch.clusters.fetch_add(1, Ordering::AcqRel);
-        let counted = Counted(&launch.clusters);
-        let new = |_| ThreadBlock::new(launch, kernel);
-        let mut blocks: Vec<_> = (0..launch.config.cluster_blocks()).map(new).collect();
-        blocks
-            .iter_mut()
-            .try_for_each(ThreadBlock::allocate)
-            .map_err(|error| (others == 0).then_some(error))?;
+        let counted = Counted::new(&launch.clusters);
+        let allocate = || {
+            let new = |_| ThreadBlock::new(launch, kernel);
+            let mut blocks: Vec<_> = (0..launch.config.cluster_blocks()).map(new).collect();
+            blocks.iter_mut().try_for_each(ThreadBlock::allocate)?;
+            Ok(blocks)
+        };
+        let is_alone = || launch.clusters.load(Ordering::Acquire) == 1;
+        // Another one may have been there when the first attempt failed.
+        let again = |error| match is_alone() {
+            true => allocate().map_err(Some),
+            false => Err(Some(error)),
+        };
+        let allocated = allocate().or_else(again);
+        let mut blocks = allocated.map_err(|error| error.filter(|_| is_alone()))?;
         let shared: Box<[u64]> = blocks.iter().map(ThreadBlock::shared).collect();
         for (rank, block) in (0..).zip(&mut blocks) {
             block.join(rank, &shared);

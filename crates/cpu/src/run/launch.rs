@@ -41,7 +41,7 @@ pub(super) struct Launch<'a> {
     /// The first cluster that no worker has taken.
     pub(super) next: AtomicU64,
     pub(super) stop: AtomicBool,
-    /// The clusters that have memory, or are about to.
+    /// The clusters that have memory, or are trying to allocate it.
     pub(super) clusters: AtomicU64,
 }
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,14 @@ use super::launch::Launch;
 use super::pool::Pool;
 use super::schedule::Outcome;
 use crate::abi::FaultKind;
+use crate::memory::MemoryError;
 
 /// A launch that takes less than this runs on the launching thread: waking another
 /// thread costs about as much.
 const SHARE_AFTER: Duration = Duration::from_micros(10);
+
+/// How often a worker that waits for memory looks for it.
+const MEMORY_POLL: Duration = Duration::from_micros(50);
 
 /// The threads of the blocks that run in turn: with 4 bytes for each, runs of 64 KiB.
 const THREADS: u64 = 16384;
@@ -64,14 +68,14 @@ pub(super) struct Workers<'a> {
     pool: &'a Pool,
     launch: &'a Launch<'a>,
     shared: Mutex<WorkerState<'a>>,
+    /// How many workers wait for memory.
+    short: AtomicU32,
 }
 
 #[derive(Default)]
 struct WorkerState<'a> {
     /// Blocks that wait for other blocks, in the order in which they were suspended.
     waiting: VecDeque<Cluster<'a>>,
-    /// Blocks that are not started yet because memory was short.
-    postponed: Vec<u64>,
     /// The fault of the first faulting block in grid order.
     fault: Option<(u64, Fault)>,
 }
@@ -82,6 +86,7 @@ impl<'a> Workers<'a> {
             pool,
             launch,
             shared: Mutex::default(),
+            short: AtomicU32::new(0),
         }
     }
 
@@ -154,30 +159,19 @@ impl<'a> Workers<'a> {
                 }
                 continue;
             }
-            // Blocks of other workers may want their memory.
             in_turn.clear();
-            let (waiting, postponed) = {
-                let mut shared = self.lock();
-                match shared.waiting.pop_front() {
-                    Some(block) => (Some(block), None),
-                    None => (None, shared.postponed.pop()),
-                }
-            };
-            match (waiting, postponed) {
-                (Some(block), _) => {
-                    let mut block = Some(block);
-                    if !self.resume(&mut block, worker) {
-                        return;
-                    }
-                    spare = block.or(spare);
-                }
-                (None, Some(index)) => {
-                    if !self.run_block(&mut spare, index, worker) {
-                        return;
-                    }
-                }
-                (None, None) => return,
+            if self.short.load(Ordering::Relaxed) > 0 {
+                // What waits may wait for a block that has no memory.
+                spare = None;
             }
+            let Some(block) = self.lock().waiting.pop_front() else {
+                return;
+            };
+            let mut block = Some(block);
+            if !self.resume(&mut block, worker) {
+                return;
+            }
+            spare = block.or(spare);
         }
     }
 
@@ -222,22 +216,50 @@ impl<'a> Workers<'a> {
         // It stays where it is: moving it takes as long as what else starts it.
         let block = match spare {
             Some(block) => block,
-            None => match Cluster::new(self.launch, kernel) {
-                Ok(block) => spare.insert(block),
-                Err(Some(error)) => {
-                    let fault = self.no_memory(index, error.to_string());
-                    self.fail(self.launch.config.index(fault.block), fault);
-                    return false;
-                }
-                Err(None) => {
-                    self.lock().postponed.push(index);
-                    std::thread::yield_now();
-                    return true;
-                }
+            None => match self.allocate(index, worker) {
+                Some(block) => spare.insert(block),
+                None => return false,
             },
         };
         block.start(index, worker);
         self.resume(spare, worker)
+    }
+
+    /// The memory for a block. `None` if the launch must end.
+    fn allocate(&self, index: u64, worker: u32) -> Option<Cluster<'a>> {
+        let kernel = self.launch.kernel.fastest();
+        let error = match Cluster::new(self.launch, kernel) {
+            Ok(block) => return Some(block),
+            Err(error) => error,
+        };
+        let Some(error) = error else {
+            self.short.fetch_add(1, Ordering::Relaxed);
+            let block = self.wait_for_memory(worker);
+            self.short.fetch_sub(1, Ordering::Relaxed);
+            return block.unwrap_or_else(|error| self.no_memory(index, &error));
+        };
+        self.no_memory(index, &error)
+    }
+
+    /// Goes on with blocks that wait until one is done, or others are.
+    fn wait_for_memory(&self, worker: u32) -> Result<Option<Cluster<'a>>, MemoryError> {
+        loop {
+            let kernel = self.launch.kernel.fastest();
+            match Cluster::new(self.launch, kernel) {
+                Ok(block) => return Ok(Some(block)),
+                Err(Some(error)) => return Err(error),
+                Err(None) if self.launch.stop.load(Ordering::Relaxed) => return Ok(None),
+                Err(None) => {}
+            }
+            let mut waiting = self.lock().waiting.pop_front();
+            if waiting.is_none() {
+                std::thread::sleep(MEMORY_POLL);
+            } else if !self.resume(&mut waiting, worker) {
+                return Ok(None);
+            } else if waiting.as_ref().is_some_and(|block| block.runs(kernel)) {
+                return Ok(waiting);
+            }
+        }
     }
 
     /// Runs blocks of a part from their starts with the arrays of the one before, as long as each is
@@ -285,12 +307,14 @@ impl<'a> Workers<'a> {
         true
     }
 
-    fn no_memory(&self, index: u64, why: String) -> Fault {
+    fn no_memory(&self, index: u64, why: &MemoryError) -> Option<Cluster<'a>> {
         let threads = self.launch.threads;
         let what = format!("no memory for a block of {threads} threads: {why}");
         let block = self.launch.config.position(index, 0);
         let name = self.launch.kernel.fastest().name;
-        Fault::plain(FaultKind::OutOfMemory, name, block, what)
+        let fault = Fault::plain(FaultKind::OutOfMemory, name, block, what);
+        self.fail(self.launch.config.index(fault.block), fault);
+        None
     }
 
     fn fail(&self, index: u64, fault: Fault) {

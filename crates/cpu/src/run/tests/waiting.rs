@@ -115,12 +115,38 @@ fn a_worker_waits_for_the_memory_of_another() {
     let mut kernel = kernel(write_slowly, &points);
     kernel.code.has_steps = true;
     // The blocks of one worker take all memory, or there is memory for one block alone.
-    for (memory, blocks) in [(128 << 10, 200), (8 << 10, 20)] {
+    for (memory, blocks, workers) in [(128 << 10, 200, 2), (8 << 10, 20, 2), (8 << 10, 20, 4)] {
         let memory = Arc::new(DeviceMemory::with_size(memory).unwrap());
-        let engine = Engine::with_workers(memory, 2);
+        let engine = Engine::with_workers(memory, workers);
         let threads = blocks * 4;
         let words = launch(&engine, &kernel, config(blocks, 4), 1 + threads as usize).unwrap();
         assert_eq!(words[0], u64::from(threads));
+        assert!(words[1..].iter().all(|&word| word == 1));
+    }
+}
+
+// Block 0 waits for all others, which wait once.
+body!(first_is_last, true, |t, state| {
+    if t.global() >= 4 && state == 0 {
+        return 1;
+    }
+    let done = t.out(0).load(Ordering::SeqCst);
+    if t.global() < 4 && done < 16 {
+        return 1;
+    }
+    t.out(1 + t.global()).store(1, Ordering::Relaxed);
+    t.out(0).fetch_add(1, Ordering::SeqCst);
+    EXITED
+});
+
+#[test]
+fn a_block_that_is_done_leaves_its_memory_to_the_next() {
+    let points = points([SyncKind::Yield]);
+    for workers in [1, 2, 3] {
+        // Memory for a few blocks, of which one is done last.
+        let memory = Arc::new(DeviceMemory::with_size(16 << 10).unwrap());
+        let engine = Engine::with_workers(memory, workers);
+        let words = launch(&engine, &kernel(first_is_last, &points), config(5, 4), 21).unwrap();
         assert!(words[1..].iter().all(|&word| word == 1));
     }
 }
