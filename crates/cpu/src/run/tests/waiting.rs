@@ -125,13 +125,14 @@ fn a_worker_waits_for_the_memory_of_another() {
     }
 }
 
-// Block 0 waits for all others, which wait once.
+// Block 0 waits for all others, which take their time and wait once.
 body!(first_is_last, true, |t, state| {
-    if t.global() >= 4 && state == 0 {
+    let is_first = t.global() < 4;
+    if !is_first && state == 0 {
+        std::thread::sleep(Duration::from_micros(30));
         return 1;
     }
-    let done = t.out(0).load(Ordering::SeqCst);
-    if t.global() < 4 && done < 16 {
+    if is_first && t.out(0).load(Ordering::SeqCst) < 76 {
         return 1;
     }
     t.out(1 + t.global()).store(1, Ordering::Relaxed);
@@ -142,11 +143,13 @@ body!(first_is_last, true, |t, state| {
 #[test]
 fn a_block_that_is_done_leaves_its_memory_to_the_next() {
     let points = points([SyncKind::Yield]);
-    for workers in [1, 2, 3] {
+    for workers in 1..4 {
         // Memory for a few blocks, of which one is done last.
-        let memory = Arc::new(DeviceMemory::with_size(16 << 10).unwrap());
-        let engine = Engine::with_workers(memory, workers);
-        let words = launch(&engine, &kernel(first_is_last, &points), config(5, 4), 21).unwrap();
-        assert!(words[1..].iter().all(|&word| word == 1));
+        for pages in 3..9 {
+            let memory = Arc::new(DeviceMemory::with_size(pages * 4096).unwrap());
+            let engine = Engine::with_workers(memory, workers);
+            let words = launch(&engine, &kernel(first_is_last, &points), config(20, 4), 81);
+            assert!(words.unwrap()[1..].iter().all(|&word| word == 1));
+        }
     }
 }
