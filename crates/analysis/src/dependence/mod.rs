@@ -19,7 +19,7 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-pub use transfer::{compare, exchanged, special, transfer};
+pub use transfer::{commutes, compare, exchanged, special, transfer};
 
 use std::ops::BitOr;
 

@@ -130,6 +130,21 @@ fn shuffle(
     }
 }
 
+/// Whether an operation on two values gives the same for both orders, but for the payload of a NaN.
+#[must_use]
+pub fn commutes(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Add
+            | Opcode::Mul
+            | Opcode::Min
+            | Opcode::Max
+            | Opcode::And
+            | Opcode::Or
+            | Opcode::Xor
+    )
+}
+
 /// A butterfly of which every lane adds up the same: what a commutative operation on
 /// a value and the same of the lane across `bit` depends on.
 #[must_use]

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::ir::{Arg, BlockId, Instruction, Program, Reg, Step, Terminator};
 use super::together::together;
+use analysis::dependence::commutes;
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// The steps behind a shuffle among which the operation may be.
@@ -74,7 +75,9 @@ fn operation(
         let block = &program.blocks[at.index()];
         for (number, step) in block.steps.iter().enumerate().take(left) {
             if let Step::Instruction(i) = step
-                && is_commutative(i)
+                && commutes(i.opcode)
+                && !i.meaning.carry_in
+                && !i.meaning.carry_out
                 && let &[_, Arg::Reg(a), Arg::Reg(b)] = program.list(i.args)
                 && ([a, b] == [from, to] || [b, a] == [from, to])
             {
@@ -99,19 +102,10 @@ fn operation(
     None
 }
 
-/// Whether both lanes make the same, but for the payload of a NaN.
-fn is_commutative(i: &Instruction) -> bool {
-    let is_known = matches!(
-        i.opcode,
-        O::Add | O::Mul | O::Min | O::Max | O::And | O::Or | O::Xor
-    );
-    is_known && !i.meaning.carry_in && !i.meaning.carry_out
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::program::{Group, Reg, Uniformity, UniformityInfo, build, module_data};
-    use ptx::ast::Item;
+    use crate::program::test_program::with_program;
+    use crate::program::{Group, Reg, Uniformity, UniformityInfo};
 
     /// The uniformity of registers of a kernel with these statements.
     fn uniformity(body: &str, group: Group, registers: &[u32]) -> Vec<Uniformity> {
@@ -119,14 +113,10 @@ mod tests {
             ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() {{
             .reg .b32 %r<12>; .shared .b32 tile[32];\n{body}\n}}"
         );
-        let reading = ptx::read(&source);
-        let (data, _) = module_data(&reading.module, &source);
-        let Some(Item::Function(kernel)) = reading.module.items.first() else {
-            panic!("no kernel");
-        };
-        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
-        let info = UniformityInfo::new(&program, group);
-        registers.iter().map(|reg| info.of(Reg(*reg))).collect()
+        with_program(&source, |program| {
+            let info = UniformityInfo::new(program, group);
+            registers.iter().map(|reg| info.of(Reg(*reg))).collect()
+        })
     }
 
     #[test]

@@ -32,6 +32,8 @@ mod shuffle_loops;
 mod simplify_cfg;
 mod spin_loops;
 mod stack;
+#[cfg(test)]
+mod test_program;
 mod together;
 mod uniformity;
 mod used_bytes;

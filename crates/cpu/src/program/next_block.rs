@@ -192,8 +192,7 @@ fn product(a: Change, b: Change, first: &Arg, second: &Arg) -> Option<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{build, module_data};
-    use ptx::ast::Item;
+    use crate::program::test_program::with_program;
 
     #[test]
     fn distances_of_indices_and_addresses() {
@@ -219,12 +218,7 @@ mod tests {
             ld.global.u64 %x4, [%x2];
             cvta.to.global.u64 %x5, %x3;
         }";
-        let reading = ptx::read(source);
-        let (data, _) = module_data(&reading.module, source);
-        let Some(Item::Function(kernel)) = reading.module.items.first() else {
-            panic!("no kernel");
-        };
-        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
+        let found = with_program(source, distances);
         let by = |fixed, per_thread| Some(Distance { fixed, per_thread });
         // 64-bit registers are declared first.
         let expected = [
@@ -252,6 +246,6 @@ mod tests {
             by(0, 0),
             None,
         ];
-        assert_eq!(distances(&program)[..23], expected);
+        assert_eq!(found[..23], expected);
     }
 }

@@ -93,8 +93,7 @@ fn computed(origins: &[Origin], from: &[Arg]) -> Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{build, module_data};
-    use ptx::ast::Item;
+    use crate::program::test_program::with_program;
 
     #[test]
     fn addresses_are_of_the_parameter_that_they_start_from() {
@@ -113,12 +112,7 @@ mod tests {
             st.global.u64 [%x5], %x6;
             st.global.u64 [%x7], %x6;
         }";
-        let reading = ptx::read(source);
-        let (data, _) = module_data(&reading.module, source);
-        let Some(Item::Function(kernel)) = reading.module.items.first() else {
-            panic!("no kernel");
-        };
-        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
+        let found = with_program(source, pointers);
         // The parameter n takes 4 bytes behind a, and b is aligned.
         let expected = [
             Some(0),
@@ -130,6 +124,6 @@ mod tests {
             None,
             None,
         ];
-        assert_eq!(pointers(&program)[..8], expected);
+        assert_eq!(found[..8], expected);
     }
 }

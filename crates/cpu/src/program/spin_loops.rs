@@ -263,8 +263,7 @@ fn reads_clock(program: &Program<'_>, step: &Step) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{build, module_data};
-    use ptx::ast::Item;
+    use crate::program::test_program::with_program;
 
     /// How many loops of a kernel let others run.
     fn yields(body: &str) -> usize {
@@ -273,17 +272,13 @@ mod tests {
             .reg .b64 %x<4>; .reg .b32 %r<8>; .reg .pred %p<4>; .shared .b8 tile[64];
             ld.param.u64 %x0, [a]; mov.u32 %r1, 0; mov.u32 %r2, %tid.x;\n{body}\n}}"
         );
-        let reading = ptx::read(&source);
-        let (data, _) = module_data(&reading.module, &source);
-        let Some(Item::Function(kernel)) = reading.module.items.first() else {
-            panic!("no kernel");
-        };
-        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
         let is_yield = |block: &&BasicBlock| {
             matches!(&block.terminator, Terminator::Sync { instruction, .. }
                 if instruction.opcode == Opcode::Nanosleep)
         };
-        program.blocks.iter().filter(is_yield).count()
+        with_program(&source, |program| {
+            program.blocks.iter().filter(is_yield).count()
+        })
     }
 
     #[test]

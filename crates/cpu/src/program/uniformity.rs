@@ -383,8 +383,7 @@ impl Facts<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{build, module_data};
-    use ptx::ast::Item;
+    use crate::program::test_program::with_program;
 
     #[test]
     fn parts_of_the_index_of_a_thread() {
@@ -405,15 +404,19 @@ mod tests {
             mul.wide.s32 %x0, %r6, 4; mul.wide.s32 %x1, %r12, 4;
             add.s64 %x2, %x0, %x1; cvt.u64.u32 %x3, %r8;
         }";
-        let reading = ptx::read(source);
-        let (data, _) = module_data(&reading.module, source);
-        let Some(Item::Function(kernel)) = reading.module.items.first() else {
-            panic!("no kernel");
-        };
-        let program = build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap();
-        let info = UniformityInfo::new(&program, Group::HalfWarp);
+        let (found, checks) = with_program(source, |program| {
+            let info = UniformityInfo::new(program, Group::HalfWarp);
+            let found: Vec<_> = (0..22).map(|reg| info.of(Reg(reg))).collect();
+            let steps = program.blocks.iter().flat_map(|block| &block.steps);
+            let checks: Vec<_> = steps
+                .filter_map(|step| match step {
+                    Step::Instruction(i) => info.no_wrap(program, i),
+                    Step::SystemCall { .. } => None,
+                })
+                .collect();
+            (found, checks)
+        });
         use Uniformity::{Affine, Divergent, Uniform};
-        let found: Vec<_> = (0..22).map(|reg| info.of(Reg(reg))).collect();
         let integers = [
             Affine(1),
             Affine(1),
@@ -436,13 +439,6 @@ mod tests {
         assert_eq!(found[16..20], [Affine(4), Affine(4), Affine(8), Divergent]);
         assert_eq!(found[20..], [Uniform, Divergent]);
         // The first index is a multiple of the group, so that nothing in it is carried.
-        let steps = program.blocks.iter().flat_map(|block| &block.steps);
-        let checks: Vec<_> = steps
-            .filter_map(|step| match step {
-                Step::Instruction(i) => info.no_wrap(&program, i),
-                Step::SystemCall { .. } => None,
-            })
-            .collect();
         let check = NoWrap {
             reg: Reg(12),
             stride: 1,

@@ -143,6 +143,8 @@ impl<'a> Workers<'a> {
             if together > 1 {
                 if let Some(first) = self.take(together) {
                     let blocks = first..(first + together).min(self.launch.total);
+                    // Its memory may be all that there is.
+                    in_turn.extend(spare.take());
                     if !self.run_in_turn(&mut in_turn, blocks, worker) {
                         return;
                     }

@@ -97,17 +97,7 @@ impl Operands<'_, '_, '_> {
         symbol: u32,
         of: impl Fn(ValueId) -> Dependence,
     ) -> Option<Dependence> {
-        let commutes = matches!(
-            opcode,
-            Opcode::Add
-                | Opcode::Mul
-                | Opcode::Min
-                | Opcode::Max
-                | Opcode::And
-                | Opcode::Or
-                | Opcode::Xor
-        );
-        if !commutes {
+        if !dependence::commutes(opcode) {
             return None;
         }
         let values = &self.flow.values;

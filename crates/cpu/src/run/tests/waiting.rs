@@ -115,24 +115,27 @@ fn a_worker_waits_for_the_memory_of_another() {
     let mut kernel = kernel(write_slowly, &points);
     kernel.code.has_steps = true;
     // The blocks of one worker take all memory, or there is memory for one block alone.
-    for (memory, blocks, workers) in [(128 << 10, 200, 2), (8 << 10, 20, 2), (8 << 10, 20, 4)] {
-        let memory = Arc::new(DeviceMemory::with_size(memory).unwrap());
-        let engine = Engine::with_workers(memory, workers);
-        let threads = blocks * 4;
-        let words = launch(&engine, &kernel, config(blocks, 4), 1 + threads as usize).unwrap();
-        assert_eq!(words[0], u64::from(threads));
-        assert!(words[1..].iter().all(|&word| word == 1));
+    for (shared_bytes, blocks) in [(4 << 10, 200), (40 << 10, 20)] {
+        kernel.shared_bytes = shared_bytes;
+        for workers in [1, 2, 4] {
+            let memory = Arc::new(DeviceMemory::with_size(64 << 10).unwrap());
+            let engine = Engine::with_workers(memory, workers);
+            let threads = blocks * 4;
+            let words = launch(&engine, &kernel, config(blocks, 4), 1 + threads as usize).unwrap();
+            assert_eq!(words[0], u64::from(threads));
+            assert!(words[1..].iter().all(|&word| word == 1));
+        }
     }
 }
 
-// Block 0 waits for all others, which take their time and wait once.
-body!(first_is_last, true, |t, state| {
-    let is_first = t.global() < 4;
+// Two blocks wait for all others, which take their time and wait once.
+body!(first_are_last, true, |t, state| {
+    let is_first = t.global() < 8;
     if !is_first && state == 0 {
         std::thread::sleep(Duration::from_micros(30));
         return 1;
     }
-    if is_first && t.out(0).load(Ordering::SeqCst) < 76 {
+    if is_first && t.out(0).load(Ordering::SeqCst) < 72 {
         return 1;
     }
     t.out(1 + t.global()).store(1, Ordering::Relaxed);
@@ -143,13 +146,15 @@ body!(first_is_last, true, |t, state| {
 #[test]
 fn a_block_that_is_done_leaves_its_memory_to_the_next() {
     let points = points([SyncKind::Yield]);
-    for workers in 1..4 {
-        // Memory for a few blocks, of which one is done last.
-        for pages in 3..9 {
-            let memory = Arc::new(DeviceMemory::with_size(pages * 4096).unwrap());
+    let mut kernel = kernel(first_are_last, &points);
+    // Memory for three or four blocks, of which two are done last.
+    for shared_bytes in [14 << 10, 18 << 10] {
+        kernel.shared_bytes = shared_bytes;
+        for workers in 1..4 {
+            let memory = Arc::new(DeviceMemory::with_size(64 << 10).unwrap());
             let engine = Engine::with_workers(memory, workers);
-            let words = launch(&engine, &kernel(first_is_last, &points), config(20, 4), 81);
-            assert!(words.unwrap()[1..].iter().all(|&word| word == 1));
+            let words = launch(&engine, &kernel, config(20, 4), 81).unwrap();
+            assert!(words[1..].iter().all(|&word| word == 1));
         }
     }
 }

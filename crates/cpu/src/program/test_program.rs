@@ -1,0 +1,14 @@
+//! Programs of kernels, for tests.
+
+use super::{Program, build, module_data};
+use ptx::ast::Item;
+
+/// What `f` makes of the program of the first function of a module.
+pub(super) fn with_program<T>(source: &str, f: impl FnOnce(&Program<'_>) -> T) -> T {
+    let reading = ptx::read(source);
+    let (data, _) = module_data(&reading.module, source);
+    let Some(Item::Function(kernel)) = reading.module.items.first() else {
+        panic!("no kernel");
+    };
+    f(&build(&data, kernel, kernel.body.as_ref().unwrap()).unwrap())
+}
