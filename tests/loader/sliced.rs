@@ -74,9 +74,12 @@ fn a_fault_has_the_line_of_the_whole_module() {
     }
     let wrong = kernel(
         "wrong",
-        "// a comment\n\nmov.u64 %rd, 64;\nst.global.u32 [%rd], 1;",
+        "// a comment\n\nmov.u64 %rd, 64;\n.loc 2 9 1\nst.global.u32 [%rd], 1;",
     );
-    let ptx = module(&format!("{}{wrong}", kernel("right", "mov.u32 %r, 1;")));
+    let right = kernel("right", ".loc 1 5 1\nmov.u32 %r, 1;");
+    let ptx = module(&format!(
+        "{right}{wrong}.file 1 \"right.cu\"\n.file 2 \"wrong.cu\"\n"
+    ));
     let line = ptx.lines().position(|line| line.contains("], 1;")).unwrap() + 1;
     let folder = tempfile::tempdir().unwrap();
     for cache in [CacheUse::Miss, CacheUse::Hit] {
@@ -94,7 +97,7 @@ fn a_fault_has_the_line_of_the_whole_module() {
         let launched = unsafe { kernel.launch(LaunchConfig::default(), &stream, (&out,)) };
         let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
         assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
-        let named = format!("PTX line {line}");
+        let named = format!("PTX line {line} (wrong.cu:9)");
         assert!(error.to_string().contains(&named), "{named}: {error}");
     }
 }

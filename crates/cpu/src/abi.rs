@@ -19,6 +19,7 @@ use std::sync::Mutex;
 
 use crate::grid_workspace::GridWorkspace;
 use crate::heap::Heap;
+use crate::lines::Lines;
 use crate::memory::DeviceMemory;
 use crate::print::Output;
 use crate::sanitizer::{BlockSanitizer, LaunchSanitizer};
@@ -190,8 +191,7 @@ pub struct BlockContext {
 pub(crate) struct LaunchInfo<'a> {
     /// The kernel's name.
     pub(crate) kernel: &'a str,
-    /// The line that messages name for a line of the module, where they differ.
-    pub(crate) lines: Option<&'a (dyn Fn(u32) -> Option<u32> + Send + Sync)>,
+    pub(crate) lines: &'a dyn Lines,
     pub(crate) memory: &'a DeviceMemory,
     /// The output of kernels.
     pub(crate) output: &'a Output,

@@ -9,11 +9,14 @@
 mod codec;
 mod error;
 
+use std::sync::Arc;
+
 use super::abi::{SyncKind, SyncPoint};
 use super::matrix::Operation;
 use codec::{Reader, Writer};
 pub use error::BlobError;
 use error::{VERSION, damaged};
+use ptx::line_table::{LineTable, Row};
 
 /// The first bytes of a blob.
 pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
@@ -35,6 +38,8 @@ pub struct Image {
     pub code: Vec<u8>,
     /// In the order of the text.
     pub kernels: Vec<KernelImage>,
+    /// Where the lines of the PTX come from.
+    pub line_table: LineTable,
     /// The variables of the module. Code and [`Relocation`]s refer to them by index.
     pub variables: Vec<VariableImage>,
 }
@@ -187,6 +192,14 @@ impl Image {
         body.text(&self.ptx);
         body.list(&self.kernels, |w, k| k.write(w));
         body.list(&self.variables, |w, v| v.write(w));
+        body.list(&self.line_table.files, |w, file| w.text(file));
+        body.list(&self.line_table.rows, |w, row| {
+            w.u32(row.line);
+            w.option(row.source, |w, (file, line)| {
+                w.u32(file);
+                w.u32(line);
+            });
+        });
         // The code goes last: everything before it is decoded first.
         body.bytes(&self.code);
         let body = body.0;
@@ -237,6 +250,15 @@ impl Image {
         let ptx = reader.text()?;
         let kernels = reader.list(KernelImage::read)?;
         let variables = reader.list(VariableImage::read)?;
+        let line_table = LineTable {
+            files: reader.list(|r| r.text().map(Arc::from))?,
+            rows: reader.list(|r| {
+                Ok(Row {
+                    line: r.u32()?,
+                    source: r.option(|r| Ok((r.u32()?, r.u32()?)))?,
+                })
+            })?,
+        };
         let code = reader.bytes()?.to_vec();
         if !reader.0.is_empty() {
             return damaged("bytes after the end");
@@ -249,6 +271,7 @@ impl Image {
             code,
             kernels,
             variables,
+            line_table,
         };
         image.check()?;
         Ok(image)
@@ -521,6 +544,19 @@ mod tests {
                 required_threads: Some([32, 1, 1]),
                 ..KernelImage::default()
             }],
+            line_table: LineTable {
+                files: vec!["vecadd.cu".into()],
+                rows: vec![
+                    Row {
+                        line: 9,
+                        source: Some((0, 3)),
+                    },
+                    Row {
+                        line: 20,
+                        source: None,
+                    },
+                ],
+            },
             variables: vec![VariableImage {
                 name: "table".into(),
                 constant: true,

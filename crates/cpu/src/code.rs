@@ -13,6 +13,7 @@ use super::executable::{ExecutableCode, ExecutableKernel, MapError};
 use super::merge;
 use super::source::Source;
 use super::tier_up::TierUp;
+use ptx::line_table::LineTable;
 
 /// Why there is no code.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,7 @@ pub(crate) struct ModuleCode {
     kernels: Vec<Kernel>,
     by_name: HashMap<String, usize>,
     variables: Vec<VariableImage>,
+    line_table: OnceLock<LineTable>,
     /// The text of a compiled module until a hot kernel has it read; empty without tier-up, and
     /// where the store has it.
     text: Mutex<String>,
@@ -77,6 +79,7 @@ impl ModuleCode {
             by_name: by_name(&kernels),
             kernels,
             variables: image.variables,
+            line_table: OnceLock::from(image.line_table),
             text: Mutex::new(image.ptx),
             source: OnceLock::new(),
             store: OnceLock::new(),
@@ -94,6 +97,7 @@ impl ModuleCode {
             by_name: by_name(&kernels),
             kernels,
             variables: source.variables().to_vec(),
+            line_table: OnceLock::new(),
             text: Mutex::default(),
             source: OnceLock::from(Some(source)),
             store: OnceLock::new(),
@@ -121,6 +125,13 @@ impl ModuleCode {
 
     pub(crate) fn variables(&self) -> &[VariableImage] {
         &self.variables
+    }
+
+    pub(crate) fn line_table(&self) -> &LineTable {
+        self.line_table.get_or_init(|| match self.source() {
+            Some(source) => source.line_table(),
+            None => LineTable::default(),
+        })
     }
 
     /// A kernel, which the first call compiles. Others that ask for the same one wait for it.

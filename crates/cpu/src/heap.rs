@@ -6,7 +6,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::lines::Line;
 use super::memory::{DeviceMemory, FREED, MemoryError, Purpose};
+use ptx::line_table::SourceLine;
 
 /// The default limit: 8 MiB.
 pub const DEFAULT_LIMIT: u64 = 8 << 20;
@@ -23,6 +25,8 @@ pub struct Caller {
     pub thread: [u32; 3],
     /// The line in the PTX, 1-based; 0 where unknown.
     pub line: u32,
+    /// What that was compiled from, by `.loc`.
+    pub source_line: Option<SourceLine>,
 }
 
 impl fmt::Display for Caller {
@@ -35,7 +39,10 @@ impl fmt::Display for Caller {
         )?;
         match self.line {
             0 => Ok(()),
-            line => write!(f, " at PTX line {line}"),
+            ptx => {
+                let source = self.source_line.clone();
+                write!(f, " at PTX line {}", Line { ptx, source })
+            }
         }
     }
 }
@@ -175,6 +182,7 @@ mod tests {
             block: [1, 0, 0],
             thread: [2, 0, 0],
             line,
+            source_line: None,
         }
     }
 

@@ -17,6 +17,7 @@ mod entries;
 mod executable;
 mod grid_workspace;
 mod heap;
+mod lines;
 mod math;
 mod matrix;
 mod memory;

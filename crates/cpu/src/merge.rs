@@ -5,7 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ptx::ast::{DirectiveKind, Item, Linkage, Module, Span, Version};
+use ptx::ast::{Directive, DirectiveKind, Item, Linkage, Module, Place, Span, Statement, Version};
+use ptx::line_table::file_name;
 
 /// A symbol of a module.
 #[derive(Clone, Copy)]
@@ -148,6 +149,11 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
             .filter(|symbol| taken(symbol.name))
             .map(|symbol| (symbol.name, format!("{}$module{index}", symbol.name)))
             .collect();
+        // Each module has its own files, from number 1 on.
+        let number = |file: u32| {
+            let file = file.wrapping_mul(sources.len() as u32);
+            file.wrapping_add(index as u32)
+        };
         for item in &module.items {
             if let Some(symbol) = symbol(item)
                 && symbol.defined
@@ -161,9 +167,17 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
             if let Item::Directive(directive) = item
                 && !matches!(directive.kind, DirectiveKind::Alias { .. })
             {
-                continue; // debugging information and hints
+                // Others are debugging information and hints.
+                text.extend(file_directive(directive, number));
+                continue;
             }
-            let Span { start, end } = span(item);
+            let Span { mut start, end } = span(item);
+            for (place, replacement) in line_directives(item, number) {
+                let piece = source.get(start as usize..place.start as usize);
+                rename(piece.unwrap_or_default(), &renamed, &mut text);
+                text.push_str(&replacement);
+                start = place.end;
+            }
             let piece = source.get(start as usize..end as usize).unwrap_or_default();
             rename(piece, &renamed, &mut text);
             if matches!(item, Item::Variable(_)) && !piece.trim_end().ends_with(';') {
@@ -173,6 +187,34 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
         }
     }
     Ok(text)
+}
+
+/// A `.file` directive with another number.
+fn file_directive(directive: &Directive<'_>, number: impl Fn(u32) -> u32) -> Option<String> {
+    let (file, name) = file_name(directive)?;
+    Some(format!(".file {} \"{name}\"\n", number(file)))
+}
+
+/// The `.loc` and `.file` directives of a function, and what stands there with other numbers. The
+/// names of inlined functions are data for a debugger.
+fn line_directives<'m>(
+    item: &'m Item<'_>,
+    number: impl Fn(u32) -> u32 + Copy + 'm,
+) -> impl Iterator<Item = (Span, String)> + 'm {
+    let body = match item {
+        Item::Function(function) => function.body.as_ref(),
+        _ => None,
+    };
+    let statements = body.into_iter().flat_map(|body| &body.statements);
+    statements.filter_map(move |statement| match statement {
+        Statement::Location(location) => {
+            let Place { file, line, column } = location.place;
+            let text = format!(".loc {} {line} {column}", number(file));
+            Some((location.span, text))
+        }
+        Statement::Directive(file) => Some((file.span, file_directive(file, number)?)),
+        _ => None,
+    })
 }
 
 /// Whether other modules or the host may refer to it.
@@ -219,6 +261,7 @@ fn rename(piece: &str, renamed: &HashMap<&str, String>, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ptx::line_table::LineTable;
 
     const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
@@ -243,6 +286,29 @@ mod tests {
         }
         assert!(ptx::read(&text).diagnostics.is_empty(), "{text}");
         assert!(needs_others(&one) && !needs_others(two));
+    }
+
+    #[test]
+    fn each_module_keeps_its_files() {
+        let module = |name: &str, line: u32| {
+            let inlined = "function_name $L__info_string0, inlined_at 1 3 1";
+            format!(
+                "{HEAD}.visible .entry {name}() {{\n.loc 1 {line} 2\ntrap;\n\
+                 .loc 2 9 1, {inlined}\ntrap; ret;\n}}\n\
+                 .file 1 \"{name}.cu\", 1700000000, 10\n.file 2 \"math.h\"\n.section .debug_str {{\n\
+                 $L__info_string0:\n.b8 102,0\n}}\n"
+            )
+        };
+        let text = merge(&[&module("a", 5), &module("b", 6)]).unwrap();
+        let reading = ptx::read(&text);
+        assert!(reading.diagnostics.is_empty(), "{text}");
+        let table = LineTable::new(&reading.module, &text);
+        let traps = (1..)
+            .zip(text.lines())
+            .filter(|(_, text)| text.contains("trap"));
+        let sources = traps.filter_map(|(line, _)| Some(table.source(line)?.to_string()));
+        let sources: Vec<String> = sources.collect();
+        assert_eq!(sources, ["a.cu:5", "math.h:9", "b.cu:6", "math.h:9"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::blob::Image;
 use super::blob::{Reference, VariableImage};
 use super::code::ModuleCode;
+use super::lines::{Line, Lines};
 use super::memory::{DeviceMemory, MemoryError, Purpose};
 
 /// Why a module could not be loaded.
@@ -112,10 +113,6 @@ impl LoadedModule {
         let _ = self.original_lines.set(lines);
     }
 
-    pub(crate) fn original_lines(&self) -> Option<&OriginalLines> {
-        self.original_lines.get().map(|lines| &**lines)
-    }
-
     fn variables(&self) -> &[VariableImage] {
         self.code.variables()
     }
@@ -152,6 +149,18 @@ impl LoadedModule {
     /// The address of each variable, for compiled code.
     pub(crate) fn addresses(&self) -> &[u64] {
         &self.addresses
+    }
+}
+
+impl Lines for LoadedModule {
+    /// A line that was added to the module keeps its number.
+    fn line(&self, compiled: u32) -> Line {
+        let original = self.original_lines.get();
+        let original = original.and_then(|original| original(compiled));
+        Line {
+            ptx: original.unwrap_or(compiled),
+            source: self.code.line_table().source(compiled),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Module};
 use ptx::diagnostic::{Diagnostic, LineIndex, Severity};
 use ptx::isa::target::Target;
+use ptx::line_table::LineTable;
 
 self_cell!(
     /// A text and its syntax tree.
@@ -153,6 +154,10 @@ impl Source {
         self.symbols.borrow_dependent()
     }
 
+    pub(crate) fn line_table(&self) -> LineTable {
+        LineTable::new(self.module(), self.text())
+    }
+
     /// The number in the `.target`, 0 if there is none.
     fn target(&self) -> u32 {
         let mut words = self.module().target.iter();
@@ -198,6 +203,7 @@ impl Source {
             self.translate_one(host, *kernel, (options.vectorization, backend), contexts)
         });
         let mut image = empty_image(host, self.variables().to_vec());
+        image.line_table = self.line_table();
         if options.vectorization == Vectorization::WhenHot {
             image.tier_up = true;
             image.ptx = self.text().to_owned();

@@ -11,6 +11,7 @@ mod digest;
 pub mod explanation;
 mod features;
 pub mod isa;
+pub mod line_table;
 mod name_map;
 pub mod names;
 mod parse;

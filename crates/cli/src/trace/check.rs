@@ -5,15 +5,14 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::source_lines::SourceLines;
 use crate::instrument::load::Loaded;
 use crate::launch::Placed;
 use crate::run::{self, Request};
 use crate::sample::ArgKind;
 use ptxkit::cpu::{Caller, Checks, Fault, FaultAllocation, FaultKind, last_fault};
 use ptxkit::driver::Selection;
-use ptxkit::ptx::ast::Module;
 use ptxkit::ptx::diagnostic::LineIndex;
+use ptxkit::ptx::line_table::SourceLine;
 use terminal::failure::Failure;
 use terminal::output::{Escaped, json_line};
 
@@ -72,7 +71,6 @@ pub struct Checked<'s> {
     kernel: String,
     checks: Vec<&'static str>,
     lines: LineIndex<'s>,
-    sources: SourceLines,
     buffers: Vec<Placement>,
     fault: Option<Fault>,
 }
@@ -92,7 +90,6 @@ struct Placement {
 /// It cannot be launched, or another device than the CPU device is asked for.
 pub fn check<'s>(
     request: &Request,
-    module: &Module<'_>,
     source: &'s str,
     args: CheckArgs,
     device: Selection,
@@ -134,7 +131,6 @@ pub fn check<'s>(
         file: name,
         kernel: sample.kernel.clone(),
         checks: args.names(),
-        sources: SourceLines::new(module, &lines),
         lines,
         buffers,
         fault,
@@ -159,12 +155,12 @@ impl Checked<'_> {
         let who = thread(fault.block, fault.thread);
         // Writing to a String cannot fail.
         let _ = writeln!(out, "{who}: {}", Escaped::new(what));
-        self.add_line(&mut out, fault.line);
+        self.add_line(&mut out, fault.line, fault.source_line.as_ref());
         if let Some(other) = &fault.other {
             let verb = if other.writes { "write" } else { "read" };
             let who = thread(other.block, other.thread);
             let _ = writeln!(out, "{who}: {verb}, which nothing orders");
-            self.add_line(&mut out, Some(other.line));
+            self.add_line(&mut out, Some(other.line), other.source_line.as_ref());
         }
         if let Some(allocation) = &fault.allocation {
             if let Some(buffer) = self.buffer(allocation) {
@@ -183,22 +179,20 @@ impl Checked<'_> {
                 };
                 let who = thread(caller.block, caller.thread);
                 let _ = writeln!(out, "{verb} by {kernel}{who}");
-                self.add_line(&mut out, Some(caller.line));
+                self.add_line(&mut out, Some(caller.line), caller.source_line.as_ref());
             }
         }
         out
     }
 
     /// `    14  st.shared.u32 [%r4], %r1;    reverse.cu:9`
-    fn add_line(&self, out: &mut String, line: Option<u32>) {
+    fn add_line(&self, out: &mut String, line: Option<u32>, source: Option<&SourceLine>) {
         let Some(line) = line.filter(|line| *line > 0) else {
             return;
         };
         let text = Escaped::new(self.lines.text(line).trim()).to_string();
-        let source = match self.sources.of(line) {
-            Some((file, line)) => format!("{}:{line}", Escaped::new(file)),
-            None => String::new(),
-        };
+        let source = source.map(|source| Escaped::new(source.to_string()).to_string());
+        let source = source.unwrap_or_default();
         let row = format!("{line:>6}  {text:<48}{source}");
         out.push_str(row.trim_end());
         out.push('\n');
@@ -268,13 +262,13 @@ impl Checked<'_> {
                 "shared_offset": access.shared,
             })
         });
-        let other = fault.other.map(|other| {
+        let other = fault.other.as_ref().map(|other| {
             json!({
                 "block": other.block,
                 "thread": other.thread,
                 "writes": other.writes,
                 "line": other.line,
-                "source": self.source(Some(other.line)),
+                "source": json_of(other.source_line.as_ref()),
             })
         });
         let allocation = fault.allocation.as_ref().map(|allocation| {
@@ -285,7 +279,7 @@ impl Checked<'_> {
                         "block": caller.block,
                         "thread": caller.thread,
                         "line": caller.line,
-                        "source": self.source(Some(caller.line)),
+                        "source": json_of(caller.source_line.as_ref()),
                     })
                 })
             };
@@ -304,18 +298,18 @@ impl Checked<'_> {
             "block": fault.block,
             "thread": fault.thread,
             "line": fault.line,
-            "source": self.source(fault.line),
+            "source": json_of(fault.source_line.as_ref()),
             "address": fault.address,
             "access": access,
             "races_with": other,
             "allocation": allocation,
         })
     }
+}
 
-    fn source(&self, line: Option<u32>) -> Option<Value> {
-        let (file, line) = self.sources.of(line?)?;
-        Some(json!({ "file": file, "line": line }))
-    }
+fn json_of(source: Option<&SourceLine>) -> Option<Value> {
+    let SourceLine { file, line } = source?;
+    Some(json!({ "file": **file, "line": line }))
 }
 
 /// The calls in kernels that made and freed an allocation.

@@ -6,7 +6,6 @@
 
 mod check;
 mod show;
-mod source_lines;
 
 use std::path::{Path, PathBuf};
 
@@ -96,9 +95,7 @@ pub fn run(args: &TraceArgs) -> Result<u8, Failure> {
 
 fn checked(request: &Request, args: &TraceArgs, format: Format) -> Result<u8, Failure> {
     let source = load::text_of(request)?;
-    let reading = ptx::read(&source);
-    let device = args.launch.device;
-    let checked = check::check(request, &reading.module, &source, args.checks, device)?;
+    let checked = check::check(request, &source, args.checks, args.launch.device)?;
     let text = match format {
         Format::Json => checked.json(),
         _ => checked.text(),

@@ -182,3 +182,145 @@ fn a_limit_of_addresses_leaves_a_smaller_device() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
 }
+
+/// Each kernel makes one mistake, in line 100 of its source; `race` has its other access in
+/// line 90, `freed` its allocation in line 80 and the end of that in line 90.
+const MISTAKES: &str = r#".version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 result) malloc (.param .b64 size);
+.extern .func free (.param .b64 pointer);
+.visible .entry shared(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .shared .align 4 .b8 s[1024];
+    .loc 1 100 1
+    ld.shared.u32 %r1, [s];
+    ret;
+}
+.visible .entry local(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .local .align 4 .b8 l[16];
+    .loc 1 100 1
+    ld.local.u32 %r1, [l+8];
+    ret;
+}
+.visible .entry race(.param .u64 out)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<4>;
+    .reg .pred %p;
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p, %r1, 0;
+    ld.param.u64 %rd1, [out];
+    .loc 2 90 1
+    @%p st.global.u32 [%rd1], 1;
+    .loc 1 100 1
+    ld.global.u32 %r2, [%rd1];
+    ret;
+}
+.visible .entry barriers(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    .reg .pred %p;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p, %r1, 32;
+    .loc 1 100 1
+    @%p bar.sync 0;
+    .loc 1 101 1
+    @!%p bar.sync 1;
+    ret;
+}
+.visible .entry misaligned(.param .u64 out)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<4>;
+    ld.param.u64 %rd1, [out];
+    .loc 1 100 1
+    ld.global.u32 %r1, [%rd1+2];
+    ret;
+}
+.visible .entry freed(.param .u64 out)
+{
+    .reg .b64 %rd<4>;
+    .param .b64 size;
+    .param .b64 pointer;
+    st.param.b64 [size], 64;
+    .loc 2 80 1
+    call (pointer), malloc, (size);
+    ld.param.b64 %rd1, [pointer];
+    st.param.b64 [size], %rd1;
+    .loc 2 90 1
+    call free, (size);
+    .loc 1 100 1
+    st.u32 [%rd1], 1;
+    ret;
+}
+.file 1 "mistakes.cu"
+.file 2 "helpers.cuh"
+"#;
+
+#[test]
+fn each_mistake_has_its_line_in_the_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mistakes.ptx");
+    std::fs::write(&file, MISTAKES).unwrap();
+    let cache = folder.path().join("cache");
+    let run = |kernel: &str| {
+        let file = file.to_string_lossy();
+        let variables = [("PTXKIT_CPU_CHECK", Path::new("memory,init,race"))];
+        let arguments = ["run", &*file, "--kernel", kernel, "--device", "cpu"];
+        let launch = ["--block", "64", "--arg", "buf:u32:16=zeros"];
+        let output = ptxkit_with(&cache, &variables, &[&arguments[..], &launch].concat());
+        assert_eq!(output.status.code(), Some(2), "{kernel}");
+        stderr(&output)
+    };
+    let mistakes: [(&str, &[&str]); 6] = [
+        (
+            "shared",
+            &["that nothing has written; PTX line 11 (mistakes.cu:100)"],
+        ),
+        (
+            "local",
+            &["that nothing has written; PTX line 19 (mistakes.cu:100)"],
+        ),
+        (
+            "race",
+            &[
+                "thread (1,0,0): read of 4 bytes",
+                " races with the write by thread (0,0,0) at PTX line 31 (helpers.cuh:90); PTX line 33 (mistakes.cu:100)",
+            ],
+        ),
+        (
+            "barriers",
+            &[
+                "32 threads wait at barrier 0 in line 43 (mistakes.cu:100)",
+                "32 threads wait at barrier 1 in line 45 (mistakes.cu:101)",
+            ],
+        ),
+        (
+            "misaligned",
+            &[
+                "misaligned read of 4 bytes",
+                "; PTX line 54 (mistakes.cu:100)",
+            ],
+        ),
+        (
+            "freed",
+            &[
+                "; allocated by kernel freed, block (0,0,0), thread (0,0,0) at PTX line 64 (helpers.cuh:80)",
+                "; freed by kernel freed, block (0,0,0), thread (0,0,0) at PTX line 68 (helpers.cuh:90)",
+                "; PTX line 70 (mistakes.cu:100)",
+            ],
+        ),
+    ];
+    for (kernel, parts) in mistakes {
+        // The second time the binary is in the cache.
+        for said in [run(kernel), run(kernel)] {
+            for part in parts {
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        }
+    }
+}

@@ -30,7 +30,7 @@ impl Schedule {
             format!(
                 "{count} {noun} at {} in line {}",
                 self.name(point, thread),
-                code.lines.original(point.line)
+                code.lines.line(point.line)
             )
         });
         let exited = self.threads - self.live;

@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use super::launch::Kernel;
 use crate::abi::{Access, BlockContext, FaultKind, FaultRecord, LaunchInfo, position};
 use crate::heap::Caller;
+use crate::lines::Line;
 use crate::program::STACK_BYTES;
 use crate::sanitizer::Finding;
 use crate::tensor_map::CopyFault;
 use crate::tensor_memory::TensorFault;
+use ptx::line_table::SourceLine;
 
 /// Why a launch failed, and where.
 ///
@@ -31,6 +33,8 @@ pub struct Fault {
     pub address: Option<u64>,
     /// The line in the PTX, 1-based, where known.
     pub line: Option<u32>,
+    /// What that was compiled from, by `.loc`.
+    pub source_line: Option<SourceLine>,
     /// The access, if the fault is one.
     pub access: Option<FaultAccess>,
     /// The access that it races with.
@@ -58,7 +62,7 @@ pub struct FaultAccess {
 }
 
 /// The earlier access of a race.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RacingAccess {
     /// `%ctaid` of its block.
@@ -67,6 +71,8 @@ pub struct RacingAccess {
     pub thread: [u32; 3],
     /// Its line in the PTX.
     pub line: u32,
+    /// What that was compiled from, by `.loc`.
+    pub source_line: Option<SourceLine>,
     /// It wrote.
     pub writes: bool,
 }
@@ -97,6 +103,7 @@ impl Fault {
             thread: [0; 3],
             address: None,
             line: None,
+            source_line: None,
             access: None,
             other: None,
             allocation: None,
@@ -127,8 +134,8 @@ impl Fault {
                 | FaultKind::Uninitialised
         );
         let has_address = is_access || matches!(kind, FaultKind::BadFree | FaultKind::BadCall);
-        let original = |line| kernel.code.lines.original(line);
-        let line = (record.line != 0).then(|| original(record.line));
+        let lines = kernel.code.lines;
+        let line = (record.line != 0).then(|| lines.line(record.line));
         let place = place(record, context);
         let allocation = match place {
             Place::Device if is_access || kind == FaultKind::BadFree => {
@@ -137,34 +144,23 @@ impl Fault {
             _ => None,
         };
         let other = match (kind, found) {
-            (FaultKind::Race, Some(Finding::Race(earlier, writes))) => Some(RacingAccess {
-                block: position(earlier.block, context.grid_dim),
-                thread: position(u64::from(earlier.thread), context.block_dim),
-                line: original(earlier.line),
-                writes,
-            }),
+            (FaultKind::Race, Some(Finding::Race(earlier, writes))) => {
+                let Line { ptx, source } = lines.line(earlier.line);
+                Some(RacingAccess {
+                    block: position(earlier.block, context.grid_dim),
+                    thread: position(u64::from(earlier.thread), context.block_dim),
+                    line: ptx,
+                    source_line: source,
+                    writes,
+                })
+            }
             _ => None,
         };
         let access = Access(record.access);
         let mut what = detail.unwrap_or_else(|| describe(kind, record, place, context, launch));
         // Writing to a string cannot fail.
-        if let Some(RacingAccess {
-            block,
-            thread,
-            line,
-            writes,
-        }) = other
-        {
-            let verb = if writes { "write" } else { "read" };
-            let block = match block {
-                block if block == context.block => String::new(),
-                block => format!("block {}, ", triple(block)),
-            };
-            let thread = triple(thread);
-            let _ = write!(
-                what,
-                " races with the {verb} by {block}thread {thread} at PTX line {line}"
-            );
+        if let Some(other) = &other {
+            let _ = write!(what, " races with the {}", other.describe(context.block));
         }
         let name = kernel.name;
         let mut message = format!(
@@ -180,9 +176,13 @@ impl Fault {
                 let _ = write!(message, "; freed by {caller}");
             }
         }
-        if let Some(line) = line {
+        if let Some(line) = &line {
             let _ = write!(message, "; PTX line {line}");
         }
+        let (line, source_line) = match line {
+            Some(line) => (Some(line.ptx), line.source),
+            None => (None, None),
+        };
         Fault {
             kind,
             kernel: name.to_owned(),
@@ -190,6 +190,7 @@ impl Fault {
             thread,
             address: has_address.then_some(record.address),
             line,
+            source_line,
             access: is_access.then_some(FaultAccess {
                 size: access.size(),
                 writes: record.access & (Access::WRITE | Access::ATOMIC) != 0,
@@ -204,6 +205,23 @@ impl Fault {
             what,
             message,
         }
+    }
+}
+
+impl RacingAccess {
+    /// `write by thread (1,0,0) at PTX line 7`, with the block if that is another one.
+    fn describe(&self, block: [u32; 3]) -> String {
+        let verb = if self.writes { "write" } else { "read" };
+        let block = match self.block == block {
+            true => String::new(),
+            false => format!("block {}, ", triple(self.block)),
+        };
+        let line = Line {
+            ptx: self.line,
+            source: self.source_line.clone(),
+        };
+        let thread = triple(self.thread);
+        format!("{verb} by {block}thread {thread} at PTX line {line}")
     }
 }
 

@@ -7,7 +7,6 @@ mod config;
 mod deadlock;
 mod fault;
 mod launch;
-mod lines;
 mod lockstep;
 mod matrices;
 mod pool;
@@ -201,7 +200,7 @@ impl Engine {
             helpers: &HELPERS,
             info: LaunchInfo {
                 kernel: first.name,
-                lines: first.code.lines.0,
+                lines: first.code.lines,
                 memory: &self.memory,
                 output: &self.output,
                 heap: &self.heap,

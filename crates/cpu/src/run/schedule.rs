@@ -13,9 +13,9 @@ use crate::abi::{
 };
 
 use super::barrier::{BARRIERS, Barrier};
-use super::lines::Lines;
 use super::warp::{self, LaneMask, lanes_of};
 use crate::access;
+use crate::lines::Lines;
 use crate::matrix::Operation;
 use crate::sanitizer::Arrived;
 
@@ -40,7 +40,7 @@ pub(super) struct CompiledKernel<'a> {
     pub(super) has_steps: bool,
     pub(super) stateless: bool,
     pub(super) points: &'a [SyncPoint],
-    pub(super) lines: Lines<'a>,
+    pub(super) lines: &'a dyn Lines,
     pub(super) matrices: &'a [Operation],
 }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use super::config::Grid;
 use super::launch::{Kernel, Versions};
-use super::lines::Lines;
 use super::schedule::CompiledKernel;
 use crate::executable::ExecutableKernel;
 use crate::module::LoadedModule;
@@ -90,7 +89,7 @@ fn launched<'m>(
             has_steps: vector.is_some() && image.vector.is_some_and(|vector| vector.has_steps),
             stateless: image.stateless,
             points: &image.sync_points,
-            lines: Lines(module.original_lines()),
+            lines: module,
             matrices: &image.matrices,
         },
         shared_bytes: image.shared_bytes,

@@ -178,11 +178,13 @@ pub(super) unsafe extern "C" fn malloc(
 
 fn caller(context: &BlockContext, thread: u32, line: u32) -> Caller {
     let launch = launch(context);
+    let line = launch.lines.line(line);
     Caller {
         kernel: launch.kernel.into(),
         block: context.block,
         thread: position(u64::from(thread), context.block_dim),
-        line: launch.lines.and_then(|lines| lines(line)).unwrap_or(line),
+        line: line.ptx,
+        source_line: line.source,
     }
 }
 

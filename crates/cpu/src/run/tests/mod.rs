@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use super::launch::Kernel;
-use super::lines::Lines;
 use super::schedule::CompiledKernel;
 use super::*;
 use crate::abi::{
@@ -27,7 +26,7 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
             has_steps: false,
             stateless: points.is_empty(),
             points,
-            lines: Lines::default(),
+            lines: &(),
             matrices: &[],
         },
         shared_bytes: 4096,
