@@ -65,6 +65,12 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// That of no allocation.
+    pub const NONE: Extent = Extent {
+        start: 0,
+        places: [0; 5],
+    };
+
     /// The extent of an allocation.
     pub fn new(start: u64, bytes: u64) -> Extent {
         Extent {

@@ -34,14 +34,14 @@ pub(super) fn kernel(params: UserPointer<CUDA_KERNEL_NODE_PARAMS_v2>) -> Result<
         (true, true) => library::compiled(params.kern.addr())?,
         _ => library::compiled(params.func.addr())?,
     };
-    let work = launch::prepare(&function, config, arguments, extra)?;
+    let work = launch::node(&function, config, arguments, extra)?;
     // The arguments were copied: the caller's are not there any more when they are asked for.
     let params = CUDA_KERNEL_NODE_PARAMS_v2 {
         kernelParams: std::ptr::null_mut(),
         extra: std::ptr::null_mut(),
         ..params
     };
-    Ok((Params::Kernel(params), Arc::new(work)))
+    Ok((Params::Kernel(params), work))
 }
 
 pub(super) fn copy(params: UserPointer<CUDA_MEMCPY3D>) -> Result<(Params, Work)> {

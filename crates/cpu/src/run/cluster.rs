@@ -14,8 +14,8 @@ use crate::memory::MemoryError;
 pub(super) struct Cluster<'a> {
     kernel: &'a Kernel<'a>,
     blocks: Vec<ThreadBlock<'a>>,
-    /// The addresses of their shared memory, to which the blocks point.
-    _shared: Box<[u64]>,
+    /// The addresses of their shared memory, to which several blocks point.
+    _shared: Vec<u64>,
     /// Fields are dropped in their order: who finds none has found the memory free before.
     _counted: Counted<'a>,
 }
@@ -58,9 +58,14 @@ impl<'a> Cluster<'a> {
         };
         let allocated = allocate().or_else(again);
         let mut blocks = allocated.map_err(|error| error.filter(|_| is_alone()))?;
-        let shared: Box<[u64]> = blocks.iter().map(ThreadBlock::shared).collect();
-        for (rank, block) in (0..).zip(&mut blocks) {
-            block.join(rank, &shared);
+        let mut shared = Vec::new();
+        if let [block] = blocks.as_mut_slice() {
+            block.be_alone();
+        } else {
+            shared.extend(blocks.iter().map(ThreadBlock::shared));
+            for (rank, block) in (0..).zip(&mut blocks) {
+                block.join(rank, &shared);
+            }
         }
         Ok(Cluster {
             kernel,

@@ -1,6 +1,8 @@
 //! The configuration and the parameters of a launch: a grid that is checked once, and
 //! parameters that are copied once. Both can be used for any number of launches.
 
+use smallvec::SmallVec;
+
 /// The configuration of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchConfig {
@@ -126,8 +128,9 @@ impl Grid {
 
 /// The parameters of a kernel, laid out as it declares them.
 pub(crate) struct ParamBlock {
-    /// Parameters are accessed with their natural alignment, 16 at most.
-    words: Box<[u128]>,
+    /// Parameters are accessed with their natural alignment, 16 at most. Those of most kernels are
+    /// copied sooner than memory for them is allocated on one thread and freed on another.
+    words: SmallVec<[u128; 8]>,
     size: usize,
 }
 
@@ -135,7 +138,7 @@ impl ParamBlock {
     /// `size` bytes of 0.
     pub(crate) fn zeroed(size: usize) -> ParamBlock {
         ParamBlock {
-            words: vec![0; size.div_ceil(size_of::<u128>()).max(1)].into_boxed_slice(),
+            words: SmallVec::from_elem(0, size.div_ceil(size_of::<u128>())),
             size,
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct Launch<'a> {
     /// Clusters of the grid.
     pub(super) total: u64,
     pub(super) params: *const u8,
-    pub(super) extents: [Extent; EXTENTS],
+    pub(super) extents: &'a [Extent; EXTENTS],
     pub(super) helpers: &'static [usize; runtime::Helper::ALL.len()],
     pub(super) info: LaunchInfo<'a>,
     pub(super) grid_id: u64,

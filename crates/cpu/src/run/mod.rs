@@ -167,13 +167,15 @@ impl Engine {
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let Some(launched) = Tiers::new(module, kernel, compiled, grid) else {
+        let observer = OBSERVER.get();
+        let launched = Tiers::new(module, kernel, compiled, grid, observer.is_some());
+        let Some(launched) = launched else {
             let message = "the module contains no code for it".into();
             return Err(refused(&image.name, message));
         };
         let outcome = self.run(device, &launched, grid, params);
         let time = launched.record();
-        if let Some(observer) = OBSERVER.get() {
+        if let (Some(observer), Some(time)) = (observer, time) {
             observer(&image.name, time);
         }
         outcome
@@ -189,6 +191,8 @@ impl Engine {
     ) -> Result<(), Box<Fault>> {
         let first = kernel.fastest();
         let clusters = grid.blocks / u64::from(grid.config.cluster_blocks().max(1));
+        let extents = (grid.blocks.saturating_mul(grid.threads.into()) >= MIN_THREADS)
+            .then(|| extents(&self.memory, device, params));
         let launch = Launch {
             workers: self.pool.workers(),
             kernel,
@@ -196,7 +200,7 @@ impl Engine {
             threads: grid.threads,
             total: clusters,
             params: params.as_ptr(),
-            extents: extents(&self.memory, device, grid, params),
+            extents: extents.as_ref().unwrap_or(&NO_EXTENTS),
             helpers: &HELPERS,
             info: LaunchInfo {
                 kernel: first.name,
@@ -225,18 +229,12 @@ impl Engine {
 
 /// The threads of the smallest grid that saves more than it takes to look for allocations.
 const MIN_THREADS: u64 = 1024;
+/// What a smaller one knows of them.
+static NO_EXTENTS: [Extent; EXTENTS] = [Extent::NONE; EXTENTS];
 
 /// The allocations that parameters point to, as far as one knows: any 8 bytes may be an address.
-fn extents(
-    memory: &DeviceMemory,
-    device: usize,
-    grid: &Grid,
-    params: &ParamBlock,
-) -> [Extent; EXTENTS] {
-    let mut extents = [Extent::default(); EXTENTS];
-    if grid.blocks.saturating_mul(grid.threads.into()) < MIN_THREADS {
-        return extents;
-    }
+fn extents(memory: &DeviceMemory, device: usize, params: &ParamBlock) -> [Extent; EXTENTS] {
+    let mut extents = NO_EXTENTS;
     for (extent, &address) in extents.iter_mut().zip(params.words()) {
         if let Some((start, bytes)) = memory.extent(device, address) {
             *extent = Extent::new(start, bytes);

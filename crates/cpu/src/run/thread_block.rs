@@ -16,7 +16,7 @@ use crate::tensor_memory::TensorMemory;
 
 thread_local! {
     /// The arrays of the last block that this host thread has dropped.
-    static SPARE: RefCell<Option<Arrays>> = const { RefCell::new(None) };
+    static SPARE: RefCell<Option<Box<Arrays>>> = const { RefCell::new(None) };
 }
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) struct ThreadBlock<'a> {
     /// All threads have exited.
     done: bool,
     context: BlockContext,
-    arrays: Option<Arrays>,
+    arrays: Option<Box<Arrays>>,
     /// The context points to it while the block runs.
     tensor_memory: TensorMemory,
     /// Where checks are asked for. The context points to it.
@@ -82,7 +82,7 @@ impl<'a> ThreadBlock<'a> {
                 arena_size: memory.size(),
                 last_granule: (memory.size() >> GRANULE_SHIFT) - 1,
                 shadow: memory.shadow_of(launch.info.device),
-                extents: launch.extents,
+                extents: *launch.extents,
                 shared: 0,
                 shared_size,
                 local: 0,
@@ -186,6 +186,12 @@ impl<'a> ThreadBlock<'a> {
     /// The address of its shared memory.
     pub(super) fn shared(&self) -> u64 {
         self.context.shared
+    }
+
+    /// Makes it the only block of a cluster. It must stay where it is from now on.
+    pub(super) fn be_alone(&mut self) {
+        self.context.cluster_shared = &raw const self.context.shared;
+        self.context.cluster_blocks = 1;
     }
 
     /// Makes it the block of this rank in a cluster, whose blocks have their shared memory

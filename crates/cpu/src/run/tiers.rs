@@ -20,41 +20,44 @@ pub(super) struct Tiers<'m> {
     grid: &'m Grid,
     first: Kernel<'m>,
     optimized: OnceLock<Kernel<'m>>,
-    /// There was no optimized code when the launch started.
+    /// There was no optimized code when the launch started, and blocks start later.
     may_improve: bool,
-    start: Instant,
+    /// `None` if nobody asks how long the launch runs.
+    start: Option<Instant>,
     /// The nanoseconds of the launch that the module was told of.
     recorded: AtomicU64,
 }
 
 impl<'m> Tiers<'m> {
-    /// `None` if there is no code. The launch starts now.
+    /// `None` if there is no code. The launch starts now; `timed` says that its time is asked for.
     pub(super) fn new(
         module: &'m LoadedModule,
         kernel: usize,
         compiled: &'m ExecutableKernel,
         grid: &'m Grid,
+        timed: bool,
     ) -> Option<Tiers<'m>> {
+        let is_first = module.code().may_improve(kernel);
         Some(Tiers {
             module,
             kernel,
             grid,
             first: launched(module, compiled, grid)?,
             optimized: OnceLock::new(),
-            may_improve: module.code().may_improve(kernel),
-            start: Instant::now(),
+            may_improve: is_first && grid.blocks > 1,
+            start: (is_first || timed).then(Instant::now),
             recorded: AtomicU64::new(0),
         })
     }
 
-    /// Tells the module how long the launch has run, and returns that time.
-    pub(super) fn record(&self) -> Duration {
-        let time = self.start.elapsed();
+    /// Tells the module how long the launch has run, and returns that time if it is known.
+    pub(super) fn record(&self) -> Option<Duration> {
+        let time = self.start?.elapsed();
         let now = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let before = self.recorded.fetch_max(now, Ordering::Relaxed);
         let since = Duration::from_nanos(now.saturating_sub(before));
         self.module.code().record_run(self.kernel, since);
-        time
+        Some(time)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 use super::fault::Fault;
-use super::launch::Launch;
+use super::launch::{Kernel, Launch};
 use super::pool::Pool;
 use super::schedule::Outcome;
 use crate::abi::FaultKind;
@@ -91,7 +91,7 @@ impl<'a> Workers<'a> {
     }
 
     /// Runs all blocks of the launch; the fault of the first one in the grid that has one.
-    pub(super) fn run(self) -> Result<(), Box<Fault>> {
+    pub(super) fn run(&self) -> Result<(), Box<Fault>> {
         let mut spare = None;
         if self.launch.total > 1 {
             // A small grid is done before another thread would start.
@@ -124,12 +124,7 @@ impl<'a> Workers<'a> {
             self.work(retained, worker);
             drain_streams();
         });
-        match self
-            .shared
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-            .fault
-        {
+        match self.lock().fault.take() {
             Some((_, fault)) => Err(Box::new(fault)),
             None => Ok(()),
         }
@@ -218,7 +213,7 @@ impl<'a> Workers<'a> {
         // It stays where it is: moving it takes as long as what else starts it.
         let block = match spare {
             Some(block) => block,
-            None => match self.allocate(index, worker) {
+            None => match self.allocate(kernel, index, worker) {
                 Some(block) => spare.insert(block),
                 None => return false,
             },
@@ -228,8 +223,7 @@ impl<'a> Workers<'a> {
     }
 
     /// The memory for a block. `None` if the launch must end.
-    fn allocate(&self, index: u64, worker: u32) -> Option<Cluster<'a>> {
-        let kernel = self.launch.kernel.fastest();
+    fn allocate(&self, kernel: &'a Kernel<'a>, index: u64, worker: u32) -> Option<Cluster<'a>> {
         let error = match Cluster::new(self.launch, kernel) {
             Ok(block) => return Some(block),
             Err(error) => error,

@@ -13,7 +13,8 @@ use super::status::{Failure, Result, Status};
 use super::stream;
 use super::user_pointer::UserPointer;
 use crate::abi::FaultKind;
-use crate::run::{Fault, Grid, LaunchConfig, MAX_CLUSTER, ParamBlock};
+use crate::module::LoadedModule;
+use crate::run::{Engine, Fault, Grid, LaunchConfig, MAX_CLUSTER, ParamBlock};
 use api::CUDA_KERNEL_NODE_PARAMS_v2;
 
 /// `CU_LAUNCH_PARAM_…`: the keys of the list `extra`.
@@ -138,14 +139,15 @@ pub(crate) fn launch(
 ) -> Result {
     let function = library::compiled(handle)?;
     let (context, stream) = stream::find(stream)?;
-    if !function.context()?.shares_with(&context) {
+    let own = function.context()?;
+    if !own.shares_with(&context) {
         return Err(
             Status::INVALID_HANDLE.because("the kernel and the stream are of different contexts")
         );
     }
-    let work = prepare(&function, config, params, extra)?;
+    let launch = Launch::new(&function, &own, config, params, extra)?;
     if stream.may_capture() {
-        let work: Work = Arc::new(work);
+        let work = launch.node(&own);
         let LaunchConfig {
             grid,
             block,
@@ -172,7 +174,11 @@ pub(crate) fn launch(
         }
         return Ok(());
     }
-    let end = stream.push(&context, work);
+    let end = stream.push(&context, move |context| {
+        if let Err(failure) = launch.run() {
+            context.fail(failure);
+        }
+    });
     if blocking() {
         end.wait();
         return context.finish_wait();
@@ -180,34 +186,69 @@ pub(crate) fn launch(
     Ok(())
 }
 
-/// The work of a launch, which is checked now and can run any number of times. It runs on the
-/// function's device, also in a graph that is launched on another.
-pub(crate) fn prepare(
+/// The work of a kernel node, which runs on the function's device, also in a graph that is launched
+/// on another.
+pub(crate) fn node(
     function: &CompiledFunction,
     config: LaunchConfig,
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
-) -> Result<impl Fn(&Arc<Context>) + Send + Sync + use<>> {
-    let cluster = cluster(function, &config)?;
-    let config = LaunchConfig { cluster, ..config };
-    let grid = Grid::new(config).map_err(|why| Status::INVALID_VALUE.because(why))?;
-    check(function, &grid)?;
-    let params = arguments(function, params, extra)?;
-    let engine = engine()?;
-    let (code, index) = (function.code.clone(), function.index);
+) -> Result<Work> {
     let own = function.context()?;
-    let device = own.device() as usize; // a device's number is not negative
-    let own = Arc::downgrade(&own);
-    Ok(move |context: &Arc<Context>| {
-        if let Err(fault) = engine.launch_on(device, &code, index, &grid, &params) {
-            let failure = failure(*fault);
-            // Who waits for a graph hears of the faults of all its nodes.
-            if let Some(own) = own.upgrade().filter(|own| !own.shares_with(context)) {
-                own.fail(failure.clone());
+    Ok(Launch::new(function, &own, config, params, extra)?.node(&own))
+}
+
+/// A launch, which is checked and can run any number of times.
+struct Launch {
+    engine: &'static Engine,
+    device: usize,
+    code: Arc<LoadedModule>,
+    kernel: usize,
+    grid: Grid,
+    params: ParamBlock,
+}
+
+impl Launch {
+    /// A launch of a function of the context `own`.
+    fn new(
+        function: &CompiledFunction,
+        own: &Context,
+        config: LaunchConfig,
+        params: UserPointer<*mut c_void>,
+        extra: UserPointer<*mut c_void>,
+    ) -> Result<Launch> {
+        let cluster = cluster(function, &config)?;
+        let config = LaunchConfig { cluster, ..config };
+        let grid = Grid::new(config).map_err(|why| Status::INVALID_VALUE.because(why))?;
+        check(function, &grid)?;
+        Ok(Launch {
+            engine: engine()?,
+            device: own.device() as usize, // a device's number is not negative
+            code: function.code.clone(),
+            kernel: function.index,
+            params: arguments(function, params, extra)?,
+            grid,
+        })
+    }
+
+    fn run(&self) -> Result {
+        let (engine, device) = (self.engine, self.device);
+        let outcome = engine.launch_on(device, &self.code, self.kernel, &self.grid, &self.params);
+        outcome.map_err(|fault| failure(*fault))
+    }
+
+    /// The work of a node. Who waits for a graph hears of the faults of all its nodes.
+    fn node(self, own: &Arc<Context>) -> Work {
+        let own = Arc::downgrade(own);
+        Arc::new(move |context| {
+            if let Err(failure) = self.run() {
+                if let Some(own) = own.upgrade().filter(|own| !own.shares_with(context)) {
+                    own.fail(failure.clone());
+                }
+                context.fail(failure);
             }
-            context.fail(failure);
-        }
-    })
+        })
+    }
 }
 
 /// Whether every launch waits for its end, as `CUDA_LAUNCH_BLOCKING=1` demands.

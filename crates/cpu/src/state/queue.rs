@@ -8,9 +8,13 @@
 //! Waking a thread takes longer than a small kernel. Where callers have waited for each of the
 //! last pieces of work, and run them, the queue's thread dozes: it looks for work every
 //! [`DOZE`], and who queues one piece does not wake it. It sleeps when no more work comes.
+//!
+//! The thread takes several pieces at once, so that it and who queues more of them seldom want
+//! the lock at the same time.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -23,9 +27,17 @@ const DOZE: Duration = Duration::from_micros(100);
 /// The pieces of work in a row that callers have to run before the thread dozes.
 const PATIENCE: u32 = 4;
 
+/// The pieces of work that the thread takes at once, at most.
+const BATCH: usize = 32;
+
 pub(crate) struct Queue {
     state: Mutex<State>,
-    /// Signalled when work is done.
+    /// The last ticket that is done. The tickets in front of it are, too.
+    done: AtomicU64,
+    /// The least ticket that a caller in `changed.wait` waits for: without any, the system call of
+    /// a notification is saved.
+    wanted: AtomicU64,
+    /// Signalled when work is done that is wanted.
     changed: Condvar,
     /// Signalled when there is work for the queue's thread.
     work: Condvar,
@@ -33,16 +45,34 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    /// Tickets are 1, 2, 3 …: the last that was taken and the last that is done.
+    /// Tickets are 1, 2, 3 …: the last that was taken.
     taken: u64,
-    done: u64,
-    waiting: VecDeque<(u64, Vec<Mark>, Work)>,
-    /// Callers in `changed.wait`: without any, the system call of a notification is saved.
-    callers: u32,
+    waiting: VecDeque<Piece>,
     thread: ThreadState,
     /// The pieces of work in a row that callers have run.
     run_by_callers: u32,
     closed: bool,
+}
+
+impl State {
+    /// Moves the first pieces of work to `batch`: those whose tickets follow each other.
+    fn take(&mut self, batch: &mut Vec<Piece>) {
+        while batch.len() < BATCH
+            && let Some(first) = self.waiting.front()
+            && batch
+                .last()
+                .is_none_or(|last| last.ticket + 1 == first.ticket)
+        {
+            batch.extend(self.waiting.pop_front());
+        }
+    }
+}
+
+/// A piece of work.
+struct Piece {
+    ticket: u64,
+    after: Vec<Mark>,
+    work: Work,
 }
 
 /// What the thread of a queue does.
@@ -57,14 +87,6 @@ enum ThreadState {
     Dozing,
 }
 
-impl State {
-    /// The ticket of the waiting work that can start now.
-    fn ready(&self) -> Option<u64> {
-        let (ticket, ..) = self.waiting.front()?;
-        (self.done + 1 == *ticket).then_some(*ticket)
-    }
-}
-
 /// A point in a queue: all work that was queued before it.
 #[derive(Clone)]
 pub(crate) struct Mark {
@@ -75,29 +97,37 @@ pub(crate) struct Mark {
 impl Mark {
     /// Whether it is passed. Who asks instead of waiting leaves the work to the queue's thread.
     pub(crate) fn passed(&self) -> bool {
-        let state = self.queue.lock();
-        let passed = state.done >= self.ticket;
-        if !passed && state.ready().is_some() {
-            self.queue.wake_thread(state);
+        let queue = &self.queue;
+        if queue.is_done(self.ticket) {
+            return true;
         }
-        passed
+        let state = queue.lock();
+        if queue.is_ready(&state) {
+            queue.wake_thread(state);
+        }
+        queue.is_done(self.ticket)
     }
 
     /// Waits until the point is passed; runs work that no other thread has started.
     pub(crate) fn wait(&self) {
-        loop {
-            let mut state = self.queue.lock();
-            while state.done < self.ticket && state.ready().is_none() {
-                state.callers += 1;
-                let changed = self.queue.changed.wait(state);
-                state = changed.unwrap_or_else(PoisonError::into_inner);
-                state.callers -= 1;
+        let queue = &self.queue;
+        while !queue.is_done(self.ticket) {
+            let mut state = queue.lock();
+            if queue.is_ready(&state) {
+                state.run_by_callers = state.run_by_callers.saturating_add(1);
+                queue.run_next(state);
+                continue;
             }
-            if state.done >= self.ticket {
-                return;
+            // Without a thread, callers run what is ready when any other work is done.
+            let wanted = match state.thread {
+                ThreadState::None => 0,
+                _ => self.ticket,
+            };
+            queue.wanted.fetch_min(wanted, Ordering::SeqCst);
+            // Work that ends from here on finds that it is wanted.
+            if !queue.is_done(self.ticket) && !queue.is_ready(&state) {
+                drop(queue.changed.wait(state));
             }
-            state.run_by_callers = state.run_by_callers.saturating_add(1);
-            self.queue.run_next(state);
         }
     }
 }
@@ -120,16 +150,10 @@ impl QueueGuard<'_> {
 
 impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.queue.lock();
-        state.done = self.ticket;
-        let callers = state.callers > 0;
-        if state.closed || state.ready().is_some() {
+        self.queue.complete(self.ticket);
+        let state = self.queue.lock();
+        if state.closed || self.queue.is_ready(&state) {
             self.queue.wake_thread(state);
-        } else {
-            drop(state);
-        }
-        if callers {
-            self.queue.changed.notify_all();
         }
     }
 }
@@ -138,6 +162,8 @@ impl Queue {
     pub(crate) fn new() -> Arc<Queue> {
         Arc::new(Queue {
             state: Mutex::default(),
+            done: AtomicU64::new(0),
+            wanted: AtomicU64::new(u64::MAX),
             changed: Condvar::new(),
             work: Condvar::new(),
         })
@@ -153,10 +179,10 @@ impl Queue {
 
     /// The same; `None` if all of it is done.
     pub(crate) fn unfinished(self: &Arc<Self>) -> Option<Mark> {
-        let state = self.lock();
-        (state.done < state.taken).then(|| Mark {
+        let ticket = self.lock().taken;
+        (!self.is_done(ticket)).then(|| Mark {
             queue: self.clone(),
-            ticket: state.taken,
+            ticket,
         })
     }
 
@@ -165,7 +191,11 @@ impl Queue {
         let mut state = self.lock();
         state.taken += 1;
         let ticket = state.taken;
-        state.waiting.push_back((ticket, after, work));
+        state.waiting.push_back(Piece {
+            ticket,
+            after,
+            work,
+        });
         let mark = Mark {
             queue: self.clone(),
             ticket,
@@ -180,7 +210,7 @@ impl Queue {
                 drop(state);
                 mark.wait();
             }
-        } else if state.thread != ThreadState::Dozing || state.done + 1 < ticket {
+        } else if state.thread != ThreadState::Dozing || !self.is_done(ticket - 1) {
             self.wake_thread(state);
         }
         mark
@@ -212,7 +242,7 @@ impl Queue {
             return None;
         }
         let mut state = self.lock();
-        if state.done < state.taken {
+        if !self.is_done(state.taken) {
             return None;
         }
         state.taken += 1;
@@ -231,13 +261,41 @@ impl Queue {
         self.wake_thread(state);
     }
 
+    fn is_done(&self, ticket: u64) -> bool {
+        self.done.load(Ordering::SeqCst) >= ticket
+    }
+
+    /// Whether the waiting work can start now.
+    fn is_ready(&self, state: &State) -> bool {
+        let first = state.waiting.front();
+        first.is_some_and(|first| self.is_done(first.ticket - 1))
+    }
+
+    fn complete(&self, ticket: u64) {
+        self.done.store(ticket, Ordering::SeqCst);
+        if self.wanted.load(Ordering::SeqCst) <= ticket {
+            // Who wants it waits already, or has the lock and looks again.
+            let state = self.lock();
+            self.wanted.store(u64::MAX, Ordering::SeqCst);
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
     /// The main loop of the queue's thread.
     fn run_thread(self: &Arc<Self>) {
+        let mut batch = Vec::with_capacity(BATCH);
         let mut state = self.lock();
         loop {
-            if state.ready().is_some() {
+            if self.is_ready(&state) {
                 state.run_by_callers = 0;
-                self.run_next(state);
+                state.take(&mut batch);
+                drop(state);
+                for piece in batch.drain(..) {
+                    let ticket = piece.ticket;
+                    piece.run();
+                    self.complete(ticket);
+                }
                 state = self.lock();
                 continue;
             }
@@ -261,21 +319,16 @@ impl Queue {
         }
     }
 
-    /// Runs the work that is ready, if there is any.
+    /// Runs the first of the waiting work.
     fn run_next(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        let Some(ticket) = state.ready() else { return };
         let next = state.waiting.pop_front();
         drop(state);
-        let Some((_, after, work)) = next else { return };
-        let guard = QueueGuard {
+        let Some(piece) = next else { return };
+        let _guard = QueueGuard {
             queue: self,
-            ticket,
+            ticket: piece.ticket,
         };
-        after.iter().for_each(Mark::wait);
-        // Work reports its failures itself. A panic is a bug, which the hook has
-        // printed; later work of the stream still runs.
-        let _ = catch_unwind(AssertUnwindSafe(work));
-        drop(guard);
+        piece.run();
     }
 
     /// Has the queue's thread look for work.
@@ -293,6 +346,15 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Piece {
+    fn run(self) {
+        self.after.iter().for_each(Mark::wait);
+        // Work reports its failures itself. A panic is a bug, which the hook has
+        // printed; later work of the stream still runs.
+        let _ = catch_unwind(AssertUnwindSafe(self.work));
     }
 }
 
@@ -341,6 +403,69 @@ mod tests {
         last.wait();
         assert_eq!(*order.lock().unwrap(), ["first", "second"]);
         assert!(second.unfinished().is_none());
+    }
+
+    #[test]
+    fn each_piece_is_done_when_it_has_run() {
+        for asks in [false, true] {
+            let queue = Queue::new();
+            let push = |work: Work| queue.push(Vec::new(), work);
+            let (release, held) = mpsc::channel::<()>();
+            push(Box::new(move || held.recv().unwrap()));
+            // While the thread runs that, these wait, and it takes both at once.
+            let first = push(Box::new(|| ()));
+            let (seen, is_seen) = mpsc::channel();
+            let (sender, result) = mpsc::channel();
+            let second = push(Box::new(move || {
+                let seen = is_seen.recv_timeout(Duration::from_secs(60));
+                sender.send(seen).unwrap();
+            }));
+            release.send(()).unwrap();
+            match asks {
+                true => while !first.passed() {},
+                false => first.wait(),
+            }
+            seen.send(()).unwrap();
+            second.wait();
+            assert_eq!(result.recv().unwrap(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn one_piece_runs_at_a_time_whoever_runs_it() {
+        const ROUNDS: u64 = 500;
+        let queue = Queue::new();
+        let count = Arc::new(AtomicU64::new(0));
+        let add = |count: &AtomicU64| {
+            let before = count.load(Ordering::Relaxed);
+            thread::yield_now();
+            count.store(before + 1, Ordering::Relaxed);
+        };
+        thread::scope(|scope| {
+            for first in 0..4 {
+                let (queue, count) = (&queue, &count);
+                scope.spawn(move || {
+                    for round in first..first + ROUNDS {
+                        let counted = Arc::clone(count);
+                        let work = Box::new(move || add(&counted));
+                        match round % 4 {
+                            0 => drop(queue.push(Vec::new(), work)),
+                            1 => queue.push(Vec::new(), work).wait(),
+                            2 => {
+                                let _guard = queue.enter(&[]);
+                                add(count);
+                            }
+                            _ => match queue.try_enter(&[]) {
+                                Some(_guard) => add(count),
+                                None => drop(queue.push(Vec::new(), work)),
+                            },
+                        }
+                    }
+                });
+            }
+        });
+        queue.mark().wait();
+        assert_eq!(count.load(Ordering::Relaxed), 4 * ROUNDS);
     }
 
     #[test]
@@ -396,7 +521,8 @@ mod tests {
                 }
             };
             let state = queue.lock();
-            assert!(passed || state.done >= last.ticket || state.thread == ThreadState::Awake);
+            let is_done = queue.is_done(last.ticket);
+            assert!(passed || is_done || state.thread == ThreadState::Awake);
         }
     }
 }

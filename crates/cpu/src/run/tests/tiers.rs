@@ -32,9 +32,9 @@ fn blocks_of_a_launch_get_optimized_code() {
     let image = compile_image(PTX, &CompileOptions::default()).unwrap();
     let module = LoadedModule::of_image(image, &memory).unwrap();
     let out = memory.allocate(256, 256, Purpose::Device).unwrap();
-    let grid = Grid::new(config(1, 64)).unwrap();
+    let grid = Grid::new(config(2, 64)).unwrap();
     let first = module.code().fastest(0).unwrap();
-    let launched = Tiers::new(&module, 0, first, &grid).unwrap();
+    let launched = Tiers::new(&module, 0, first, &grid, false).unwrap();
     assert!(launched.fastest().code.vector.is_none());
 
     let engine = Engine::with_workers(memory, 1);
