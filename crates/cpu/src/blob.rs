@@ -16,7 +16,7 @@ use super::matrix::Operation;
 use codec::{Reader, Writer};
 pub use error::BlobError;
 use error::{VERSION, damaged};
-use ptx::line_table::{LineTable, Row};
+use ptx::line_table::{FileLine, LineTable, Row};
 
 /// The first bytes of a blob.
 pub const MAGIC: [u8; 8] = *b"PTXKCPU1";
@@ -195,10 +195,12 @@ impl Image {
         body.list(&self.line_table.files, |w, file| w.text(file));
         body.list(&self.line_table.rows, |w, row| {
             w.u32(row.line);
-            w.option(row.source, |w, (file, line)| {
-                w.u32(file);
-                w.u32(line);
-            });
+            for place in [row.source, row.inlined_at] {
+                w.option(place, |w, FileLine { file, line }| {
+                    w.u32(file);
+                    w.u32(line);
+                });
+            }
         });
         // The code goes last: everything before it is decoded first.
         body.bytes(&self.code);
@@ -250,12 +252,17 @@ impl Image {
         let ptx = reader.text()?;
         let kernels = reader.list(KernelImage::read)?;
         let variables = reader.list(VariableImage::read)?;
+        let file_line = |r: &mut Reader<'_>| {
+            let (file, line) = (r.u32()?, r.u32()?);
+            Ok(FileLine { file, line })
+        };
         let line_table = LineTable {
             files: reader.list(|r| r.text().map(Arc::from))?,
             rows: reader.list(|r| {
                 Ok(Row {
                     line: r.u32()?,
-                    source: r.option(|r| Ok((r.u32()?, r.u32()?)))?,
+                    source: r.option(file_line)?,
+                    inlined_at: r.option(file_line)?,
                 })
             })?,
         };
@@ -549,11 +556,13 @@ mod tests {
                 rows: vec![
                     Row {
                         line: 9,
-                        source: Some((0, 3)),
+                        source: Some(FileLine { file: 0, line: 3 }),
+                        inlined_at: Some(FileLine { file: 0, line: 5 }),
                     },
                     Row {
                         line: 20,
                         source: None,
+                        inlined_at: None,
                     },
                 ],
             },

@@ -4,9 +4,9 @@
 //! symbols are renamed if another module has a symbol of that name.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
 
 use ptx::ast::{Directive, DirectiveKind, Item, Linkage, Module, Place, Span, Statement, Version};
-use ptx::line_table::file_name;
 
 /// A symbol of a module.
 #[derive(Clone, Copy)]
@@ -172,7 +172,7 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
                 continue;
             }
             let Span { mut start, end } = span(item);
-            for (place, replacement) in line_directives(item, number) {
+            for (place, replacement) in locations(item, number) {
                 let piece = source.get(start as usize..place.start as usize);
                 rename(piece.unwrap_or_default(), &renamed, &mut text);
                 text.push_str(&replacement);
@@ -191,13 +191,14 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
 
 /// A `.file` directive with another number.
 fn file_directive(directive: &Directive<'_>, number: impl Fn(u32) -> u32) -> Option<String> {
-    let (file, name) = file_name(directive)?;
-    Some(format!(".file {} \"{name}\"\n", number(file)))
+    let DirectiveKind::File { index, name, .. } = directive.kind else {
+        return None;
+    };
+    Some(format!(".file {} \"{name}\"\n", number(index)))
 }
 
-/// The `.loc` and `.file` directives of a function, and what stands there with other numbers. The
-/// names of inlined functions are data for a debugger.
-fn line_directives<'m>(
+/// The `.loc` directives of a function, and what stands there with other numbers of files.
+fn locations<'m>(
     item: &'m Item<'_>,
     number: impl Fn(u32) -> u32 + Copy + 'm,
 ) -> impl Iterator<Item = (Span, String)> + 'm {
@@ -208,11 +209,18 @@ fn line_directives<'m>(
     let statements = body.into_iter().flat_map(|body| &body.statements);
     statements.filter_map(move |statement| match statement {
         Statement::Location(location) => {
-            let Place { file, line, column } = location.place;
-            let text = format!(".loc {} {line} {column}", number(file));
+            let place = |Place { file, line, column }| {
+                let file = number(file);
+                format!("{file} {line} {column}")
+            };
+            let mut text = format!(".loc {}", place(location.place));
+            if let Some(inlined) = &location.inlined {
+                let (name, at) = (inlined.function.text, place(inlined.at));
+                // Writing to a string cannot fail.
+                let _ = write!(text, ", function_name {name}, inlined_at {at}");
+            }
             Some((location.span, text))
         }
-        Statement::Directive(file) => Some((file.span, file_directive(file, number)?)),
         _ => None,
     })
 }
@@ -291,7 +299,7 @@ mod tests {
     #[test]
     fn each_module_keeps_its_files() {
         let module = |name: &str, line: u32| {
-            let inlined = "function_name $L__info_string0, inlined_at 1 3 1";
+            let inlined = format!("function_name $L__info_string0, inlined_at 1 {line} 2");
             format!(
                 "{HEAD}.visible .entry {name}() {{\n.loc 1 {line} 2\ntrap;\n\
                  .loc 2 9 1, {inlined}\ntrap; ret;\n}}\n\
@@ -308,7 +316,8 @@ mod tests {
             .filter(|(_, text)| text.contains("trap"));
         let sources = traps.filter_map(|(line, _)| Some(table.source(line)?.to_string()));
         let sources: Vec<String> = sources.collect();
-        assert_eq!(sources, ["a.cu:5", "math.h:9", "b.cu:6", "math.h:9"]);
+        let inlined = ["a.cu:5", "b.cu:6"].map(|call| format!("math.h:9, inlined at {call}"));
+        assert_eq!(sources, ["a.cu:5", &inlined[0], "b.cu:6", &inlined[1]]);
     }
 
     #[test]

@@ -140,6 +140,9 @@ pub enum DirectiveKind<'a> {
     File {
         /// The number that `.loc` refers to.
         index: u32,
+        /// The name as it is written, without its quotes
+        /// ([`file_name`](crate::line_table::file_name)).
+        name: &'a str,
         /// Whether the time and size of the file are given.
         stamped: bool,
     },
@@ -420,7 +423,7 @@ pub struct Location<'a> {
 }
 
 /// A location in the source that was compiled to PTX.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Number of a `.file` directive.
     pub file: u32,

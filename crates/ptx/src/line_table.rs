@@ -5,21 +5,29 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::ast::{Body, Directive, DirectiveKind, Item, Module, Span, Statement};
+use crate::ast::{Body, Directive, DirectiveKind, Item, Location, Module, Place, Span, Statement};
 
-/// A line of the source that was compiled to PTX, or that of an inlined function. Shown as
-/// `kernel.cu:7`.
+/// A line of the source that was compiled to PTX. Shown as `kernel.cu:7`, one of an inlined
+/// function as `reduce.cuh:20, inlined at kernel.cu:7`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
     /// The name in the `.file` directive.
     pub file: Arc<str>,
     /// From 1; 0 for code that comes from no line.
     pub line: u32,
+    /// Where it was inlined: the outermost call that is certain.
+    pub inlined_at: Option<Box<SourceLine>>,
 }
 
 impl fmt::Display for SourceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        // A message is one line.
+        let name = self.file.replace(char::is_control, "\u{fffd}");
+        write!(f, "{name}:{}", self.line)?;
+        match &self.inlined_at {
+            Some(call) => write!(f, ", inlined at {call}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -48,19 +56,32 @@ pub struct LineTable {
 pub struct Row {
     /// The line in the PTX, from 1.
     pub line: u32,
-    /// The index of the file and the line in it; `None` behind the end of a function.
-    pub source: Option<(u32, u32)>,
+    /// `None` behind the end of a function.
+    pub source: Option<FileLine>,
+    /// Where that was inlined: the outermost call that is certain.
+    pub inlined_at: Option<FileLine>,
+}
+
+/// A line of a file of a [`LineTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileLine {
+    /// The index of the file.
+    pub file: u32,
+    /// From 1; 0 where unknown.
+    pub line: u32,
 }
 
 impl LineTable {
     /// The table of a module, which was read from `text`. Empty without `.file` directives.
     pub fn new(module: &Module<'_>, text: &str) -> LineTable {
         let mut names = HashMap::new();
-        let bodies = || module.items.iter().filter_map(body);
         for item in &module.items {
-            match item {
-                Item::Directive(directive) => names.extend(file_name(directive)),
-                item => names.extend(body(item).into_iter().flat_map(files_in)),
+            if let Item::Directive(Directive {
+                kind: DirectiveKind::File { index, name, .. },
+                ..
+            }) = item
+            {
+                names.insert(*index, *name);
             }
         }
         let mut table = LineTable::default();
@@ -68,83 +89,157 @@ impl LineTable {
             return table;
         }
         let mut lines = Lines::new(text);
-        let mut indices = HashMap::new();
-        for body in bodies() {
-            for statement in &body.statements {
-                let Statement::Location(location) = statement else {
-                    continue;
-                };
-                let place = location.place;
-                let index = names.get(&place.file).map(|name| {
-                    *indices.entry(place.file).or_insert_with(|| {
-                        table.files.push(Arc::from(*name));
+        let (mut indices, mut several) = (HashMap::new(), 0);
+        let bodies = module.items.iter().filter_map(|item| match item {
+            Item::Function(function) => function.body.as_ref(),
+            _ => None,
+        });
+        for body in bodies {
+            let calls = InlinedCalls::of(body);
+            for location in locations(body) {
+                let mut file_line = |place: Place| {
+                    let name = names.get(&place.file).filter(|_| place.line > 0)?;
+                    let index = indices.entry(place.file).or_insert_with(|| {
+                        table.files.push(Arc::from(file_name(name)));
                         table.files.len() as u32 - 1
-                    })
-                });
-                let source = index.map(|index| (index, place.line));
-                table.add(lines.of(location.span), source);
+                    });
+                    let (file, line) = (*index, place.line);
+                    Some(FileLine { file, line })
+                };
+                let call = location.inlined.as_ref();
+                let call = call.map(|inlined| calls.outermost(inlined.at));
+                let row = Row {
+                    line: lines.of(location.span),
+                    source: file_line(location.place),
+                    inlined_at: call.and_then(file_line),
+                };
+                table.add(row, &mut several);
             }
             let end = Span {
                 start: body.span.end,
                 ..body.span
             };
-            table.add(lines.of(end) + 1, None);
+            let end = Row {
+                line: lines.of(end) + 1,
+                source: None,
+                inlined_at: None,
+            };
+            table.add(end, &mut several);
         }
         table
     }
 
-    /// Of two places in one line the last counts, also if a function ends in between.
-    fn add(&mut self, line: u32, source: Option<(u32, u32)>) {
-        while self.rows.last().is_some_and(|last| last.line >= line) {
-            self.rows.pop();
+    /// Lines are in ascending order, but a function may end in the line in which another begins. A
+    /// line that comes from several places has none: `several` is the last such line.
+    fn add(&mut self, mut row: Row, several: &mut u32) {
+        while let Some(last) = self.rows.pop_if(|last| last.line >= row.line) {
+            let differs = last.source.is_some() && last.source != row.source;
+            if last.line > row.line || differs {
+                *several = row.line;
+            }
         }
-        if self.rows.last().and_then(|last| last.source) != source {
-            self.rows.push(Row { line, source });
+        if *several == row.line {
+            (row.source, row.inlined_at) = (None, None);
+        }
+        let last = self.rows.last();
+        let before = last.map_or((None, None), |last| (last.source, last.inlined_at));
+        if before != (row.source, row.inlined_at) {
+            self.rows.push(row);
         }
     }
 
     /// The source of a line of the PTX.
     pub fn source(&self, line: u32) -> Option<SourceLine> {
         let count = self.rows.partition_point(|row| row.line <= line);
-        let (file, line) = self.rows.get(count.checked_sub(1)?)?.source?;
-        let file = Arc::clone(self.files.get(file as usize)?);
-        Some(SourceLine { file, line })
-    }
-}
-
-fn body<'m, 'a>(item: &'m Item<'a>) -> Option<&'m Body<'a>> {
-    match item {
-        Item::Function(function) => function.body.as_ref(),
-        _ => None,
-    }
-}
-
-fn files_in<'a>(body: &Body<'a>) -> impl Iterator<Item = (u32, &'a str)> {
-    body.statements
-        .iter()
-        .filter_map(|statement| match statement {
-            Statement::Directive(directive) => file_name(directive),
-            _ => None,
+        let row = self.rows.get(count.checked_sub(1)?)?;
+        let source = |at: FileLine| {
+            Some(SourceLine {
+                file: Arc::clone(self.files.get(at.file as usize)?),
+                line: at.line,
+                inlined_at: None,
+            })
+        };
+        let call = row.inlined_at.and_then(source);
+        Some(SourceLine {
+            inlined_at: call.map(Box::new),
+            ..source(row.source?)?
         })
+    }
 }
 
-/// The number and the name of a `.file` directive.
+fn locations<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Location<'a>> {
+    let statements = body.statements.iter();
+    statements.filter_map(|statement| match statement {
+        Statement::Location(location) => Some(&**location),
+        _ => None,
+    })
+}
+
+/// Where the code of a function was inlined, by its places.
+///
+/// A place says its own call only. That has another one where it was inlined too, which is known if
+/// all its places have the same: compilers do not repeat them for copies of the code.
+#[derive(Clone, Debug, Default)]
+pub struct InlinedCalls(HashMap<Place, Option<Place>>);
+
+/// Calls that are inlined into one another: more are a circle.
+const DEEPEST: usize = 100;
+
+impl InlinedCalls {
+    /// Those of a function.
+    pub fn of(body: &Body<'_>) -> InlinedCalls {
+        let mut calls = HashMap::new();
+        for location in locations(body) {
+            if let Some(inlined) = &location.inlined {
+                let call = calls.entry(location.place).or_insert(Some(inlined.at));
+                *call = call.filter(|call| *call == inlined.at);
+            }
+        }
+        InlinedCalls(calls)
+    }
+
+    /// The call that was not inlined itself, from one that may have been: as far as one knows.
+    pub fn outermost(&self, call: Place) -> Place {
+        let outer = |call: &Place| self.0.get(call).copied().flatten();
+        let calls = std::iter::successors(Some(call), outer);
+        calls.take(DEEPEST).last().unwrap_or(call)
+    }
+}
+
+/// A name in a `.file` directive as people read it: nvcc escapes backslashes, and in octal what
+/// is not ASCII.
 ///
 /// ```
-/// use ptxkit_ptx::ast::Item;
 /// use ptxkit_ptx::line_table::file_name;
 ///
-/// let module = ptxkit_ptx::read(".version 8.0\n.target sm_80\n.file 1 \"kernel.cu\"").module;
-/// let Item::Directive(file) = &module.items[0] else {
-///     unreachable!()
-/// };
-/// assert_eq!(file_name(file), Some((1, "kernel.cu")));
+/// assert_eq!(file_name(r"caf\303\251.cu"), "café.cu");
 /// ```
-pub fn file_name<'a>(directive: &Directive<'a>) -> Option<(u32, &'a str)> {
-    let DirectiveKind::File { index, .. } = directive.kind else {
-        return None;
-    };
-    Some((index, directive.text.split('"').nth(1)?))
+pub fn file_name(written: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), written.as_bytes());
+    loop {
+        match rest {
+            [b'\\', b'\\' | b'"', ..] => {
+                bytes.push(rest[1]);
+                rest = &rest[2..];
+            }
+            [
+                b'\\',
+                a @ b'0'..=b'3',
+                b @ b'0'..=b'7',
+                c @ b'0'..=b'7',
+                after @ ..,
+            ] => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                rest = after;
+            }
+            [byte, after @ ..] => {
+                bytes.push(*byte);
+                rest = after;
+            }
+            [] => break,
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Counts lines of a text, of places in ascending order.
@@ -205,6 +300,66 @@ mod tests {
             None, None, None, b(3), b(3), a(8), a(8), None,
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_inlined_has_its_outermost_call() {
+        let text = ".version 8.0\n.target sm_80\n.file 1 \"add.py\"\n.file 2 \"standard.py\"\n\
+            .entry k() {\n\
+            .loc 1 7 9\nadd.u32 %r, %r, 1;\n\
+            .loc 2 314 12, function_name $L__info_string0, inlined_at 1 7 9\nadd.u32 %r, %r, 2;\n\
+            .loc 2 287 12, function_name $L__info_string0, inlined_at 2 314 12\nadd.u32 %r, %r, 3;\n\
+            .loc 1 8 1\nret;\n.loc 1 0 1\nret;\n}\n";
+        let table = LineTable::new(&crate::read(text).module, text);
+        let sources = [7, 9, 11, 13].map(|line| table.source(line).unwrap().to_string());
+        let called = |line| format!("standard.py:{line}, inlined at add.py:7");
+        assert_eq!(
+            sources,
+            [
+                "add.py:7".into(),
+                called(314),
+                called(287),
+                "add.py:8".into()
+            ]
+        );
+        assert!(table.source(15).is_none());
+    }
+
+    #[test]
+    fn a_call_that_is_uncertain_is_not_named() {
+        // The code of 1 2 was copied with that of its caller, 1 5, which has two callers itself.
+        let text = ".version 8.0\n.target sm_80\n.file 1 \"a.cu\"\n.entry k() {\n\
+            .loc 1 9 1\n.loc 1 10 1\n\
+            .loc 1 5 1, function_name $L__info_string0, inlined_at 1 9 1\n\
+            .loc 1 5 1, function_name $L__info_string0, inlined_at 1 10 1\n\
+            .loc 1 2 1, function_name $L__info_string0, inlined_at 1 5 1\nret;\n}\n";
+        let table = LineTable::new(&crate::read(text).module, text);
+        let source = table.source(10).unwrap().to_string();
+        assert_eq!(source, "a.cu:2, inlined at a.cu:5");
+    }
+
+    #[test]
+    fn a_line_of_several_places_has_none() {
+        let text = ".version 8.0\n.target sm_80\n.file 1 \"a.cu\"\n\
+            .entry a() { .loc 1 3 1 trap; .loc 1 4 1 trap; .loc 1 5 1 ret; }\n\
+            .entry b() { .loc 1 6 1 ret; } .entry c() { .loc 1 7 1 ret; }\n\
+            .entry d() { .loc 1 8 1 ret; }\n";
+        let table = LineTable::new(&crate::read(text).module, text);
+        let lines = [4, 5, 6].map(|line| table.source(line).map(|source| source.line));
+        assert_eq!(lines, [None, None, Some(8)]);
+    }
+
+    #[test]
+    fn names_of_files_are_decoded() {
+        let names = [
+            (r"caf\303\251.cu", "café.cu"),
+            (r#"a\\new\"b".cu"#, r#"a\new"b".cu"#),
+            (r"C:\temp\400", r"C:\temp\400"),
+            (r"é\", r"é\"),
+        ];
+        for (written, name) in names {
+            assert_eq!(file_name(written), name);
+        }
     }
 
     #[test]

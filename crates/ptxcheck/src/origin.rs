@@ -9,6 +9,7 @@ use lint::Finding;
 use ptx::ast::{
     Body, Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement,
 };
+use ptx::line_table::{InlinedCalls, file_name};
 use terminal::output::Escaped;
 
 /// Functions of a text, and what they were compiled from.
@@ -29,8 +30,7 @@ struct FunctionLines {
     demangled: Option<String>,
     /// Each `.loc`: where it stands, what it says, and where that was inlined.
     lines: Vec<(u32, Place, Option<Place>)>,
-    /// Where code was inlined, by its own place: for what is inlined into inlined code.
-    calls: HashMap<(u32, u32, u32), Place>,
+    calls: InlinedCalls,
 }
 
 /// What the PTX at a place was compiled from.
@@ -54,9 +54,6 @@ pub struct SourceLine<'o> {
     /// From 1; 0 where unknown.
     pub column: u32,
 }
-
-/// Calls that are inlined into one another: more are a circle.
-const DEEPEST: usize = 100;
 
 impl Origins {
     /// Those of the functions that `findings` lie in.
@@ -84,12 +81,10 @@ impl Origins {
         for item in &module.items {
             match item {
                 Item::Directive(Directive {
-                    kind: DirectiveKind::File { index, .. },
-                    text,
+                    kind: DirectiveKind::File { index, name, .. },
                     ..
                 }) => {
-                    let name = text.split('"').nth(1).unwrap_or_default();
-                    origins.files.insert(*index, name.to_owned());
+                    origins.files.insert(*index, file_name(name));
                 }
                 Item::Function(function) if wanted(function) => {
                     origins.add(function, function.body.as_ref());
@@ -110,7 +105,7 @@ impl Origins {
         self.functions.iter().flat_map(move |function| {
             let lines = function.lines.iter();
             lines.filter_map(move |(offset, place, call)| {
-                let call = call.and_then(|call| self.line(function.outermost(call)));
+                let call = call.and_then(|call| self.line(function.calls.outermost(call)));
                 Some((*offset, self.line(*place)?, call))
             })
         })
@@ -133,7 +128,7 @@ impl Origins {
             line: place.and_then(|place| self.line(place)),
             inlined_at: call
                 .flatten()
-                .and_then(|call| self.line(function.outermost(call))),
+                .and_then(|call| self.line(function.calls.outermost(call))),
         })
     }
 
@@ -150,15 +145,12 @@ impl Origins {
 
 impl FunctionLines {
     fn new(function: &Function<'_>, body: Option<&Body<'_>>) -> FunctionLines {
-        let (mut lines, mut calls) = (Vec::new(), HashMap::new());
+        let mut lines = Vec::new();
         let statements = body.into_iter().flat_map(|body| &body.statements);
         for statement in statements {
             if let Statement::Location(location) = statement {
                 let call = location.inlined.as_ref().map(|inlined| inlined.at);
                 lines.push((location.span.start, location.place, call));
-                if let Some(call) = call {
-                    calls.insert(key(location.place), call);
-                }
             }
         }
         let name = function.name.text;
@@ -169,7 +161,7 @@ impl FunctionLines {
             demangled: demangled(name),
             name: name.to_owned(),
             lines,
-            calls,
+            calls: body.map(InlinedCalls::of).unwrap_or_default(),
         }
     }
 
@@ -179,17 +171,6 @@ impl FunctionLines {
         let (_, place, call) = *self.lines.get(next.checked_sub(1)?)?;
         Some((place, call))
     }
-
-    /// The place that was not inlined itself, from a place that may have been.
-    fn outermost(&self, place: Place) -> Place {
-        let call = |place: &Place| self.calls.get(&key(*place)).copied();
-        let places = std::iter::successors(Some(place), call);
-        places.take(DEEPEST).last().unwrap_or(place)
-    }
-}
-
-fn key(place: Place) -> (u32, u32, u32) {
-    (place.file, place.line, place.column)
 }
 
 impl Origin<'_> {

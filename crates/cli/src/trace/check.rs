@@ -193,7 +193,7 @@ impl Checked<'_> {
         let text = Escaped::new(self.lines.text(line).trim()).to_string();
         let source = source.map(|source| Escaped::new(source.to_string()).to_string());
         let source = source.unwrap_or_default();
-        let row = format!("{line:>6}  {text:<48}{source}");
+        let row = format!("{line:>6}  {text:<47} {source}");
         out.push_str(row.trim_end());
         out.push('\n');
     }
@@ -268,7 +268,8 @@ impl Checked<'_> {
                 "thread": other.thread,
                 "writes": other.writes,
                 "line": other.line,
-                "source": json_of(other.source_line.as_ref()),
+                "source": source(other.source_line.as_ref()),
+                "inlined_at": inlined_at(other.source_line.as_ref()),
             })
         });
         let allocation = fault.allocation.as_ref().map(|allocation| {
@@ -279,7 +280,8 @@ impl Checked<'_> {
                         "block": caller.block,
                         "thread": caller.thread,
                         "line": caller.line,
-                        "source": json_of(caller.source_line.as_ref()),
+                        "source": source(caller.source_line.as_ref()),
+                        "inlined_at": inlined_at(caller.source_line.as_ref()),
                     })
                 })
             };
@@ -298,7 +300,8 @@ impl Checked<'_> {
             "block": fault.block,
             "thread": fault.thread,
             "line": fault.line,
-            "source": json_of(fault.source_line.as_ref()),
+            "source": source(fault.source_line.as_ref()),
+            "inlined_at": inlined_at(fault.source_line.as_ref()),
             "address": fault.address,
             "access": access,
             "races_with": other,
@@ -307,9 +310,13 @@ impl Checked<'_> {
     }
 }
 
-fn json_of(source: Option<&SourceLine>) -> Option<Value> {
-    let SourceLine { file, line } = source?;
+fn source(line: Option<&SourceLine>) -> Option<Value> {
+    let SourceLine { file, line, .. } = line?;
     Some(json!({ "file": **file, "line": line }))
+}
+
+fn inlined_at(line: Option<&SourceLine>) -> Option<Value> {
+    source(line?.inlined_at.as_deref())
 }
 
 /// The calls in kernels that made and freed an allocation.

@@ -195,6 +195,7 @@ const MISTAKES: &str = r#".version 8.0
     .reg .b32 %r<4>;
     .shared .align 4 .b8 s[1024];
     .loc 1 100 1
+    .loc 2 80 1, function_name $L__info_string0, inlined_at 1 100 1
     ld.shared.u32 %r1, [s];
     ret;
 }
@@ -259,6 +260,11 @@ const MISTAKES: &str = r#".version 8.0
 }
 .file 1 "mistakes.cu"
 .file 2 "helpers.cuh"
+.section .debug_str
+{
+$L__info_string0:
+    .b8 103,101,116,0
+}
 "#;
 
 #[test]
@@ -279,39 +285,39 @@ fn each_mistake_has_its_line_in_the_source() {
     let mistakes: [(&str, &[&str]); 6] = [
         (
             "shared",
-            &["that nothing has written; PTX line 11 (mistakes.cu:100)"],
+            &["that nothing has written; PTX line 12 (helpers.cuh:80, inlined at mistakes.cu:100)"],
         ),
         (
             "local",
-            &["that nothing has written; PTX line 19 (mistakes.cu:100)"],
+            &["that nothing has written; PTX line 20 (mistakes.cu:100)"],
         ),
         (
             "race",
             &[
                 "thread (1,0,0): read of 4 bytes",
-                " races with the write by thread (0,0,0) at PTX line 31 (helpers.cuh:90); PTX line 33 (mistakes.cu:100)",
+                " races with the write by thread (0,0,0) at PTX line 32 (helpers.cuh:90); PTX line 34 (mistakes.cu:100)",
             ],
         ),
         (
             "barriers",
             &[
-                "32 threads wait at barrier 0 in line 43 (mistakes.cu:100)",
-                "32 threads wait at barrier 1 in line 45 (mistakes.cu:101)",
+                "32 threads wait at barrier 0 in line 44 (mistakes.cu:100)",
+                "32 threads wait at barrier 1 in line 46 (mistakes.cu:101)",
             ],
         ),
         (
             "misaligned",
             &[
                 "misaligned read of 4 bytes",
-                "; PTX line 54 (mistakes.cu:100)",
+                "; PTX line 55 (mistakes.cu:100)",
             ],
         ),
         (
             "freed",
             &[
-                "; allocated by kernel freed, block (0,0,0), thread (0,0,0) at PTX line 64 (helpers.cuh:80)",
-                "; freed by kernel freed, block (0,0,0), thread (0,0,0) at PTX line 68 (helpers.cuh:90)",
-                "; PTX line 70 (mistakes.cu:100)",
+                "; allocated by kernel freed, block (0,0,0), thread (0,0,0) at PTX line 65 (helpers.cuh:80)",
+                "; freed by kernel freed, block (0,0,0), thread (0,0,0) at PTX line 69 (helpers.cuh:90)",
+                "; PTX line 71 (mistakes.cu:100)",
             ],
         ),
     ];

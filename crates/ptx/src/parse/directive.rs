@@ -43,7 +43,8 @@ pub fn directive<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, Directive<'a>>
 /// `1 "name"`, `1 "name", 1700000000, 1234`
 fn file<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
     let (rest, index) = literal_number::<u32>(input)?;
-    let (mut rest, _) = token(TokenKind::Text)(rest)?;
+    let (mut rest, name) = token(TokenKind::Text)(rest)?;
+    let name = text(input.source, name.span).trim_matches('"');
     let stamped = rest.at(TokenKind::Comma);
     // The time of the last change, and the size.
     for _ in 0..2 {
@@ -51,7 +52,12 @@ fn file<'t, 'a>(input: Tokens<'t, 'a>) -> Parsed<'t, 'a, DirectiveKind<'a>> {
             (rest, _) = token(TokenKind::Integer)(rest.skip())?;
         }
     }
-    Ok((rest, DirectiveKind::File { index, stamped }))
+    let kind = DirectiveKind::File {
+        index,
+        name,
+        stamped,
+    };
+    Ok((rest, kind))
 }
 
 /// `"nounroll", "…";`
