@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use memchr::memmem;
+
 use crate::ast::{Body, Directive, DirectiveKind, Item, Location, Module, Place, Span, Statement};
 
 /// A line of the source that was compiled to PTX. Shown as `kernel.cu:7`, one of an inlined
@@ -96,7 +98,7 @@ impl LineTable {
         });
         for body in bodies {
             let calls = InlinedCalls::of(body);
-            for location in locations(body) {
+            for location in locations(body, text) {
                 let mut file_line = |place: Place| {
                     let name = names.get(&place.file).filter(|_| place.line > 0)?;
                     let index = indices.entry(place.file).or_insert_with(|| {
@@ -167,7 +169,28 @@ impl LineTable {
     }
 }
 
-fn locations<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Location<'a>> {
+/// The `.loc` directives of a function of a module that was read from `text`.
+///
+/// Those in inline assembly are left out. LLVM counts the lines of the assembly there, which are
+/// lines of the source only if its string is written so: for Triton they name the next statement.
+pub fn locations<'b, 'a>(
+    body: &'b Body<'a>,
+    text: &'b str,
+) -> impl Iterator<Item = &'b Location<'a>> {
+    let (mut at, mut in_assembly) = (body.span.start as usize, false);
+    let outside = move |location: &&Location<'_>| {
+        let start = location.span.start as usize;
+        let passed = text.as_bytes().get(at..start).unwrap_or_default();
+        at = start;
+        if let Some(found) = memmem::rfind(passed, b" inline asm") {
+            in_assembly = passed[..found].ends_with(b"// begin");
+        }
+        !in_assembly
+    };
+    all_locations(body).filter(outside)
+}
+
+fn all_locations<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Location<'a>> {
     let statements = body.statements.iter();
     statements.filter_map(|statement| match statement {
         Statement::Location(location) => Some(&**location),
@@ -189,7 +212,7 @@ impl InlinedCalls {
     /// Those of a function.
     pub fn of(body: &Body<'_>) -> InlinedCalls {
         let mut calls = HashMap::new();
-        for location in locations(body) {
+        for location in all_locations(body) {
             if let Some(inlined) = &location.inlined {
                 let call = calls.entry(location.place).or_insert(Some(inlined.at));
                 *call = call.filter(|call| *call == inlined.at);
@@ -336,6 +359,18 @@ mod tests {
         let table = LineTable::new(&crate::read(text).module, text);
         let source = table.source(10).unwrap().to_string();
         assert_eq!(source, "a.cu:2, inlined at a.cu:5");
+    }
+
+    #[test]
+    fn lines_of_inline_assembly_are_not_counted() {
+        // As Triton's loads are compiled.
+        let text = ".version 8.0\n.target sm_80\n.file 1 \"a.py\"\n.entry k() {\n\
+            .loc 1 6 9\n// begin inline asm\n.loc 1 6 9\nmov.u32 %r1, 0x0;\n.loc 1 7 9\n\
+            ld.global.b32 { %r1 }, [ %rd1 + 0 ];\n\n// end inline asm\nst.global.b32 [%rd2], %r1;\n\
+            .loc 1 8 9\nret;\n}\n";
+        let table = LineTable::new(&crate::read(text).module, text);
+        let lines = [8, 10, 13, 15].map(|line| table.source(line).unwrap().line);
+        assert_eq!(lines, [6, 6, 6, 8]);
     }
 
     #[test]

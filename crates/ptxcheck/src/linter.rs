@@ -107,7 +107,7 @@ fn in_turn(source: &str, settings: &Settings, options: &lint::Options) -> Option
         &settings.check,
         &mut |function, body, names, mnemonics| {
             if rules.look(function, body, names, mnemonics, &mut found) {
-                origins.add(function, Some(body));
+                origins.add(function, Some(body), source);
             }
         },
     );
@@ -147,8 +147,8 @@ fn whole<'a>(
         suppressions: Suppressions::read(&module, source),
         origins: match suppression::is_mentioned(source) {
             // A comment may be a finding in any function.
-            true => Origins::of_module(&module),
-            false => Origins::new(&module, &findings),
+            true => Origins::of_module(&module, source),
+            false => Origins::new(&module, source, &findings),
         },
         findings,
         omitted,

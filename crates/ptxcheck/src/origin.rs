@@ -6,10 +6,8 @@ use std::fmt;
 
 use super::demangle::demangled;
 use lint::Finding;
-use ptx::ast::{
-    Body, Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place, Statement,
-};
-use ptx::line_table::{InlinedCalls, file_name};
+use ptx::ast::{Body, Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place};
+use ptx::line_table::{InlinedCalls, file_name, locations};
 use terminal::output::Escaped;
 
 /// Functions of a text, and what they were compiled from.
@@ -56,11 +54,11 @@ pub struct SourceLine<'o> {
 }
 
 impl Origins {
-    /// Those of the functions that `findings` lie in.
-    pub fn new(module: &Module<'_>, findings: &[Finding]) -> Origins {
+    /// Those of the functions of `text` that `findings` lie in.
+    pub fn new(module: &Module<'_>, text: &str, findings: &[Finding]) -> Origins {
         let mut places: Vec<u32> = findings.iter().map(|finding| finding.span.start).collect();
         places.sort_unstable();
-        Origins::chosen(module, |function| {
+        Origins::chosen(module, text, |function| {
             let next = places.partition_point(|place| *place < function.span.start);
             places.get(next).is_some_and(|at| *at < function.span.end)
         })
@@ -68,15 +66,16 @@ impl Origins {
 
     /// Those of no function yet.
     pub fn of_files(module: &Module<'_>) -> Origins {
-        Origins::chosen(module, |_| false)
+        Origins::chosen(module, "", |_| false)
     }
 
     /// Adds those of a function, behind those before it in the text.
-    pub fn add(&mut self, function: &Function<'_>, body: Option<&Body<'_>>) {
-        self.functions.push(FunctionLines::new(function, body));
+    pub fn add(&mut self, function: &Function<'_>, body: Option<&Body<'_>>, text: &str) {
+        self.functions
+            .push(FunctionLines::new(function, body, text));
     }
 
-    fn chosen(module: &Module<'_>, wanted: impl Fn(&Function<'_>) -> bool) -> Origins {
+    fn chosen(module: &Module<'_>, text: &str, wanted: impl Fn(&Function<'_>) -> bool) -> Origins {
         let mut origins = Origins::default();
         for item in &module.items {
             match item {
@@ -87,7 +86,7 @@ impl Origins {
                     origins.files.insert(*index, file_name(name));
                 }
                 Item::Function(function) if wanted(function) => {
-                    origins.add(function, function.body.as_ref());
+                    origins.add(function, function.body.as_ref(), text);
                 }
                 _ => {}
             }
@@ -96,8 +95,8 @@ impl Origins {
     }
 
     /// Those of all functions.
-    pub fn of_module(module: &Module<'_>) -> Origins {
-        Origins::chosen(module, |_| true)
+    pub fn of_module(module: &Module<'_>, text: &str) -> Origins {
+        Origins::chosen(module, text, |_| true)
     }
 
     /// Each `.loc` that names a line: where it stands, what it says, and where that was inlined.
@@ -144,15 +143,12 @@ impl Origins {
 }
 
 impl FunctionLines {
-    fn new(function: &Function<'_>, body: Option<&Body<'_>>) -> FunctionLines {
-        let mut lines = Vec::new();
-        let statements = body.into_iter().flat_map(|body| &body.statements);
-        for statement in statements {
-            if let Statement::Location(location) = statement {
-                let call = location.inlined.as_ref().map(|inlined| inlined.at);
-                lines.push((location.span.start, location.place, call));
-            }
-        }
+    fn new(function: &Function<'_>, body: Option<&Body<'_>>, text: &str) -> FunctionLines {
+        let locations = body.into_iter().flat_map(|body| locations(body, text));
+        let lines = locations.map(|location| {
+            let call = location.inlined.as_ref().map(|inlined| inlined.at);
+            (location.span.start, location.place, call)
+        });
         let name = function.name.text;
         FunctionLines {
             start: function.span.start,
@@ -160,7 +156,7 @@ impl FunctionLines {
             kernel: function.kind == FunctionKind::Entry,
             demangled: demangled(name),
             name: name.to_owned(),
-            lines,
+            lines: lines.collect(),
             calls: body.map(InlinedCalls::of).unwrap_or_default(),
         }
     }

@@ -49,7 +49,7 @@ pub fn data(text: &Text<'_>, input: &Input) -> (String, TextFindings) {
     let check = &input.settings.check;
     let context = ModuleContext::new(module, source, check.target, check.version);
     let places = Places::new(source);
-    let origins = Origins::of_module(module);
+    let origins = Origins::of_module(module, source);
     let (files, locations) = locations(&origins, &places);
     let target: Vec<&str> = module.target.iter().map(|name| name.text).collect();
     let mut kinds = Kinds::default();
