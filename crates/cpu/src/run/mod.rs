@@ -50,7 +50,8 @@ static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
 /// Gets the name of a kernel and the time that a launch of it took.
 pub type LaunchObserver = fn(kernel: &str, time: Duration);
 
-/// Sets what is told of each launch on the CPU device that has ended, on the thread that ran it.
+/// Sets what is told of each launch on the CPU device that has ended, on the thread that ran it,
+/// from the next one that starts.
 /// The first observer of a process stays; returns whether it is this one.
 ///
 /// ```

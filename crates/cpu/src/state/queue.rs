@@ -113,7 +113,10 @@ impl Mark {
         let queue = &self.queue;
         while !queue.is_done(self.ticket) {
             let mut state = queue.lock();
-            if queue.is_ready(&state) {
+            let first = state.waiting.front();
+            // The mark may be passed by now. What follows it may wait for this caller.
+            let wanted = first.is_some_and(|first| first.ticket <= self.ticket);
+            if wanted && queue.is_ready(&state) {
                 state.run_by_callers = state.run_by_callers.saturating_add(1);
                 queue.run_next(state);
                 continue;
@@ -353,8 +356,10 @@ impl Piece {
     fn run(self) {
         self.after.iter().for_each(Mark::wait);
         // Work reports its failures itself. A panic is a bug, which the hook has
-        // printed; later work of the stream still runs.
-        let _ = catch_unwind(AssertUnwindSafe(self.work));
+        // printed; later work of the stream still runs. To drop what it carries may panic again.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(self.work)) {
+            std::mem::forget(payload);
+        }
     }
 }
 
@@ -428,6 +433,38 @@ mod tests {
             seen.send(()).unwrap();
             second.wait();
             assert_eq!(result.recv().unwrap(), Ok(()));
+        }
+    }
+
+    /// It may wait for what the caller does next.
+    #[test]
+    fn a_caller_runs_nothing_behind_its_mark() {
+        let caller = thread::current().id();
+        let queue = Queue::new();
+        let flag = || Arc::new(AtomicU64::new(0));
+        let is_set = |flag: &AtomicU64| flag.load(Ordering::SeqCst) == 1;
+        for round in 0..3000 {
+            let (started, ended) = (flag(), flag());
+            let (starts, ends) = (started.clone(), ended.clone());
+            let work = move || {
+                starts.store(1, Ordering::SeqCst);
+                while !is_set(&ends) {}
+            };
+            let first = queue.push(Vec::new(), Box::new(work));
+            while !is_set(&started) {
+                first.passed();
+            }
+            let (sender, ran_on) = mpsc::channel();
+            let work = move || sender.send(thread::current().id()).unwrap();
+            let second = queue.push(Vec::new(), Box::new(work));
+            // The first piece ends while the caller looks whether it has.
+            ended.store(1, Ordering::SeqCst);
+            (0..round % 200).for_each(|pause| drop(std::hint::black_box(pause)));
+            first.wait();
+            while !second.passed() {
+                thread::yield_now();
+            }
+            assert_ne!(ran_on.recv().unwrap(), caller);
         }
     }
 
