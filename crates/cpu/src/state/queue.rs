@@ -32,15 +32,22 @@ const BATCH: usize = 32;
 
 pub(crate) struct Queue {
     state: Mutex<State>,
+    progress: Progress,
+    /// Signalled when work is done that is wanted.
+    changed: Condvar,
+    /// Signalled when there is work for the queue's thread.
+    work: Condvar,
+}
+
+/// Written for each piece of work, on the thread that runs it, and therefore in a cache line of its
+/// own: who queues more of them has the others.
+#[repr(align(128))]
+struct Progress {
     /// The last ticket that is done. The tickets in front of it are, too.
     done: AtomicU64,
     /// The least ticket that a caller in `changed.wait` waits for: without any, the system call of
     /// a notification is saved.
     wanted: AtomicU64,
-    /// Signalled when work is done that is wanted.
-    changed: Condvar,
-    /// Signalled when there is work for the queue's thread.
-    work: Condvar,
 }
 
 #[derive(Default)]
@@ -126,7 +133,7 @@ impl Mark {
                 ThreadState::None => 0,
                 _ => self.ticket,
             };
-            queue.wanted.fetch_min(wanted, Ordering::SeqCst);
+            queue.progress.wanted.fetch_min(wanted, Ordering::SeqCst);
             // Work that ends from here on finds that it is wanted.
             if !queue.is_done(self.ticket) && !queue.is_ready(&state) {
                 drop(queue.changed.wait(state));
@@ -165,8 +172,10 @@ impl Queue {
     pub(crate) fn new() -> Arc<Queue> {
         Arc::new(Queue {
             state: Mutex::default(),
-            done: AtomicU64::new(0),
-            wanted: AtomicU64::new(u64::MAX),
+            progress: Progress {
+                done: AtomicU64::new(0),
+                wanted: AtomicU64::new(u64::MAX),
+            },
             changed: Condvar::new(),
             work: Condvar::new(),
         })
@@ -265,7 +274,7 @@ impl Queue {
     }
 
     fn is_done(&self, ticket: u64) -> bool {
-        self.done.load(Ordering::SeqCst) >= ticket
+        self.progress.done.load(Ordering::SeqCst) >= ticket
     }
 
     /// Whether the waiting work can start now.
@@ -275,11 +284,11 @@ impl Queue {
     }
 
     fn complete(&self, ticket: u64) {
-        self.done.store(ticket, Ordering::SeqCst);
-        if self.wanted.load(Ordering::SeqCst) <= ticket {
+        self.progress.done.store(ticket, Ordering::SeqCst);
+        if self.progress.wanted.load(Ordering::SeqCst) <= ticket {
             // Who wants it waits already, or has the lock and looks again.
             let state = self.lock();
-            self.wanted.store(u64::MAX, Ordering::SeqCst);
+            self.progress.wanted.store(u64::MAX, Ordering::SeqCst);
             drop(state);
             self.changed.notify_all();
         }
