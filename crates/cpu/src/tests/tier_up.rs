@@ -246,7 +246,7 @@ fn both_codes_find_the_same_faults() {
         (1_i64, "ld.global.u8 %r3, [%x0]"),
         (2, "st.global.u16 [%x0], %r0"),
         (4, "ld.global.u32 %r3, [%x0]"),
-        (8, "st.global.u64 [%x0], %in"),
+        (8, "st.global.u64 [%x0], 9"),
         (16, "ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%x0]"),
     ] {
         let mut faults = 0;
