@@ -1,5 +1,8 @@
 //! The host's processor.
 
+/// Vectors of 512 bits. Cranelift is not told of them: the code for them is encoded here.
+pub(crate) const AVX_512: &str = "has_avx512f";
+
 /// The optional features of this processor, by the names of Cranelift's settings.
 pub(crate) fn features() -> Vec<&'static str> {
     let mut found = Vec::new();
@@ -23,10 +26,11 @@ pub(crate) fn features() -> Vec<&'static str> {
             "bmi2" => "has_bmi2",
             "lzcnt" => "has_lzcnt",
             "popcnt" => "has_popcnt",
+            "avx512f" => "has_avx512f",
         }
         // Cranelift's instruction selection assumes AVX for these.
         if !found.contains(&"has_avx") {
-            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma"));
+            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma" | AVX_512));
         }
     }
     #[cfg(target_arch = "aarch64")]

@@ -96,6 +96,7 @@ pub(super) struct Emitter<'e, 'a> {
     /// The processor has fused multiply-add.
     pub has_fma: bool,
     pub has_wide_vectors: bool,
+    pub has_512: bool,
     /// Of vectors that a function stores past the caches.
     pub stream_slot: Option<StackSlot>,
     /// The stores that may go past the caches, by their operands.

@@ -23,6 +23,8 @@ pub(crate) struct HostIsa {
     pub has_fma: bool,
     /// Vectors of 256 bits and fused multiply-add, which [`wide`](super::wide) uses.
     pub has_wide_vectors: bool,
+    /// They may have 512 bits.
+    pub has_512: bool,
     pub has_rounding: bool,
     /// Atomics of 128 bits.
     pub has_wide_atomics: bool,
@@ -47,6 +49,7 @@ fn detect_host() -> Result<HostIsa, String> {
         quick: self::isa("none", "single_pass")?,
         has_fma: !x86 || found.contains(&"has_fma"),
         has_wide_vectors: x86 && ["has_avx2", "has_fma"].iter().all(|f| found.contains(f)),
+        has_512: found.contains(&processor::AVX_512),
         has_rounding: !x86 || found.contains(&"has_sse41"),
         has_wide_atomics: found.contains(&"has_cmpxchg16b"),
         is_sanitized: Checks::of_process().any(),
@@ -75,7 +78,8 @@ fn isa(optimization: &str, register_allocation: &str) -> Result<OwnedTargetIsa, 
 
     let mut builder = isa::lookup(target_lexicon::Triple::host())
         .map_err(|e| format!("Cranelift cannot compile for this processor: {e}"))?;
-    for feature in processor::features() {
+    let features = processor::features().into_iter();
+    for feature in features.filter(|feature| *feature != processor::AVX_512) {
         builder
             .enable(feature)
             .map_err(|e| format!("Cranelift does not know {feature}: {e}"))?;

@@ -116,6 +116,7 @@ pub(super) fn prologue<'e, 'a>(
         check_thunks,
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,
+        has_512: host.has_512,
         stream_slot: None,
         streamed: match host.has_wide_vectors && width > 1 {
             true => streaming::stores(program, &pointers),

@@ -17,8 +17,10 @@ use super::wide::{self, Address, WideLoop};
 use crate::abi::offset;
 use crate::program::{Reg, Uniformity};
 
-/// How many groups run a loop together, if there are so many.
-const GROUPS: [u32; 2] = [4, 2];
+/// How many groups run a loop together, if there are so many. A vector of 512 bits has all lanes of a
+/// group, so that as many sums are there for eight of them as otherwise for four: enough to add to one
+/// while others wait for their last addition.
+const GROUPS: [u32; 3] = [8, 4, 2];
 
 /// The functions for a loop, and for how many groups they are: those for more come first.
 pub(super) fn find(
@@ -49,12 +51,13 @@ pub(super) fn find(
     let threads = e.program.required_threads;
     let all = threads.map(|sizes| sizes.iter().product::<u32>() / e.width);
     let mut found: Vec<(u32, WideLoop)> = Vec::new();
-    for groups in GROUPS {
+    for groups in &GROUPS[usize::from(!e.has_512)..] {
+        let groups = *groups;
         let is_needed = |(more, _): &(u32, WideLoop)| all.is_none_or(|all| all % more >= groups);
         let fits = all.is_none_or(|all| all >= groups);
         if fits
             && found.last().is_none_or(is_needed)
-            && let Some(wide) = wide::compile(&body, groups as usize, e.width)
+            && let Some(wide) = wide::compile(&body, groups as usize, e.width, e.has_512)
         {
             found.push((groups, wide));
         }

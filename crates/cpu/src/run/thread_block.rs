@@ -22,8 +22,14 @@ thread_local! {
 #[derive(Default)]
 struct Arrays {
     schedule: Schedule,
-    /// In words of 16 bytes for alignment.
-    slots: Vec<u128>,
+    slots: Vec<CacheLine>,
+}
+
+/// A vector of 512 bits in it is not part of two lines.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct CacheLine {
+    _bytes: [u128; 4],
 }
 
 /// The alignment of local frames.
@@ -173,9 +179,9 @@ impl<'a> ThreadBlock<'a> {
         arrays.schedule.resize(self.launch.threads);
         let warps = self.launch.threads.div_ceil(WARP_SIZE);
         let bytes = self.context.slot_stride as usize * warps as usize;
-        let words = bytes.div_ceil(size_of::<u128>());
-        if arrays.slots.len() < words {
-            arrays.slots.resize(words, 0);
+        let lines = bytes.div_ceil(size_of::<CacheLine>());
+        if arrays.slots.len() < lines {
+            arrays.slots.resize(lines, CacheLine::default());
         }
         self.context.states = arrays.schedule.states.as_mut_ptr();
         self.context.requests = arrays.schedule.requests.as_mut_ptr();

@@ -4,10 +4,9 @@ use super::body::Body;
 use super::encoder::{Condition, Encoder, Gpr};
 use super::schedule::{Operation, Schedule, schedule};
 
-/// Bytes of a vector.
-pub(super) const VECTOR: i32 = 32;
-/// `f32` in a vector.
+/// `f32` in a vector of 256 bits, and in one of 512.
 pub(super) const LANES: u32 = 8;
+pub(super) const LANES_512: u32 = 16;
 
 /// The most operations of the iterations that follow one another.
 const MAX_UNROLLED: usize = 256;
@@ -18,28 +17,49 @@ const TABLE: Gpr = Gpr::RDI;
 const LEFT: Gpr = Gpr::RSI;
 /// A register for addresses in front of the loop and behind it.
 const ADDRESS: Gpr = Gpr::RAX;
-/// The registers that a function may change by the calling convention of System V, and that are not
-/// an argument.
-const POINTERS: [Gpr; 7] = [ADDRESS, Gpr(1), Gpr(2), Gpr(8), Gpr(9), Gpr(10), Gpr(11)];
+/// The registers that a function may change by the calling convention of System V and that are not
+/// an argument, and behind them those that it must restore.
+const POINTERS: [Gpr; 12] = {
+    let changed = [ADDRESS, Gpr(1), Gpr(2), Gpr(8), Gpr(9), Gpr(10), Gpr(11)];
+    let [a, b, c, d, e, f, g] = changed;
+    [
+        a,
+        b,
+        c,
+        d,
+        e,
+        f,
+        g,
+        Gpr(3),
+        Gpr(5),
+        Gpr(13),
+        Gpr(14),
+        Gpr(15),
+    ]
+};
+const CHANGED: usize = 7;
 
-/// The function with these pointers in its table.
+/// The function with these pointers in its table, for so many groups of `width` lanes, in vectors of
+/// [`LANES`] or [`LANES_512`].
 pub(super) fn function(
     body: &Body,
-    (groups, width): (usize, u32),
+    (groups, width, lanes): (usize, u32, u32),
     pointers: &[(usize, usize)],
 ) -> Option<Vec<u8>> {
-    let schedule = schedule(body, groups, (width / LANES) as usize)?;
-    if pointers.len() > POINTERS.len() {
-        return None;
-    }
+    let schedule = schedule(body, groups, (width / lanes) as usize)?;
+    let registers = POINTERS.get(..pointers.len())?;
     let writer = Writer {
         body,
         schedule: &schedule,
         pointers,
         groups,
-        encoder: Encoder::default(),
+        vector: 4 * lanes as i32,
+        encoder: Encoder {
+            is_512: lanes == LANES_512,
+            ..Encoder::default()
+        },
     };
-    writer.function()
+    writer.function(registers.get(CHANGED..).unwrap_or_default())
 }
 
 struct Writer<'b> {
@@ -47,18 +67,23 @@ struct Writer<'b> {
     schedule: &'b Schedule,
     pointers: &'b [(usize, usize)],
     groups: usize,
+    /// Bytes of a vector.
+    vector: i32,
     encoder: Encoder,
 }
 
 impl Writer<'_> {
-    /// `None` if a distance is too large for an instruction.
-    fn function(mut self) -> Option<Vec<u8>> {
+    /// `None` if a distance is too large for an instruction. It restores these registers.
+    fn function(mut self, restored: &[Gpr]) -> Option<Vec<u8>> {
         let operations = self.schedule.operations.len().max(1);
         let unrolled = match MAX_UNROLLED / operations {
             4.. => 4,
             2 | 3 => 2,
             _ => 1,
         };
+        for register in restored {
+            self.encoder.push(*register);
+        }
         self.carried(true);
         for (number, register) in POINTERS.into_iter().take(self.pointers.len()).enumerate() {
             self.encoder.load_word(register, TABLE, entry(number));
@@ -79,6 +104,9 @@ impl Writer<'_> {
             self.encoder.land(rest);
         }
         self.carried(false);
+        for register in restored.iter().rev() {
+            self.encoder.pop(*register);
+        }
         self.encoder.clear_upper_halves();
         self.encoder.return_();
         Some(self.encoder.bytes)
@@ -94,7 +122,7 @@ impl Writer<'_> {
             if vector.part == 0 {
                 self.encoder.load_word(ADDRESS, TABLE, entry(number));
             }
-            let offset = VECTOR * vector.part as i32;
+            let offset = self.vector * vector.part as i32;
             match loads {
                 true => self.encoder.load(vector.at, ADDRESS, offset),
                 false => self.encoder.store(vector.at, ADDRESS, offset),
@@ -130,7 +158,7 @@ impl Writer<'_> {
                 part,
             } => {
                 let (base, offset) = self.address(load.pointer, group, iteration)?;
-                let offset = offset + load.offset + i64::from(VECTOR) * part as i64;
+                let offset = offset + load.offset + i64::from(self.vector) * part as i64;
                 let offset = i32::try_from(offset).ok()?;
                 match load.is_broadcast {
                     true => self.encoder.broadcast(to, base, offset),
@@ -139,7 +167,7 @@ impl Writer<'_> {
             }
             Operation::Store { from, store, part } => {
                 let (base, offset) = self.address(store.pointer, 0, iteration)?;
-                let offset = offset + i64::from(VECTOR) * part as i64;
+                let offset = offset + i64::from(self.vector) * part as i64;
                 self.encoder.stream(from, base, i32::try_from(offset).ok()?);
             }
             Operation::Copy { to, from } => self.encoder.copy(to, from),

@@ -1,6 +1,6 @@
 //! Counted loops that several lane groups run together.
 
-use super::assembly::{LANES, function};
+use super::assembly::{LANES, LANES_512, function};
 use super::body::{Body, Pointer};
 use crate::program::Reg;
 
@@ -28,11 +28,16 @@ pub(in crate::codegen) enum Address {
     Values(Reg),
 }
 
-/// The function for so many groups of `width` lanes, if there are enough registers.
-pub(in crate::codegen) fn compile(body: &Body, groups: usize, width: u32) -> Option<WideLoop> {
-    if !width.is_multiple_of(LANES) {
-        return None;
-    }
+/// The function for so many groups of `width` lanes, if there are enough registers; in vectors of 512
+/// bits if the processor has them.
+pub(in crate::codegen) fn compile(
+    body: &Body,
+    groups: usize,
+    width: u32,
+    has_512: bool,
+) -> Option<WideLoop> {
+    let mut lanes = [LANES_512, LANES].into_iter().skip(usize::from(!has_512));
+    let lanes = lanes.find(|lanes| width.is_multiple_of(*lanes))?;
     let pointers = pointers(body, groups);
     let mut table: Vec<Entry> = Vec::new();
     for &(pointer, group) in &pointers {
@@ -43,7 +48,7 @@ pub(in crate::codegen) fn compile(body: &Body, groups: usize, width: u32) -> Opt
         let address = Address::Values(carried.reg);
         table.extend((0..groups).map(|group| Entry { group, address }));
     }
-    let code = function(body, (groups, width), &pointers)?;
+    let code = function(body, (groups, width, lanes), &pointers)?;
     let carried = body.carried.iter();
     let written = carried.filter(|carried| carried.first != carried.last);
     let written = written.map(|carried| carried.reg).collect();

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::assembly::{LANES, VECTOR, function};
+use super::assembly::{LANES, function};
 use super::body::{Body, Definition, Id, Load, Pointer, Store, arithmetic};
 use crate::program::{Arg, Instruction, Program, Reg};
 
@@ -56,7 +56,7 @@ impl<'e> Elements<'e> {
         if loads && !self.body.stores.is_empty() {
             return None;
         }
-        let step = i64::from(VECTOR);
+        let step = i64::from(4 * LANES);
         let pointer = self.pointer(Pointed::Elements(self.accesses), (reg, step));
         self.accesses += 1;
         match loads {
@@ -97,7 +97,7 @@ impl<'e> Elements<'e> {
     /// The function, if there are enough registers.
     pub fn compile(self) -> Option<ElementsLoop> {
         let pointers: Vec<_> = (0..self.body.pointers.len()).map(|n| (n, 0)).collect();
-        let code = function(&self.body, (1, LANES), &pointers)?;
+        let code = function(&self.body, (1, LANES, LANES), &pointers)?;
         Some(ElementsLoop {
             code,
             table: self.table,

@@ -1,7 +1,7 @@
-//! Machine code of x86-64 with AVX2 and FMA: the instructions that loops in vectors of 256 bits
-//! consist of. Cranelift has vectors of 128 bits there.
+//! Machine code of x86-64 with AVX2 and FMA, or with AVX-512: the instructions that loops in vectors of
+//! 256 or 512 bits consist of. Cranelift has vectors of 128 bits there.
 
-/// A register of 256 bits.
+/// A register of 256 bits, or that of 512 bits whose lower half it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ymm(pub u8);
 
@@ -66,9 +66,14 @@ const SINGLE: Prefix = Prefix(1, 2, false);
 /// `66 0F 3A`
 const INSERT: Prefix = Prefix(3, 1, false);
 
+/// The opcode of `vbroadcastss`.
+const BROADCAST: u8 = 0x18;
+
 #[derive(Default)]
 pub(super) struct Encoder {
     pub bytes: Vec<u8>,
+    /// The vectors have 512 bits, but for halves, words and non-temporal stores.
+    pub is_512: bool,
 }
 
 impl Encoder {
@@ -108,7 +113,7 @@ impl Encoder {
 
     /// All lanes get the `f32` at an address.
     pub fn broadcast(&mut self, to: Ymm, base: Gpr, offset: i32) {
-        self.vector(PACKED_38, 0x18, to, 0, Place::Memory(base, offset));
+        self.vector(PACKED_38, BROADCAST, to, 0, Place::Memory(base, offset));
     }
 
     pub fn copy(&mut self, to: Ymm, from: Ymm) {
@@ -170,15 +175,32 @@ impl Encoder {
         self.bytes.extend((distance as i32).to_le_bytes());
     }
 
+    pub fn push(&mut self, register: Gpr) {
+        self.bytes
+            .extend([0x40 | register.0 >> 3, 0x50 | register.0 & 7]);
+    }
+
+    pub fn pop(&mut self, register: Gpr) {
+        self.bytes
+            .extend([0x40 | register.0 >> 3, 0x58 | register.0 & 7]);
+    }
+
     pub fn return_(&mut self) {
         self.bytes.push(0xC3);
     }
 
     fn immediate(&mut self, operation: u8, to: Gpr, number: i32) {
         self.rex(0, to.0);
-        self.bytes.push(0x81);
-        self.operands(operation, Place::Register(to.0));
-        self.bytes.extend(number.to_le_bytes());
+        let to = Place::Register(to.0);
+        if let Ok(byte) = i8::try_from(number) {
+            self.bytes.push(0x83);
+            self.operands(operation, to);
+            self.bytes.extend(byte.to_le_bytes());
+        } else {
+            self.bytes.push(0x81);
+            self.operands(operation, to);
+            self.bytes.extend(number.to_le_bytes());
+        }
     }
 
     /// The prefix of an instruction on 64 bits.
@@ -186,7 +208,7 @@ impl Encoder {
         self.bytes.push(0x48 | (register >> 3) << 2 | base >> 3);
     }
 
-    /// An instruction with the VEX prefix of three bytes.
+    /// An instruction with the VEX prefix of three bytes, or with the EVEX prefix.
     fn vector(&mut self, prefix: Prefix, opcode: u8, register: Ymm, second: u8, place: Place) {
         let Prefix(map, before, is_256) = prefix;
         let base = match place {
@@ -195,6 +217,24 @@ impl Encoder {
         // The prefix has upper bits of registers inverted.
         let upper = |register: u8| (register >> 3) ^ 1;
         const NO_INDEX: u8 = 1 << 6;
+        if self.is_512 && is_256 {
+            // Fifth bits of registers, inverted too; 512 bits, without a mask.
+            const FIFTH: u8 = 1 << 4;
+            const NO_MASK_512: u8 = 2 << 5 | 1 << 3;
+            self.bytes.extend([
+                0x62,
+                upper(register.0) << 7 | NO_INDEX | upper(base) << 5 | FIFTH | map,
+                (second ^ 0xF) << 3 | 1 << 2 | before,
+                NO_MASK_512,
+                opcode,
+            ]);
+            // An offset of one byte counts what is accessed.
+            let unit = match (map, opcode) {
+                (2, BROADCAST) => 4,
+                _ => 64,
+            };
+            return self.operands_in_units(register.0, place, unit);
+        }
         self.bytes.extend([
             0xC4,
             upper(register.0) << 7 | NO_INDEX | upper(base) << 5 | map,
@@ -206,18 +246,23 @@ impl Encoder {
 
     /// The bytes behind the opcode that say the operands.
     fn operands(&mut self, register: u8, place: Place) {
+        self.operands_in_units(register, place, 1);
+    }
+
+    /// The same where an offset of one byte counts so many bytes.
+    fn operands_in_units(&mut self, register: u8, place: Place, unit: i32) {
         let register = (register & 7) << 3;
         match place {
             Place::Register(number) => self.bytes.push(0xC0 | register | number & 7),
             Place::Memory(base, offset) => {
                 let base = base.0 & 7;
                 debug_assert_ne!(base, 4, "a base without an index");
-                match i8::try_from(offset) {
-                    Ok(offset) => {
+                match i8::try_from(offset / unit) {
+                    Ok(units) if offset % unit == 0 => {
                         self.bytes.push(0x40 | register | base);
-                        self.bytes.extend(offset.to_le_bytes());
+                        self.bytes.extend(units.to_le_bytes());
                     }
-                    Err(_) => {
+                    _ => {
                         self.bytes.push(0x80 | register | base);
                         self.bytes.extend(offset.to_le_bytes());
                     }

@@ -1,4 +1,4 @@
-//! Loops in vectors of 256 bits: counted ones that several lane groups run together, and those over
+//! Loops in vectors of 256 or 512 bits: counted ones that several lane groups run together, and those over
 //! elements that they store past the caches. And copies that do so.
 //!
 //! Cranelift has vectors of 128 bits on x86-64. A loop that multiplies and adds what it loads from
