@@ -85,7 +85,7 @@ pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Im
 }
 
 /// What makes the code of a kernel.
-type Backend = fn(
+pub(crate) type Backend = fn(
     &mut Program<'_>,
     &HostIsa,
     Vectorization,
@@ -196,7 +196,11 @@ impl Source {
         self.translate(options, codegen::compile_kernel)
     }
 
-    fn translate(&self, options: &CompileOptions, backend: Backend) -> Result<Image, CompileError> {
+    pub(crate) fn translate(
+        &self,
+        options: &CompileOptions,
+        backend: Backend,
+    ) -> Result<Image, CompileError> {
         let kernels: Vec<_> = self.kernels().collect();
         let host = codegen::host().map_err(unsupported_host)?;
         let compiled = in_parallel(&kernels, threads(self.text()), |contexts, kernel| {

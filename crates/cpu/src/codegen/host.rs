@@ -34,26 +34,28 @@ pub(crate) struct HostIsa {
 
 /// The host's target, or the reason why Cranelift cannot compile for it.
 pub(crate) fn host() -> Result<&'static HostIsa, String> {
-    static HOST: LazyLock<Result<HostIsa, String>> = LazyLock::new(detect_host);
+    static HOST: LazyLock<Result<HostIsa, String>> = LazyLock::new(HostIsa::detect);
     HOST.as_ref().map_err(Clone::clone)
 }
 
-fn detect_host() -> Result<HostIsa, String> {
-    let x86 = cfg!(target_arch = "x86_64");
-    let found = processor::features();
-    let isa = self::isa("speed", "backtracking")?;
-    Ok(HostIsa {
-        thunks: Thunks::compile(&isa)?,
-        isa,
-        large: self::isa("none", "backtracking")?,
-        quick: self::isa("none", "single_pass")?,
-        has_fma: !x86 || found.contains(&"has_fma"),
-        has_wide_vectors: x86 && ["has_avx2", "has_fma"].iter().all(|f| found.contains(f)),
-        has_512: found.contains(&processor::AVX_512),
-        has_rounding: !x86 || found.contains(&"has_sse41"),
-        has_wide_atomics: found.contains(&"has_cmpxchg16b"),
-        is_sanitized: Checks::of_process().any(),
-    })
+impl HostIsa {
+    pub(crate) fn detect() -> Result<HostIsa, String> {
+        let x86 = cfg!(target_arch = "x86_64");
+        let found = processor::features();
+        let isa = isa("speed", "backtracking")?;
+        Ok(HostIsa {
+            thunks: Thunks::compile(&isa)?,
+            isa,
+            large: self::isa("none", "backtracking")?,
+            quick: self::isa("none", "single_pass")?,
+            has_fma: !x86 || found.contains(&"has_fma"),
+            has_wide_vectors: x86 && ["has_avx2", "has_fma"].iter().all(|f| found.contains(f)),
+            has_512: found.contains(&processor::AVX_512),
+            has_rounding: !x86 || found.contains(&"has_sse41"),
+            has_wide_atomics: found.contains(&"has_cmpxchg16b"),
+            is_sanitized: Checks::of_process().any(),
+        })
+    }
 }
 
 fn isa(optimization: &str, register_allocation: &str) -> Result<OwnedTargetIsa, String> {

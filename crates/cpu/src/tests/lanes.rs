@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::blob::Image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
@@ -68,6 +69,16 @@ pub(super) fn run_with(
         image.kernels[0].vector.is_some(),
         vectorization == Vectorization::Always
     );
+    run_image(image, grid, block, (n, shared_bytes))
+}
+
+/// The same of a kernel that is compiled.
+pub(super) fn run_image(
+    image: Image,
+    grid: u32,
+    block: [u32; 3],
+    (n, shared_bytes): (u32, u32),
+) -> Result<Vec<u32>, String> {
     let memory = Arc::new(DeviceMemory::with_size(64 << 20).map_err(|e| e.to_string())?);
     let module = LoadedModule::of_image(image, &memory).map_err(|e| e.to_string())?;
     let engine = Engine::with_workers(Arc::clone(&memory), 1);

@@ -1,7 +1,11 @@
 //! Phases that lane groups of a block do together: they do what each would do alone.
 
-use super::lanes::{ADDRESSES, kernel, run};
-use crate::source::compile_image;
+use std::sync::LazyLock;
+
+use super::lanes::{ADDRESSES, kernel, run, run_image};
+use crate::blob::Image;
+use crate::codegen::{self, HostIsa};
+use crate::source::{Backend, Source, compile_image};
 use crate::{CompileOptions, Vectorization};
 
 /// Rows that are left over, and groups of which a row has two.
@@ -29,10 +33,31 @@ fn agree(source: &str, faults: bool) {
         let together = numbers(run(source, Vectorization::Always, grid, block, 0));
         assert_eq!(alone.is_err(), faults, "{alone:?}\n{source}");
         assert_eq!(together, alone, "{block:?}\n{source}");
+        let shorter = numbers(run_image(without_512(source), grid, block, (0, 0)));
+        assert_eq!(
+            shorter, alone,
+            "{block:?}, without vectors of 512 bits\n{source}"
+        );
     }
 }
 
-/// Whether a loop of the kernel runs in vectors of 256 bits; `None` where the processor has none.
+/// The kernel as it is compiled where vectors have 256 bits.
+fn without_512(source: &str) -> Image {
+    static HOST: LazyLock<HostIsa> = LazyLock::new(|| HostIsa {
+        has_512: false,
+        ..HostIsa::detect().unwrap()
+    });
+    let backend: Backend = |program, _, vectorization, contexts| {
+        codegen::compile_kernel(program, &HOST, vectorization, contexts)
+    };
+    let options = CompileOptions {
+        vectorization: Vectorization::Always,
+    };
+    let source = Source::read(source.to_owned()).unwrap();
+    source.translate(&options, backend).unwrap()
+}
+
+/// Whether a loop of the kernel runs in vectors of 256 or 512 bits; `None` where the processor has none.
 /// Nothing else has this instruction.
 fn is_wide(source: &str) -> Option<bool> {
     let options = CompileOptions {

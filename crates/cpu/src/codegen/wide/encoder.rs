@@ -271,3 +271,87 @@ impl Encoder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Arithmetic::*;
+    use super::*;
+
+    /// The bytes are those of the GNU assembler, but for a prefix that it leaves out.
+    #[test]
+    fn instructions_on_512_bits() {
+        const RBX: Gpr = Gpr(3);
+        const RBP: Gpr = Gpr(5);
+        const R13: Gpr = Gpr(13);
+        let encoded = |emit: &dyn Fn(&mut Encoder)| {
+            let mut encoder = Encoder {
+                is_512: true,
+                ..Encoder::default()
+            };
+            emit(&mut encoder);
+            let bytes = encoder.bytes.iter().map(|byte| format!("{byte:02x}"));
+            bytes.collect::<Vec<_>>().join(" ")
+        };
+        let instructions: [(&dyn Fn(&mut Encoder), &str); 16] = [
+            // vmovups 0x80(%rbp),%zmm9
+            (&|e| e.load(Ymm(9), RBP, 0x80), "62 71 7c 48 10 4d 02"),
+            // vmovups 0x81(%r13),%zmm15
+            (
+                &|e| e.load(Ymm(15), R13, 0x81),
+                "62 51 7c 48 10 bd 81 00 00 00",
+            ),
+            // vmovups %zmm3,-0x40(%rbx)
+            (&|e| e.store(Ymm(3), RBX, -0x40), "62 f1 7c 48 11 5b ff"),
+            // vmovups %zmm8,0x2000(%r8)
+            (
+                &|e| e.store(Ymm(8), Gpr(8), 0x2000),
+                "62 51 7c 48 11 80 00 20 00 00",
+            ),
+            // vbroadcastss 0xc(%r11),%zmm8
+            (
+                &|e| e.broadcast(Ymm(8), Gpr(11), 0xC),
+                "62 52 7d 48 18 43 03",
+            ),
+            // vbroadcastss 0x200(%rax),%zmm7
+            (
+                &|e| e.broadcast(Ymm(7), Gpr::RAX, 0x200),
+                "62 f2 7d 48 18 b8 00 02 00 00",
+            ),
+            // vmovaps %zmm9,%zmm1
+            (&|e| e.copy(Ymm(1), Ymm(9)), "62 d1 7c 48 28 c9"),
+            // vaddps %zmm10,%zmm2,%zmm12
+            (
+                &|e| e.arithmetic(Add, Ymm(12), Ymm(2), Ymm(10)),
+                "62 51 6c 48 58 e2",
+            ),
+            // vsubps %zmm1,%zmm9,%zmm0
+            (
+                &|e| e.arithmetic(Sub, Ymm(0), Ymm(9), Ymm(1)),
+                "62 f1 34 48 5c c1",
+            ),
+            // vmulps %zmm8,%zmm15,%zmm3
+            (
+                &|e| e.arithmetic(Mul, Ymm(3), Ymm(15), Ymm(8)),
+                "62 d1 04 48 59 d8",
+            ),
+            // vfmadd231ps %zmm9,%zmm8,%zmm7
+            (
+                &|e| e.arithmetic(MultiplyAdd, Ymm(7), Ymm(8), Ymm(9)),
+                "62 d2 3d 48 b8 f9",
+            ),
+            // push   %rbx
+            (&|e| e.push(RBX), "40 53"),
+            // push   %r13
+            (&|e| e.push(R13), "41 55"),
+            // pop    %r15
+            (&|e| e.pop(Gpr(15)), "41 5f"),
+            // add    $0x10,%r9
+            (&|e| e.add(Gpr(9), 0x10), "49 83 c1 10"),
+            // sub    $0x100,%rsi
+            (&|e| e.subtract(Gpr::RSI, 0x100), "48 81 ee 00 01 00 00"),
+        ];
+        for (emit, bytes) in instructions {
+            assert_eq!(encoded(emit), bytes);
+        }
+    }
+}
