@@ -283,7 +283,8 @@ mod tests {
         const RBX: Gpr = Gpr(3);
         const RBP: Gpr = Gpr(5);
         const R13: Gpr = Gpr(13);
-        let encoded = |emit: &dyn Fn(&mut Encoder)| {
+        type Emit<'a> = &'a dyn Fn(&mut Encoder);
+        let encoded = |emit: Emit<'_>| {
             let mut encoder = Encoder {
                 is_512: true,
                 ..Encoder::default()
@@ -292,7 +293,7 @@ mod tests {
             let bytes = encoder.bytes.iter().map(|byte| format!("{byte:02x}"));
             bytes.collect::<Vec<_>>().join(" ")
         };
-        let instructions: [(&dyn Fn(&mut Encoder), &str); 16] = [
+        let instructions: [(Emit<'_>, &str); 16] = [
             // vmovups 0x80(%rbp),%zmm9
             (&|e| e.load(Ymm(9), RBP, 0x80), "62 71 7c 48 10 4d 02"),
             // vmovups 0x81(%r13),%zmm15
