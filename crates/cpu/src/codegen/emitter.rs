@@ -16,6 +16,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
+use super::machine_code::Encoded;
 use super::slot_address::Slots;
 use super::thunks::CheckThunks;
 use crate::abi::offset;
@@ -103,8 +104,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub streamed: HashSet<u32>,
     /// The loads whose lines the next block needs, by their operands, and how far they are then.
     pub prefetched: HashMap<u32, Distance>,
-    /// The functions that the function calls and that are encoded here, by the names of these calls.
-    pub encoded: Vec<Vec<u8>>,
+    pub encoded: Encoded,
     /// The processor rounds to integral values (SSE4.1).
     pub has_rounding: bool,
     pub has_wide_atomics: bool,

@@ -17,7 +17,7 @@ use super::host::HostIsa;
 use super::interchange::{Interchange, JumpTargets};
 use super::interchanged_loop::{self, InterchangedLoop};
 use super::lane_set::{LaneSet, each_lane};
-use super::machine_code::{CompilerContexts, MachineCode, machine_code};
+use super::machine_code::{CompilerContexts, Encoded, MachineCode, machine_code};
 use super::prologue::prologue;
 use super::resume::ResumePlan;
 use super::slots::save;
@@ -183,7 +183,7 @@ fn emit(
     isa: &OwnedTargetIsa,
     (uniformity, is_first): (Option<&UniformityInfo>, bool),
     plan: &ResumePlan,
-) -> Result<Vec<Vec<u8>>, Vec<LoweringError>> {
+) -> Result<Encoded, Vec<LoweringError>> {
     let context = &mut contexts.context;
     context.clear();
     context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));

@@ -15,6 +15,15 @@ pub(crate) struct MachineCode {
     /// The calls of the thunks at the start of the blob: the offset of the 4-byte displacement,
     /// which is relative to its end, and the offset of the thunk in the blob.
     pub thunk_calls: Vec<(u32, u32)>,
+    pub uses_512: bool,
+}
+
+/// The functions that a function calls and that are encoded here, by the names of these calls.
+#[derive(Default)]
+pub(super) struct Encoded {
+    pub functions: Vec<Vec<u8>>,
+    /// Some have vectors of 512 bits, which not every processor with the others' features has.
+    pub uses_512: bool,
 }
 
 /// Cranelift's contexts, which keep their allocations from function to function.
@@ -36,7 +45,7 @@ impl Default for CompilerContexts {
 pub(super) fn machine_code(
     context: &mut Context,
     isa: &OwnedTargetIsa,
-    encoded: &[Vec<u8>],
+    encoded: &Encoded,
 ) -> Result<MachineCode, String> {
     let compiled = context
         .compile(&**isa, &mut ControlPlane::default())
@@ -60,7 +69,7 @@ pub(super) fn machine_code(
     }
     let mut bytes = compiled.code_buffer().to_vec();
     let mut starts = Vec::new();
-    for code in encoded {
+    for code in &encoded.functions {
         bytes.resize(bytes.len().next_multiple_of(CACHE_LINE), 0);
         starts.push(bytes.len());
         bytes.extend_from_slice(code);
@@ -79,7 +88,11 @@ pub(super) fn machine_code(
         let distance = *start as i64 - (at as i64 + 4);
         bytes[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
     }
-    Ok(MachineCode { bytes, thunk_calls })
+    Ok(MachineCode {
+        bytes,
+        thunk_calls,
+        uses_512: encoded.uses_512,
+    })
 }
 
 /// The alignment of functions, and so of the loops behind them.

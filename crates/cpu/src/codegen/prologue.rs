@@ -9,6 +9,7 @@ use cranelift_frontend::FunctionBuilder;
 use super::emitter::{Emitter, Invariants, READONLY, ThreadVariables, ValueLocation, type_of};
 use super::host::HostIsa;
 use super::lane_set::{LaneSet, lanes_per_vector, vector_type};
+use super::machine_code::Encoded;
 use super::resume::ResumePlan;
 use super::{prefetch, streaming, variables};
 use crate::abi::offset;
@@ -126,7 +127,7 @@ pub(super) fn prologue<'e, 'a>(
             true => prefetch::loads(program),
             false => HashMap::new(),
         },
-        encoded: Vec::new(),
+        encoded: Encoded::default(),
         has_rounding: host.has_rounding,
         has_wide_atomics: host.has_wide_atomics,
         is_sanitized: host.is_sanitized,

@@ -11,7 +11,9 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
-use super::machine_code::{CACHE_LINE, CompilerContexts, MachineCode, machine_code, thunk_name};
+use super::machine_code::{
+    CACHE_LINE, CompilerContexts, Encoded, MachineCode, machine_code, thunk_name,
+};
 use crate::abi::offset;
 use crate::memory::GRANULE_SHIFT;
 use crate::runtime::Helper;
@@ -132,7 +134,7 @@ fn slow_path(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    machine_code(&mut context, isa, &[])
+    machine_code(&mut context, isa, &Encoded::default())
 }
 
 /// Calls the slow path, at the start of the thunks, with the arguments in the context, which is in

@@ -84,6 +84,7 @@ pub(super) fn emit(
             }
         });
     }
+    e.encoded.uses_512 |= wide.is_512;
     let count = e.add_offset(last, 1);
     call(e, wide.code.clone(), &addresses, count);
 }
@@ -107,10 +108,10 @@ pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: &
     let types = arguments.iter().map(|_| AbiParam::new(types::I64));
     signature.params.extend(types);
     let signature = e.b.import_signature(signature);
-    let known = e.encoded.iter().position(|known| *known == code);
-    let number = known.unwrap_or(e.encoded.len());
+    let known = e.encoded.functions.iter().position(|known| *known == code);
+    let number = known.unwrap_or(e.encoded.functions.len());
     if known.is_none() {
-        e.encoded.push(code);
+        e.encoded.functions.push(code);
     }
     let name = encoded_name(number);
     let name = e.b.func.declare_imported_user_function(name);

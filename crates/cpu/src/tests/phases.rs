@@ -5,12 +5,14 @@ use std::sync::LazyLock;
 use super::lanes::{ADDRESSES, kernel, run, run_image};
 use crate::blob::Image;
 use crate::codegen::{self, HostIsa};
+use crate::processor;
 use crate::source::{Backend, Source, compile_image};
 use crate::{CompileOptions, Vectorization};
 
 /// Rows that are left over, and groups of which a row has two.
-const BLOCKS: [(u32, [u32; 3]); 6] = [
+const BLOCKS: [(u32, [u32; 3]); 7] = [
     (2, [16, 16, 1]),
+    (1, [16, 15, 1]),
     (1, [16, 7, 1]),
     (1, [16, 6, 1]),
     (2, [16, 5, 1]),
@@ -65,7 +67,11 @@ fn is_wide(source: &str) -> Option<bool> {
     };
     let image = compile_image(source, &options).unwrap();
     let has = |name: &str| image.features.iter().any(|feature| feature == name);
+    // Where a processor has them, each such loop has vectors of 512 bits.
+    let host = processor::features();
+    let uses_512 = has(processor::AVX_512);
     let clears = image.code.windows(3).any(|code| code == [0xC5, 0xF8, 0x77]);
+    assert_eq!(uses_512, clears && host.contains(&processor::AVX_512));
     (has("has_avx2") && has("has_fma")).then_some(clears)
 }
 

@@ -11,6 +11,8 @@ pub(in crate::codegen) struct WideLoop {
     pub table: Vec<Entry>,
     /// The registers whose values it writes.
     pub written: Vec<Reg>,
+    /// It has vectors of 512 bits.
+    pub is_512: bool,
 }
 
 /// An entry for a group.
@@ -56,6 +58,7 @@ pub(in crate::codegen) fn compile(
         code,
         table,
         written,
+        is_512: lanes == LANES_512,
     })
 }
 

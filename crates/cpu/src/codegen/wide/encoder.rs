@@ -72,7 +72,7 @@ const BROADCAST: u8 = 0x18;
 #[derive(Default)]
 pub(super) struct Encoder {
     pub bytes: Vec<u8>,
-    /// The vectors have 512 bits, but for halves, words and non-temporal stores.
+    /// The vectors have 512 bits, but for halves and words.
     pub is_512: bool,
 }
 
