@@ -197,6 +197,7 @@ pub struct BlockContext {
 pub(crate) struct LaunchInfo<'a> {
     /// The kernel's name.
     pub(crate) kernel: &'a str,
+    /// The lines that messages name.
     pub(crate) lines: &'a dyn Lines,
     pub(crate) memory: &'a DeviceMemory,
     /// The output of kernels.

@@ -291,12 +291,11 @@ impl Image {
                 needs: self.arch.clone(),
             });
         }
-        let present = super::processor::features();
         let missing: Vec<&str> = self
             .features
             .iter()
             .map(String::as_str)
-            .filter(|feature| !present.contains(feature))
+            .filter(|feature| !super::processor::has(feature))
             .collect();
         if missing.is_empty() {
             return Ok(());

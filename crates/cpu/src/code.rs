@@ -34,6 +34,7 @@ pub(crate) struct ModuleCode {
     kernels: Vec<Kernel>,
     by_name: HashMap<String, usize>,
     variables: Vec<VariableImage>,
+    /// Of a compiled module; otherwise made when a message needs it.
     line_table: OnceLock<LineTable>,
     /// The text of a compiled module until a hot kernel has it read; empty without tier-up, and
     /// where the store has it.
@@ -127,6 +128,7 @@ impl ModuleCode {
         &self.variables
     }
 
+    /// Where the lines of the PTX come from.
     pub(crate) fn line_table(&self) -> &LineTable {
         self.line_table.get_or_init(|| match self.source() {
             Some(source) => source.line_table(),

@@ -109,10 +109,8 @@ impl std::error::Error for CompileError {}
 pub(super) fn empty_image(host: &HostIsa, variables: Vec<VariableImage>) -> Image {
     let mut image = Image {
         arch: std::env::consts::ARCH.to_owned(),
-        // What few kernels need is added with these.
         features: processor::features()
             .into_iter()
-            .filter(|feature| *feature != AVX_512)
             .map(str::to_owned)
             .collect(),
         variables,
@@ -154,11 +152,9 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
 
 impl Image {
     pub(super) fn add(&mut self, program: &Program<'_>, code: &KernelCode, target: u32) {
-        let vectors = code.vector.iter();
-        let uses_512 = vectors
-            .clone()
-            .any(|(machine_code, _)| machine_code.uses_512);
-        if uses_512 && self.features.last().is_none_or(|last| last != AVX_512) {
+        let vector = code.vector.as_ref();
+        let uses_512 = vector.is_some_and(|(machine_code, _)| machine_code.uses_512);
+        if uses_512 && !self.features.iter().any(|feature| feature == AVX_512) {
             self.features.push(AVX_512.to_owned());
         }
         let scalar = self.append(&code.scalar);

@@ -23,17 +23,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// What tells which line messages name for a line of the module that was compiled.
+/// Tells which line messages name for a line of the PTX that was compiled.
 pub(crate) trait Lines: Sync {
     fn line(&self, compiled: u32) -> Line;
-}
-
-/// The line itself: of code that no module has.
-impl Lines for () {
-    fn line(&self, compiled: u32) -> Line {
-        Line {
-            ptx: compiled,
-            source: None,
-        }
-    }
 }

@@ -149,7 +149,7 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
             .filter(|symbol| taken(symbol.name))
             .map(|symbol| (symbol.name, format!("{}$module{index}", symbol.name)))
             .collect();
-        // Each module has its own files, from number 1 on.
+        // Files of different modules have different numbers.
         let number = |file: u32| {
             let file = file.wrapping_mul(sources.len() as u32);
             file.wrapping_add(index as u32)

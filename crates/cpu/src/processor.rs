@@ -1,7 +1,21 @@
 //! The host's processor.
 
-/// Vectors of 512 bits. Cranelift is not told of them: the code for them is encoded here.
+/// Vectors of 512 bits, which are not among [`features`]: Cranelift makes no code for them, and few
+/// kernels have some.
 pub(crate) const AVX_512: &str = "has_avx512f";
+
+/// Whether this processor has a feature.
+pub(crate) fn has(feature: &str) -> bool {
+    let found = features();
+    if feature != AVX_512 {
+        return found.contains(&feature);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        return found.contains(&"has_avx");
+    }
+    false
+}
 
 /// The optional features of this processor, by the names of Cranelift's settings.
 pub(crate) fn features() -> Vec<&'static str> {
@@ -26,11 +40,10 @@ pub(crate) fn features() -> Vec<&'static str> {
             "bmi2" => "has_bmi2",
             "lzcnt" => "has_lzcnt",
             "popcnt" => "has_popcnt",
-            "avx512f" => "has_avx512f",
         }
         // Cranelift's instruction selection assumes AVX for these.
         if !found.contains(&"has_avx") {
-            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma" | AVX_512));
+            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma"));
         }
     }
     #[cfg(target_arch = "aarch64")]

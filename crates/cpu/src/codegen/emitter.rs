@@ -97,6 +97,7 @@ pub(super) struct Emitter<'e, 'a> {
     /// The processor has fused multiply-add.
     pub has_fma: bool,
     pub has_wide_vectors: bool,
+    /// They may have 512 bits.
     pub has_512: bool,
     /// Of vectors that a function stores past the caches.
     pub stream_slot: Option<StackSlot>,

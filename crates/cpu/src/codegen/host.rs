@@ -39,6 +39,7 @@ pub(crate) fn host() -> Result<&'static HostIsa, String> {
 }
 
 impl HostIsa {
+    /// That of this processor.
     pub(crate) fn detect() -> Result<HostIsa, String> {
         let x86 = cfg!(target_arch = "x86_64");
         let found = processor::features();
@@ -50,7 +51,7 @@ impl HostIsa {
             quick: self::isa("none", "single_pass")?,
             has_fma: !x86 || found.contains(&"has_fma"),
             has_wide_vectors: x86 && ["has_avx2", "has_fma"].iter().all(|f| found.contains(f)),
-            has_512: found.contains(&processor::AVX_512),
+            has_512: processor::has(processor::AVX_512),
             has_rounding: !x86 || found.contains(&"has_sse41"),
             has_wide_atomics: found.contains(&"has_cmpxchg16b"),
             is_sanitized: Checks::of_process().any(),
@@ -80,8 +81,7 @@ fn isa(optimization: &str, register_allocation: &str) -> Result<OwnedTargetIsa, 
 
     let mut builder = isa::lookup(target_lexicon::Triple::host())
         .map_err(|e| format!("Cranelift cannot compile for this processor: {e}"))?;
-    let features = processor::features().into_iter();
-    for feature in features.filter(|feature| *feature != processor::AVX_512) {
+    for feature in processor::features() {
         builder
             .enable(feature)
             .map_err(|e| format!("Cranelift does not know {feature}: {e}"))?;

@@ -15,6 +15,7 @@ pub(crate) struct MachineCode {
     /// The calls of the thunks at the start of the blob: the offset of the 4-byte displacement,
     /// which is relative to its end, and the offset of the thunk in the blob.
     pub thunk_calls: Vec<(u32, u32)>,
+    /// It has vectors of 512 bits.
     pub uses_512: bool,
 }
 
@@ -22,7 +23,7 @@ pub(crate) struct MachineCode {
 #[derive(Default)]
 pub(super) struct Encoded {
     pub functions: Vec<Vec<u8>>,
-    /// Some have vectors of 512 bits, which not every processor with the others' features has.
+    /// Some of them have vectors of 512 bits.
     pub uses_512: bool,
 }
 

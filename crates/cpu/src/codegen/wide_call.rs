@@ -1,4 +1,4 @@
-//! Calls of functions that are encoded here: those that run loops in vectors of 256 bits, and others.
+//! Calls of functions that are encoded here: those that run loops in wide vectors, and others.
 
 use cranelift_codegen::ir::{
     AbiParam, ExtFuncData, ExternalName, InstBuilder, Signature, StackSlotData, StackSlotKind,
@@ -51,8 +51,7 @@ pub(super) fn find(
     let threads = e.program.required_threads;
     let all = threads.map(|sizes| sizes.iter().product::<u32>() / e.width);
     let mut found: Vec<(u32, WideLoop)> = Vec::new();
-    for groups in &GROUPS[usize::from(!e.has_512)..] {
-        let groups = *groups;
+    for groups in GROUPS.into_iter().skip(usize::from(!e.has_512)) {
         let is_needed = |(more, _): &(u32, WideLoop)| all.is_none_or(|all| all % more >= groups);
         let fits = all.is_none_or(|all| all >= groups);
         if fits

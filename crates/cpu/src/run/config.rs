@@ -235,6 +235,9 @@ mod tests {
         assert_eq!(block.bytes_mut(), [1, 2, 3, 0, 0]);
         assert_eq!(block.as_ptr().addr() % 16, 0);
         assert_eq!(ParamBlock::new(&[7; 20], 5).bytes_mut(), [7; 20]);
+        let mut large = ParamBlock::new(&[7; 4000], 4096);
+        assert_eq!(large.as_ptr().addr() % 16, 0);
+        assert_eq!((large.bytes_mut()[3999], large.bytes_mut()[4095]), (7, 0));
         assert!(ParamBlock::new(&[], 0).bytes_mut().is_empty());
     }
 }

@@ -25,7 +25,7 @@ struct Arrays {
     slots: Vec<CacheLine>,
 }
 
-/// A vector of 512 bits in it is not part of two lines.
+/// Where values of lanes begin at one, no vector of 512 bits lies in two.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct CacheLine {

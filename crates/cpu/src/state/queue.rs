@@ -122,8 +122,8 @@ impl Mark {
             let mut state = queue.lock();
             let first = state.waiting.front();
             // The mark may be passed by now. What follows it may wait for this caller.
-            let wanted = first.is_some_and(|first| first.ticket <= self.ticket);
-            if wanted && queue.is_ready(&state) {
+            let is_before = first.is_some_and(|first| first.ticket <= self.ticket);
+            if is_before && queue.is_ready(&state) {
                 state.run_by_callers = state.run_by_callers.saturating_add(1);
                 queue.run_next(state);
                 continue;

@@ -19,24 +19,12 @@ const LEFT: Gpr = Gpr::RSI;
 const ADDRESS: Gpr = Gpr::RAX;
 /// The registers that a function may change by the calling convention of System V and that are not
 /// an argument, and behind them those that it must restore.
-const POINTERS: [Gpr; 12] = {
-    let changed = [ADDRESS, Gpr(1), Gpr(2), Gpr(8), Gpr(9), Gpr(10), Gpr(11)];
-    let [a, b, c, d, e, f, g] = changed;
-    [
-        a,
-        b,
-        c,
-        d,
-        e,
-        f,
-        g,
-        Gpr(3),
-        Gpr(5),
-        Gpr(13),
-        Gpr(14),
-        Gpr(15),
-    ]
-};
+#[rustfmt::skip]
+const POINTERS: [Gpr; 12] = [
+    ADDRESS, Gpr(1), Gpr(2), Gpr(8), Gpr(9), Gpr(10), Gpr(11),
+    Gpr(3), Gpr(5), Gpr(13), Gpr(14), Gpr(15),
+];
+/// How many it may change.
 const CHANGED: usize = 7;
 
 /// The function with these pointers in its table, for so many groups of `width` lanes, in vectors of
