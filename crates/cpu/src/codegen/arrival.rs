@@ -6,6 +6,7 @@
 //! arrive, so that each stores its states.
 
 use super::emitter::{Arrival, Emitter, READONLY, Together};
+use super::group_loop;
 use super::thread_state::{set_state, store_states};
 use crate::abi::{TOGETHER, offset};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -37,12 +38,28 @@ pub(super) fn start(e: &mut Emitter<'_, '_>, first: Value, in_steps: bool) {
     e.arrival = Some(Arrival { together, scalar });
 }
 
-/// Ends the run of the thread or the lane group in a state.
-pub(super) fn arrive(e: &mut Emitter<'_, '_>, state: u32) {
+/// No group has arrived.
+pub(super) fn restart(e: &mut Emitter<'_, '_>, together: Together) {
+    let none = e.scalar_int(types::I32, NONE);
+    e.b.def_var(together.reached, none);
+}
+
+/// Ends the run of the thread or the lane group in a state. `from` is the state in which it came, if
+/// that is known.
+pub(super) fn arrive(e: &mut Emitter<'_, '_>, state: u32, from: Option<u32>) {
     match e.arrival.and_then(|arrival| arrival.together) {
         Some(together) => {
-            let state = e.scalar_int(types::I32, state.into());
-            e.b.ins().jump(together.arrive, &[BlockArg::Value(state)]);
+            let next = from.and_then(|from| group_loop::next_group(e, from));
+            let reached = e.scalar_int(types::I32, state.into());
+            let reached = [BlockArg::Value(reached)];
+            match next.and_then(|next| Some((next, is_noted(e, state)?))) {
+                Some((next, same)) => {
+                    e.b.ins().brif(same, next, &[], together.arrive, &reached);
+                }
+                None => {
+                    e.b.ins().jump(together.arrive, &reached);
+                }
+            }
         }
         None => {
             set_state(e, state);

@@ -15,6 +15,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
+use super::group_loop::GroupLoops;
 use super::lane_set::LaneSet;
 use super::machine_code::Encoded;
 use super::slot_address::Slots;
@@ -143,6 +144,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub group_checked: Option<GroupChecked>,
     /// Where the vector function ends a lane group, if its threads have states.
     pub arrival: Option<Arrival>,
+    pub group_loops: Option<GroupLoops>,
 }
 
 /// The blocks in which the run of a group ends.

@@ -4,6 +4,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::arrival::continue_scalar;
 use super::emitter::{Emitter, type_of};
+use super::group_loop::GroupLoops;
 use super::lane_group;
 use super::lane_set::{LaneSet, each_lane};
 use super::phase;
@@ -49,7 +50,11 @@ pub(super) fn resume_threads(
         lane_group::store_packed_flag(e, plan, first, e.width > 1);
     }
     start_thread(e, plan, blocks[0]);
-    for (point, &block) in resume_points.iter().zip(&targets[1..]) {
+    // Otherwise each group has a state of its own.
+    if first_state.is_some() && e.arrival.is_some_and(|arrival| arrival.together.is_some()) {
+        e.group_loops = Some(GroupLoops::new(e.program, plan, targets.clone()));
+    }
+    for (from, (point, &block)) in (1..).zip(resume_points.iter().zip(&targets[1..])) {
         e.b.switch_to_block(block);
         if e.width > 1 && point.is_passed {
             continue_scalar(e);
@@ -58,7 +63,8 @@ pub(super) fn resume_threads(
         if e.width > 1 {
             lane_group::require_packed(e, plan);
             if let Some(phase) = phase::find(e, plan, point)
-                && let Err(error) = unroll_and_jam::emit(e, plan, (point, &phase), last, errors)
+                && let Err(error) =
+                    unroll_and_jam::emit(e, plan, (point, &phase, from), last, errors)
             {
                 errors.push(error);
             }

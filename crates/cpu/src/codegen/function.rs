@@ -26,7 +26,7 @@ use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
 use super::wrap_check::{self, WrapChecks};
-use super::{arrival, guarded_copy, lane_group, masked, shared_check};
+use super::{arrival, group_loop, guarded_copy, lane_group, masked, shared_check};
 use crate::abi::{EXITED, FaultKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
@@ -222,6 +222,12 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
         Some(state) => first_tid_unless(e, plan, first, state),
         None => e.first_tid(plan.tid, first),
     }
+    // Groups that have met at a barrier go on from there.
+    let first_state = first_state.map(|state| {
+        let variable = e.b.declare_var(types::I32);
+        e.b.def_var(variable, state);
+        variable
+    });
     if e.width > 1 && !plan.resume_points.is_empty() {
         arrival::start(e, first, !plan.interchanged.is_empty());
     }
@@ -248,7 +254,8 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let blocks: Vec<Block> = program.blocks.iter().map(|_| e.b.create_block()).collect();
     e.b.switch_to_block(body);
     let targets = JumpTargets::new(plan, interchange.as_ref(), &blocks);
-    resume_threads(e, plan, (first_state, last), targets.outside(), &mut errors);
+    let state = first_state.map(|state| e.b.use_var(state));
+    resume_threads(e, plan, (state, last), targets.outside(), &mut errors);
 
     // Its number, and whether it is the head.
     let mut loop_at = vec![None; program.blocks.len()];
@@ -327,6 +334,7 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
 
     e.lane_set = LaneSet::Scalar;
     arrival::finish(e);
+    group_loop::finish(e, plan, last, done);
     let next_thread = e.next_thread;
     e.b.switch_to_block(next_thread);
     let thread = e.b.use_var(e.thread.index);
@@ -337,6 +345,7 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     }
     if let (Some(state), false) = (first_state, plan.resumes_with_tid) {
         let starts = e.b.create_block();
+        let state = e.b.use_var(state);
         e.b.ins().brif(state, head, &[], starts, &[]);
         e.b.switch_to_block(starts);
     }
@@ -346,6 +355,9 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     e.b.switch_to_block(done);
     if let Some(interchange) = &interchange {
         interchange.run_again(e, plan, (first, last), &blocks);
+    }
+    if let Some(state) = first_state {
+        group_loop::next_phase(e, plan, state, last, head);
     }
     let result = arrival::result(e);
     e.b.ins().return_(&[result]);
@@ -464,7 +476,8 @@ fn terminate(
         }
         Terminator::Exit => {
             if !plan.resume_points.is_empty() {
-                arrival::arrive(e, EXITED);
+                let from = group_loop::state_at(e, block);
+                arrival::arrive(e, EXITED, from);
             } else {
                 let next = e.next_thread;
                 e.b.ins().jump(next, &[]);
@@ -499,7 +512,8 @@ fn terminate(
             }
             e.lane_set = LaneSet::Scalar;
             save(e, plan, &point.dirty);
-            arrival::arrive(e, at + 1);
+            let from = group_loop::state_at(e, block);
+            arrival::arrive(e, at + 1, from);
         }
     }
     Ok(())

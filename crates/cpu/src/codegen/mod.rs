@@ -29,6 +29,7 @@ mod float;
 mod function;
 mod group_check;
 mod group_checked;
+mod group_loop;
 mod guarded_copy;
 mod guarded_path;
 mod half;

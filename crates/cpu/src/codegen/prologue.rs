@@ -151,5 +151,6 @@ pub(super) fn prologue<'e, 'a>(
         pointers,
         group_checked: None,
         arrival: None,
+        group_loops: None,
     }
 }

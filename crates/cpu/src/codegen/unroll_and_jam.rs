@@ -30,19 +30,20 @@ use crate::program::{BlockId, LoweringError, Reg, Step, Uniformity};
 pub(super) fn emit(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    (point, phase): (&ResumePoint, &Phase<'_>),
+    (point, phase, from): (&ResumePoint, &Phase<'_>, u32),
     last: Value,
     errors: &mut Vec<LoweringError>,
 ) -> EmitResult<()> {
     if phase.counted.is_none() {
-        return together(e, plan, (point, phase), (GROUPS, None), last, errors);
+        return together(e, plan, (point, phase, from), (GROUPS, None), last, errors);
     }
     let wide = wide_call::find(e, plan, phase);
     for (groups, wide) in &wide {
-        together(e, plan, (point, phase), (*groups, Some(wide)), last, errors)?;
+        let how = (*groups, Some(wide));
+        together(e, plan, (point, phase, from), how, last, errors)?;
     }
     match wide.is_empty() && phase.fits_vectors {
-        true => together(e, plan, (point, phase), (2, None), last, errors),
+        true => together(e, plan, (point, phase, from), (2, None), last, errors),
         false => Ok(()),
     }
 }
@@ -51,7 +52,7 @@ pub(super) fn emit(
 fn together(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    (point, phase): (&ResumePoint, &Phase<'_>),
+    (point, phase, from): (&ResumePoint, &Phase<'_>, u32),
     (groups, wide): (u32, Option<&WideLoop>),
     last: Value,
     errors: &mut Vec<LoweringError>,
@@ -179,7 +180,7 @@ fn together(
         e.b.ins().jump(all, &[BlockArg::Value(slots)]);
         e.enter(ends);
     }
-    arrival::arrive(e, phase.state);
+    arrival::arrive(e, phase.state, Some(from));
     e.b.switch_to_block(alone);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Compiled kernels on the engine, without the driver API around it.
 
+mod barriers;
 mod lanes;
 mod loops;
 mod phases;
