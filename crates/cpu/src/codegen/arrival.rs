@@ -5,7 +5,7 @@
 //! all threads are stored. Groups that run loops step by step are suspended there while others
 //! arrive, so that each stores its states.
 
-use super::emitter::{Arrival, Emitter, READONLY, Together};
+use super::emitter::{Arrival, Emitter, NONE_ARRIVED, READONLY, Together};
 use super::group_loop;
 use super::thread_state::{set_state, store_states};
 use crate::abi::{TOGETHER, offset};
@@ -14,8 +14,7 @@ use cranelift_codegen::ir::{
     AbiParam, BlockArg, InstBuilder, MemFlagsData, Signature, Value, types,
 };
 
-/// No group has arrived, and groups have arrived in different states.
-const NONE: u64 = 0;
+/// Groups have arrived in different states.
 const APART: u64 = u32::MAX as u64 - 1;
 
 /// Before the loop over groups, from thread `first` on; `in_steps` says that groups run loops step
@@ -23,7 +22,7 @@ const APART: u64 = u32::MAX as u64 - 1;
 pub(super) fn start(e: &mut Emitter<'_, '_>, first: Value, in_steps: bool) {
     let together = (!in_steps).then(|| {
         let reached = e.b.declare_var(types::I32);
-        let none = e.scalar_int(types::I32, NONE);
+        let none = e.scalar_int(types::I32, NONE_ARRIVED);
         e.b.def_var(reached, none);
         let arrive = e.b.create_block();
         e.b.append_block_param(arrive, types::I32);
@@ -36,12 +35,6 @@ pub(super) fn start(e: &mut Emitter<'_, '_>, first: Value, in_steps: bool) {
     let scalar = e.b.create_block();
     e.b.set_cold_block(scalar);
     e.arrival = Some(Arrival { together, scalar });
-}
-
-/// No group has arrived.
-pub(super) fn restart(e: &mut Emitter<'_, '_>, together: Together) {
-    let none = e.scalar_int(types::I32, NONE);
-    e.b.def_var(together.reached, none);
 }
 
 /// Ends the run of the thread or the lane group in a state. `from` is the state in which it came, if
@@ -74,7 +67,7 @@ pub(super) fn arrive(e: &mut Emitter<'_, '_>, state: u32, from: Option<u32>) {
 pub(super) fn is_common(e: &mut Emitter<'_, '_>, state: u32) -> Option<Value> {
     let together = e.arrival.and_then(|arrival| arrival.together)?;
     let reached = e.b.use_var(together.reached);
-    let none = e.icmp_imm(IntCC::Equal, reached, NONE.cast_signed());
+    let none = e.icmp_imm(IntCC::Equal, reached, NONE_ARRIVED.cast_signed());
     let same = e.icmp_imm(IntCC::Equal, reached, state.into());
     Some(e.b.ins().bor(none, same))
 }

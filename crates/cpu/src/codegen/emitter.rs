@@ -15,7 +15,6 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::checked_address::InBounds;
 use super::group_checked::GroupChecked;
-use super::group_loop::GroupLoops;
 use super::lane_set::LaneSet;
 use super::machine_code::Encoded;
 use super::slot_address::Slots;
@@ -144,6 +143,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub group_checked: Option<GroupChecked>,
     /// Where the vector function ends a lane group, if its threads have states.
     pub arrival: Option<Arrival>,
+    /// Without a dispatch for each group, where these start or resume in one state.
     pub group_loops: Option<GroupLoops>,
 }
 
@@ -164,6 +164,19 @@ pub(super) struct Together {
     pub first: Value,
     /// Takes the state of the group.
     pub arrive: Block,
+}
+
+/// [`Together::reached`] before a group has arrived.
+pub(super) const NONE_ARRIVED: u64 = 0;
+
+/// The loops over groups.
+pub(super) struct GroupLoops {
+    /// By the state in which a group comes: where it starts or resumes.
+    pub starts: Vec<Block>,
+    /// By state: where the next group comes to.
+    pub next: Vec<Option<Block>>,
+    /// By block of the kernel: the state of the groups that reach it, if there is one.
+    pub states: Vec<Option<u32>>,
 }
 
 pub(super) type EmitResult<T> = Result<T, LoweringError>;

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, Value};
 
 use super::arrival::continue_scalar;
 use super::emitter::{Emitter, type_of};
-use super::group_loop::GroupLoops;
+use super::group_loop;
 use super::lane_group;
 use super::lane_set::{LaneSet, each_lane};
 use super::phase;
@@ -52,7 +52,7 @@ pub(super) fn resume_threads(
     start_thread(e, plan, blocks[0]);
     // Otherwise each group has a state of its own.
     if first_state.is_some() && e.arrival.is_some_and(|arrival| arrival.together.is_some()) {
-        e.group_loops = Some(GroupLoops::new(e.program, plan, targets.clone()));
+        e.group_loops = Some(group_loop::loops(e.program, plan, targets.clone()));
     }
     for (from, (point, &block)) in (1..).zip(resume_points.iter().zip(&targets[1..])) {
         e.b.switch_to_block(block);

@@ -9,30 +9,17 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
-use super::arrival;
-use super::emitter::Emitter;
+use super::emitter::{Emitter, GroupLoops, NONE_ARRIVED};
 use super::resume::ResumePlan;
 use crate::abi::{SyncKind, offset};
 use crate::program::{BlockId, Program};
 
-/// The loops of a function.
-pub(super) struct GroupLoops {
-    /// By the state in which a group comes: where it starts or resumes.
-    starts: Vec<Block>,
-    /// By state: where the next group comes to.
-    next: Vec<Option<Block>>,
-    /// By block: the state of the groups that reach it, if there is one.
-    states: Vec<Option<u32>>,
-}
-
-impl GroupLoops {
-    /// Those of the groups that start or resume at these blocks.
-    pub fn new(program: &Program<'_>, plan: &ResumePlan, starts: Vec<Block>) -> GroupLoops {
-        GroupLoops {
-            next: vec![None; starts.len()],
-            states: states(program, plan, starts.len()),
-            starts,
-        }
+/// The loops of groups that start or resume at these blocks.
+pub(super) fn loops(program: &Program<'_>, plan: &ResumePlan, starts: Vec<Block>) -> GroupLoops {
+    GroupLoops {
+        next: vec![None; starts.len()],
+        states: states(program, plan, starts.len()),
+        starts,
     }
 }
 
@@ -106,7 +93,8 @@ pub(super) fn next_phase(
     e.enter(resumes);
     e.b.def_var(state, reached);
     e.b.def_var(e.thread.index, together.first);
-    arrival::restart(e, together);
+    let none = e.scalar_int(types::I32, NONE_ARRIVED);
+    e.b.def_var(together.reached, none);
     // If it is read, the groups have advanced `%tid` to the first thread's again.
     e.b.ins().jump(head, &[]);
     e.enter(returns);
