@@ -42,15 +42,16 @@ pub(super) fn start(e: &mut Emitter<'_, '_>, first: Value, in_steps: bool) {
 pub(super) fn arrive(e: &mut Emitter<'_, '_>, state: u32, from: Option<u32>) {
     match e.arrival.and_then(|arrival| arrival.together) {
         Some(together) => {
-            let next = from.and_then(|from| group_loop::next_group(e, from));
-            let reached = e.scalar_int(types::I32, state.into());
-            let reached = [BlockArg::Value(reached)];
-            match next.and_then(|next| Some((next, is_noted(e, state)?))) {
-                Some((next, same)) => {
-                    e.b.ins().brif(same, next, &[], together.arrive, &reached);
+            let arrived = e.scalar_int(types::I32, state.into());
+            let argument = [BlockArg::Value(arrived)];
+            match from.and_then(|from| group_loop::next_group(e, from)) {
+                Some(next) => {
+                    let reached = e.b.use_var(together.reached);
+                    let same = e.icmp(IntCC::Equal, reached, arrived);
+                    e.b.ins().brif(same, next, &[], together.arrive, &argument);
                 }
                 None => {
-                    e.b.ins().jump(together.arrive, &reached);
+                    e.b.ins().jump(together.arrive, &argument);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Groups that meet at barriers: what each does between two of them is as if a scheduler had let it go on.
+//! Lane groups that go on behind barriers leave what threads leave that the scheduler resumes one by one.
 
 use super::lanes::{ADDRESSES, kernel, run};
 use crate::Vectorization;
@@ -44,7 +44,7 @@ const EXCHANGE: &str = "st.shared.u32 [%r5], %r7;\nbar.sync 0;\nld.shared.u32 %r
 fn one_after_the_other() {
     for between in [
         "",
-        // What groups read behind a barrier of where they are.
+        // `%tid`, behind barriers.
         "mov.u32 %r9, %tid.x; mov.u32 %r10, %tid.y; mov.u32 %r11, %tid.z;\n\
          mad.lo.u32 %r9, %r10, 5, %r9; mad.lo.u32 %r9, %r11, 11, %r9; add.u32 %r7, %r7, %r9;",
         // What is the same for all, and for each group.
