@@ -173,6 +173,11 @@ pub struct BlockContext {
 
     /// The access that the slow path is to check.
     pub check: SlowCheck,
+    /// Address of the registers that a kernel's first code has saved on the stack, to which a check
+    /// that fails unwinds it.
+    pub unwind_stack: usize,
+    /// `%tid` of the thread that first code runs.
+    pub tid: [u32; 3],
 
     /// 1 if other blocks take their turn after each step of a loop by the size of the grid: the
     /// vector function returns [`IN_LOOP`] then.
@@ -528,6 +533,8 @@ pub mod offset {
         CHECK_ADDRESS = B, check.address;
         CHECK_ACCESS = B, check.access;
         CHECK_THREAD = B, check.thread;
+        UNWIND_STACK = B, unwind_stack;
+        TID = B, tid;
         IN_TURN = B, in_turn;
         STREAMED = B, streamed;
         IN_LOOP = B, in_loop;

@@ -304,7 +304,7 @@ impl Emitter<'_, '_> {
         };
         Ok(match map {
             Arg::Symbol(Storage::Param(_), _) => {
-                let params = self.context_word(offset::PARAMS);
+                let params = self.params();
                 self.b.ins().iadd(params, address)
             }
             _ => address,

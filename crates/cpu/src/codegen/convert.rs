@@ -516,7 +516,7 @@ impl Emitter<'_, '_> {
         let base = match i.modifiers.first_of(SPACES) {
             Some(M::Shared | M::SharedCta) => Some(self.context_word(offset::SHARED)),
             Some(M::Local) => Some(self.frame()),
-            Some(M::Param) => Some(self.context_word(offset::PARAMS)),
+            Some(M::Param) => Some(self.params()),
             _ => None,
         };
         let value = match (base, i.modifiers.has(M::To)) {
@@ -544,7 +544,7 @@ impl Emitter<'_, '_> {
         let local_size = self.context_word(offset::LOCAL_STRIDE);
         let local = self.within(a, frame, local_size);
         let param_size = self.int(types::I64, self.program.param_bytes.into());
-        let params = self.context_word(offset::PARAMS);
+        let params = self.params();
         let param = self.within(a, params, param_size);
         let condition = match i.modifiers.first_of(SPACES) {
             Some(M::Shared | M::SharedCta) => shared,

@@ -14,11 +14,11 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::checked_address::InBounds;
+use super::first_code::FirstCode;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
 use super::machine_code::Encoded;
 use super::slot_address::Slots;
-use super::thunks::CheckThunks;
 use crate::abi::offset;
 use crate::program::{
     Arg, ArgList, Base, BlockId, Distance, Guard, Instruction, LoweringError, Program, Reg,
@@ -41,13 +41,26 @@ pub(super) const LITTLE_ENDIAN: MemFlagsData =
 #[derive(Clone, Copy)]
 pub(super) struct Invariants {
     pub context: Value,
-    /// Where the context is for cold code.
-    pub context_slot: StackSlot,
-    /// The size of shared memory in units of 1, 2, 4, 8 and 16 bytes.
-    pub shared_units: [Value; 5],
+    /// `None` in first code.
+    pub shared: Option<SharedSize>,
+}
+
+/// The size of shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct SharedSize {
+    /// In units of 1, 2, 4, 8 and 16 bytes.
+    pub units: [Value; 5],
     /// The number of units of 4 and of 8 bytes at which a lane group's contiguous
     /// access may start.
-    pub shared_starts: [Value; 2],
+    pub starts: [Value; 2],
+}
+
+/// The thunk of the slow path.
+#[derive(Clone, Copy)]
+pub(super) struct SlowCheck {
+    pub thunk: FuncRef,
+    /// Where the context is for it.
+    pub context: StackSlot,
 }
 
 /// The Cranelift variables of a register: a scalar if it is uniform or affine,
@@ -90,10 +103,10 @@ pub(super) struct Emitter<'e, 'a> {
     /// Returns 1: a fault has been recorded.
     pub fail: Block,
     pub convention: CallConv,
-    /// The slow-path thunk, where calls of it can be patched.
-    pub slow_check: Option<FuncRef>,
-    /// The thunks that check accesses, in code that is compiled fast.
-    pub check_thunks: Option<CheckThunks>,
+    /// Where calls of thunks can be patched; `None` in first code.
+    pub slow_check: Option<SlowCheck>,
+    /// In first code, where it has a thread loop of its own.
+    pub first_code: Option<FirstCode>,
     /// The processor has fused multiply-add.
     pub has_fma: bool,
     pub has_wide_vectors: bool,

@@ -26,7 +26,7 @@ use super::thread_state::thread_state;
 use super::unroll;
 use super::vectorize::{self, Vectorization};
 use super::wrap_check::{self, WrapChecks};
-use super::{arrival, group_loop, guarded_copy, lane_group, masked, shared_check};
+use super::{arrival, first_code, group_loop, guarded_copy, lane_group, masked, shared_check};
 use crate::abi::{EXITED, FaultKind, SyncPoint};
 use crate::matrix::Operation;
 use crate::program::{
@@ -186,11 +186,23 @@ fn emit(
 ) -> Result<Encoded, Vec<LoweringError>> {
     let context = &mut contexts.context;
     context.clear();
-    context.func = Function::with_name_signature(UserFuncName::default(), entry_signature(host));
+    let convention = host.isa.default_call_conv();
+    let signature = match is_first && host.thunks.checks().is_some() {
+        true => first_code::signature(convention),
+        false => entry_signature(host),
+    };
+    context.func = Function::with_name_signature(UserFuncName::default(), signature);
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, (uniformity, is_first), plan);
-    let errors = emit_kernel(&mut emitter, plan);
-    let encoded = std::mem::take(&mut emitter.encoded);
+    let has_thread_loop = emitter.first_code.is_some();
+    let errors = match has_thread_loop {
+        true => first_code::emit(&mut emitter, plan),
+        false => emit_kernel(&mut emitter, plan),
+    };
+    let mut encoded = std::mem::take(&mut emitter.encoded);
+    if has_thread_loop {
+        encoded.front = first_code::thread_loop(plan.tid);
+    }
     emitter.b.seal_all_blocks();
     emitter.b.finalize(isa.frontend_config());
     if errors.is_empty() {
@@ -257,77 +269,7 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let state = first_state.map(|state| e.b.use_var(state));
     resume_threads(e, plan, (state, last), targets.outside(), &mut errors);
 
-    // Its number, and whether it is the head.
-    let mut loop_at = vec![None; program.blocks.len()];
-    if e.width > 1 {
-        for (number, counted) in plan.together.loops.iter().enumerate() {
-            for block in &counted.blocks {
-                loop_at[block.index()] = Some((number, *block == counted.blocks[0]));
-            }
-        }
-    }
-    // Where the last branch to each block is emitted.
-    let mut last_predecessor: Vec<Option<u32>> = vec![None; program.blocks.len()];
-    for from in (0..program.blocks.len() as u32).map(BlockId) {
-        let at = match loop_at[from.index()] {
-            Some((number, _)) => plan.together.loops[number].blocks[0].0.max(from.0),
-            None => from.0,
-        };
-        let mut note = |from: BlockId| {
-            let join = match e.width {
-                1 => None,
-                _ => plan.masked[from.index()].as_ref().map(|masked| masked.join),
-            };
-            let terminator = &program.blocks[from.index()].terminator;
-            for to in terminator.successors().chain(join) {
-                let last = &mut last_predecessor[to.index()];
-                *last = (*last).max(Some(at));
-            }
-        };
-        note(from);
-        if e.width > 1
-            && let Some(path) = &plan.guarded[from.index()]
-        {
-            // Its copy ends like its last block.
-            path.end().into_iter().for_each(note);
-        }
-    }
-    for (i, in_loop) in (0..).zip(loop_at) {
-        let number = BlockId(i);
-        let block = blocks[number.index()];
-        if let Some((_, false)) = in_loop {
-            // A part of what the head is.
-            continue;
-        }
-        match last_predecessor[number.index()] {
-            // Early, so that variables need no parameters of the block to be looked up.
-            Some(last) if last >= i => e.b.switch_to_block(block),
-            None if i > 0 => e.b.switch_to_block(block),
-            _ if interchange.is_some() || !errors.is_empty() => e.b.switch_to_block(block),
-            _ => e.enter(block),
-        }
-        if e.b.is_unreachable() {
-            // No lane takes the branch to it. Its registers would have values of their own.
-            let fail = e.fail;
-            e.b.ins().jump(fail, &[]);
-            continue;
-        }
-        let emitted = match in_loop {
-            Some((counted, _)) => {
-                let counted = &plan.together.loops[counted];
-                unroll::emit(e, plan, counted, targets.from(number), &mut errors)
-            }
-            None => emit_block(e, plan, number, &targets, &mut errors),
-        };
-        if let Err(error) = emitted {
-            errors.push(error);
-            // The function is discarded, but the builder needs a terminator.
-            let fail = e.fail;
-            if !e.b.is_unreachable() {
-                e.b.ins().jump(fail, &[]);
-            }
-        }
-    }
+    emit_blocks(e, plan, &blocks, &targets, &mut errors);
     if let Some(interchange) = &interchange {
         interchange.suspend(e, plan, &blocks);
     }
@@ -366,6 +308,94 @@ fn emit_kernel(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError>
     let one = e.int(types::I32, 1);
     e.b.ins().return_(&[one]);
     errors
+}
+
+/// Emits the blocks of the kernel as these. One that has nothing to emit is the latch of the loop over
+/// threads.
+pub(super) fn emit_blocks(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    blocks: &[Block],
+    targets: &JumpTargets,
+    errors: &mut Vec<LoweringError>,
+) {
+    let program = e.program;
+    // Its number, and whether it is the head.
+    let mut loop_at = vec![None; program.blocks.len()];
+    if e.width > 1 {
+        for (number, counted) in plan.together.loops.iter().enumerate() {
+            for block in &counted.blocks {
+                loop_at[block.index()] = Some((number, *block == counted.blocks[0]));
+            }
+        }
+    }
+    // Where the last branch to each block is emitted.
+    let mut last_predecessor: Vec<Option<u32>> = vec![None; program.blocks.len()];
+    for from in (0..program.blocks.len() as u32).map(BlockId) {
+        let at = match loop_at[from.index()] {
+            Some((number, _)) => plan.together.loops[number].blocks[0].0.max(from.0),
+            None => from.0,
+        };
+        let mut note = |from: BlockId| {
+            let join = match e.width {
+                1 => None,
+                _ => plan.masked[from.index()].as_ref().map(|masked| masked.join),
+            };
+            let terminator = &program.blocks[from.index()].terminator;
+            for to in terminator.successors().chain(join) {
+                let last = &mut last_predecessor[to.index()];
+                *last = (*last).max(Some(at));
+            }
+        };
+        note(from);
+        if e.width > 1
+            && let Some(path) = &plan.guarded[from.index()]
+        {
+            // Its copy ends like its last block.
+            path.end().into_iter().for_each(note);
+        }
+    }
+    for (i, in_loop) in (0..).zip(loop_at) {
+        let number = BlockId(i);
+        let block = blocks[number.index()];
+        if block == e.next_thread {
+            continue;
+        }
+        if let Some((_, false)) = in_loop {
+            // A part of what the head is.
+            continue;
+        }
+        match last_predecessor[number.index()] {
+            // Early, so that variables need no parameters of the block to be looked up.
+            Some(last) if last >= i => e.b.switch_to_block(block),
+            None if i > 0 => e.b.switch_to_block(block),
+            _ if e.width > 1 && !plan.interchanged.is_empty() || !errors.is_empty() => {
+                e.b.switch_to_block(block)
+            }
+            _ => e.enter(block),
+        }
+        if e.b.is_unreachable() {
+            // No lane takes the branch to it. Its registers would have values of their own.
+            let fail = e.fail;
+            e.b.ins().jump(fail, &[]);
+            continue;
+        }
+        let emitted = match in_loop {
+            Some((counted, _)) => {
+                let counted = &plan.together.loops[counted];
+                unroll::emit(e, plan, counted, targets.from(number), errors)
+            }
+            None => emit_block(e, plan, number, targets, errors),
+        };
+        if let Err(error) = emitted {
+            errors.push(error);
+            // The function is discarded, but the builder needs a terminator.
+            let fail = e.fail;
+            if !e.b.is_unreachable() {
+                e.b.ins().jump(fail, &[]);
+            }
+        }
+    }
 }
 
 /// Initializes `%tid`, for which it takes divisions, unless threads resume and don't read it.

@@ -43,12 +43,13 @@ impl HostIsa {
     pub(crate) fn detect() -> Result<HostIsa, String> {
         let x86 = cfg!(target_arch = "x86_64");
         let found = processor::features();
-        let isa = isa("speed", "backtracking")?;
+        let quick = isa("none", "single_pass")?;
         Ok(HostIsa {
-            thunks: Thunks::compile(&isa)?,
-            isa,
-            large: self::isa("none", "backtracking")?,
-            quick: self::isa("none", "single_pass")?,
+            // A first launch does not enter the optimizer.
+            thunks: Thunks::compile(&quick)?,
+            quick,
+            large: isa("none", "backtracking")?,
+            isa: isa("speed", "backtracking")?,
             has_fma: !x86 || found.contains(&"has_fma"),
             has_wide_vectors: x86 && ["has_avx2", "has_fma"].iter().all(|f| found.contains(f)),
             has_512: processor::has(processor::AVX_512),

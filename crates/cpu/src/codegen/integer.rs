@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::convert::is_integer;
 use super::emitter::{EmitResult, Emitter, is_signed};
-use crate::program::Instruction;
+use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
@@ -121,16 +121,16 @@ impl Emitter<'_, '_> {
 
     /// `mul.lo`, `.hi` and `.wide` of operands 1 and 2.
     fn product(&mut self, i: &Instruction, ty: Type, signed: bool) -> EmitResult<Value> {
-        let a = self.operand(i, 1, ty)?;
-        let b = self.operand(i, 2, ty)?;
         if i.modifiers.has(M::Wide) {
             let Some(wide) = ty.double_width() else {
                 return self.unsupported(i, "unsupported type");
             };
-            let a = self.widen(a, wide, signed);
-            let b = self.widen(b, wide, signed);
+            let a = self.wide_factor(i, 1, (ty, wide), signed)?;
+            let b = self.wide_factor(i, 2, (ty, wide), signed)?;
             return Ok(self.b.ins().imul(a, b));
         }
+        let a = self.operand(i, 1, ty)?;
+        let b = self.operand(i, 2, ty)?;
         if !i.modifiers.has(M::Hi) {
             return Ok(self.low_product(a, b));
         }
@@ -146,6 +146,25 @@ impl Emitter<'_, '_> {
                 self.coerce(high, ty)
             }
         })
+    }
+
+    fn wide_factor(
+        &mut self,
+        i: &Instruction,
+        n: usize,
+        (ty, wide): (Type, Type),
+        signed: bool,
+    ) -> EmitResult<Value> {
+        if let Arg::Int(number) = self.arg(i, n)? {
+            let unused = 64 - ty.lane_bits();
+            let number = match signed {
+                true => ((number << unused).cast_signed() >> unused).cast_unsigned(),
+                false => number << unused >> unused,
+            };
+            return Ok(self.scalar_int(wide, number));
+        }
+        let factor = self.operand(i, n, ty)?;
+        Ok(self.widen(factor, wide, signed))
     }
 
     /// The low half of a product. Strength reduction: Cranelift has it for scalars alone, and products

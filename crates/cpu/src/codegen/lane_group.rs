@@ -337,7 +337,10 @@ fn check_range(
     let access_space = match space {
         Space::Shared => {
             let number = e.b.ins().rotr(address, amount);
-            let starts = e.fixed.shared_starts[usize::from(shift == 3)];
+            let starts = match e.fixed.shared {
+                Some(size) => size.starts[usize::from(shift == 3)],
+                None => e.int(types::I64, 0),
+            };
             let good = e.icmp(IntCC::UnsignedLessThan, number, starts);
             e.b.ins().brif(good, ok, &[], cold, &[]);
             Access::SHARED

@@ -8,6 +8,8 @@ use cranelift_codegen::ir::{ExternalName, UserExternalName};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilderContext;
 
+use super::first_code::Check;
+
 /// Machine code of one function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MachineCode {
@@ -19,9 +21,14 @@ pub(crate) struct MachineCode {
     pub uses_512: bool,
 }
 
-/// The functions that a function calls and that are encoded here, by the names of these calls.
+/// What is encoded here of a kernel's code.
 #[derive(Default)]
 pub(super) struct Encoded {
+    /// What stands in front of Cranelift's function, which it calls. It is as long as some cache lines.
+    pub front: Vec<u8>,
+    /// What checks accesses, by the names of the function's calls.
+    pub checks: Vec<Check>,
+    /// The functions that it calls, by the names of these calls.
     pub functions: Vec<Vec<u8>>,
     /// Some of them have vectors of 512 bits.
     pub uses_512: bool,
@@ -42,12 +49,13 @@ impl Default for CompilerContexts {
     }
 }
 
-/// Compiles the function in `context`, and puts the encoded functions that it calls behind it.
+/// Compiles the function in `context`, and puts what is encoded around it.
 pub(super) fn machine_code(
     context: &mut Context,
     isa: &OwnedTargetIsa,
     encoded: &Encoded,
 ) -> Result<MachineCode, String> {
+    let front = encoded.front.len() as u32;
     let compiled = context
         .compile(&**isa, &mut ControlPlane::default())
         .map_err(|e| format!("Cranelift cannot compile the function: {:?}", e.inner))?;
@@ -59,7 +67,7 @@ pub(super) fn machine_code(
                 &FinalizedRelocTarget::ExternalName(ExternalName::User(name)),
                 Reloc::X86CallPCRel4,
                 -4,
-            ) => calls.push((reloc.offset, name)),
+            ) => calls.push((front + reloc.offset, name)),
             _ => {
                 return Err(format!(
                     "the function has an unsupported relocation ({:?})",
@@ -68,25 +76,37 @@ pub(super) fn machine_code(
             }
         }
     }
-    let mut bytes = compiled.code_buffer().to_vec();
+    let mut bytes = [&encoded.front, compiled.code_buffer()].concat();
+    let mut thunk_calls = Vec::with_capacity(encoded.checks.len());
+    bytes.resize(bytes.len().next_multiple_of(CHECK), 0);
+    let checks = bytes.len();
+    for check in &encoded.checks {
+        thunk_calls.push((bytes.len() as u32 + 1, check.thunk));
+        // call the thunk; ret
+        bytes.extend([0xe8, 0, 0, 0, 0, 0xc3, 0, 0]);
+        bytes.extend(check.access.to_le_bytes());
+    }
     let mut starts = Vec::new();
     for code in &encoded.functions {
         bytes.resize(bytes.len().next_multiple_of(CACHE_LINE), 0);
         starts.push(bytes.len());
         bytes.extend_from_slice(code);
     }
-    let mut thunk_calls = Vec::new();
     for (offset, name) in calls {
         let name = &context.func.params.user_named_funcs()[name];
-        if name.namespace == THUNKS {
-            thunk_calls.push((offset, name.index));
-            continue;
-        }
-        let start = starts
-            .get(name.index as usize)
-            .ok_or("the function calls an unknown loop")?;
+        let number = name.index as usize;
+        let start = match name.namespace {
+            THUNKS => {
+                thunk_calls.push((offset, name.index));
+                continue;
+            }
+            CHECKS => checks + number * CHECK,
+            _ => *starts
+                .get(number)
+                .ok_or("the function calls an unknown loop")?,
+        };
         let at = offset as usize;
-        let distance = *start as i64 - (at as i64 + 4);
+        let distance = start as i64 - (at as i64 + 4);
         bytes[at..at + 4].copy_from_slice(&(distance as i32).to_le_bytes());
     }
     Ok(MachineCode {
@@ -102,10 +122,22 @@ pub(super) const CACHE_LINE: usize = 64;
 /// The namespaces of functions that a function calls.
 const THUNKS: u32 = 0;
 const ENCODED: u32 = 1;
+const CHECKS: u32 = 2;
+
+/// The bytes of a check: a call of 5, the return, and behind 2 unused ones the access.
+const CHECK: usize = 16;
+
+/// Bytes from where the thunk returns to in a check to the access.
+pub(super) const CHECK_ACCESS: u8 = 3;
 
 /// The name of the thunk at this offset of the blob.
 pub(super) fn thunk_name(offset: u32) -> UserExternalName {
     UserExternalName::new(THUNKS, offset)
+}
+
+/// The name of a check, by its number.
+pub(super) fn check_name(number: u32) -> UserExternalName {
+    UserExternalName::new(CHECKS, number)
 }
 
 /// The name of an encoded function, by its number.

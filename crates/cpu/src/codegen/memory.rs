@@ -5,7 +5,7 @@
 //! misalignment.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
@@ -252,7 +252,7 @@ impl Emitter<'_, '_> {
             Space::Generic => None,
             Space::Shared => Some(self.context_word(offset::SHARED)),
             Space::Local => Some(self.frame()),
-            Space::Param => Some(self.context_word(offset::PARAMS)),
+            Space::Param => Some(self.params()),
         };
         if let (Base::Storage(storage), Some(start)) = (base, start)
             && let Some(offset) = self.in_bounds_offset(storage, offset, width)
@@ -310,11 +310,8 @@ impl Emitter<'_, '_> {
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
             Space::Generic => {
-                if width.is_power_of_two()
-                    && let Some(thunks) = &self.check_thunks
-                    && let Some(&thunk) = thunks.get(shift as usize)
-                {
-                    return self.check_in_thunk(thunk, address, access);
+                if width.is_power_of_two() && self.check_by_call(address, (shift, false), access) {
+                    return;
                 }
                 let ok = self.b.create_block();
                 let in_shadow = self.unless_in_extent(address, shift, pointer, ok);
@@ -323,14 +320,19 @@ impl Emitter<'_, '_> {
                 return self.fail_unless_at(good, address, access, (in_shadow, ok));
             }
             _ => {
-                if space == Space::Shared && shift <= 4 {
+                if space == Space::Shared && self.check_by_call(address, (shift, true), access) {
+                    return;
+                }
+                if space == Space::Shared
+                    && let Some(size) = self.fixed.shared
+                    && let Some(&units) = size.units.get(shift as usize)
+                {
                     let amount = by(self);
                     let number = if shift == 0 {
                         address
                     } else {
                         self.b.ins().rotr(address, amount)
                     };
-                    let units = self.fixed.shared_units[shift as usize];
                     let good = self.icmp(IntCC::UnsignedLessThan, number, units);
                     return self.fail_unless(good, address, access);
                 }
@@ -525,24 +527,6 @@ impl Emitter<'_, '_> {
         self.enter(ok);
     }
 
-    /// The same in a thunk, which also calls the slow path.
-    fn check_in_thunk(&mut self, thunk: FuncRef, address: Value, access: u32) {
-        let context = self.fixed.context;
-        let thread = self.thread_index();
-        let encoded = u64::from(self.line) << 32 | 1 << 16 | u64::from(access);
-        let encoded = self.scalar_int(types::I64, encoded);
-        self.b
-            .ins()
-            .call(thunk, &[context, thread, address, encoded]);
-        let kind = self
-            .b
-            .ins()
-            .load(types::I32, TRUSTED, context, offset::FAULT_KIND);
-        let (fail, ok) = (self.fail, self.b.create_block());
-        self.b.ins().brif(kind, fail, &[], ok, &[]);
-        self.enter(ok);
-    }
-
     /// Lets the runtime check the accesses of `count` threads to consecutive addresses.
     /// It records a fault in the context.
     pub fn call_slow_path(&mut self, address: Value, count: u32, access: u32) {
@@ -561,7 +545,7 @@ impl Emitter<'_, '_> {
         let context = self
             .b
             .ins()
-            .stack_load(types::I64, types::I64, self.fixed.context_slot, 0);
+            .stack_load(types::I64, types::I64, slow_check.context, 0);
         for (value, at) in [
             (thread, offset::CHECK_THREAD),
             (address, offset::CHECK_ADDRESS),
@@ -569,7 +553,7 @@ impl Emitter<'_, '_> {
         ] {
             self.b.ins().store(TRUSTED, value, context, at);
         }
-        self.b.ins().call(slow_check, &[context]);
+        self.b.ins().call(slow_check.thunk, &[context]);
     }
 
     /// The host address of the thread's local frame.

@@ -25,6 +25,7 @@ mod dispatch;
 mod emitter;
 mod ends;
 mod entry;
+mod first_code;
 mod float;
 mod function;
 mod group_check;

@@ -3,10 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, types};
+use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, Value, types};
 use cranelift_frontend::FunctionBuilder;
 
-use super::emitter::{Emitter, Invariants, READONLY, ThreadVariables, ValueLocation, type_of};
+use super::emitter::{
+    Emitter, Invariants, READONLY, SharedSize, SlowCheck, ThreadVariables, ValueLocation, type_of,
+};
+use super::first_code::FirstCode;
 use super::host::HostIsa;
 use super::lane_set::{LaneSet, lanes_per_vector, vector_type};
 use super::machine_code::Encoded;
@@ -28,31 +31,18 @@ pub(super) fn prologue<'e, 'a>(
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let context = b.block_params(entry)[0];
-    let shared_size = b
-        .ins()
-        .load(types::I64, READONLY, context, offset::SHARED_SIZE);
-    let shared_units = [0, 1, 2, 3, 4].map(|shift| {
-        let shift = b.ins().iconst(types::I32, shift);
-        b.ins().ushr(shared_size, shift)
-    });
-    let shared_starts = [shared_units[2], shared_units[3]].map(|units| {
-        if width == 1 {
-            return units;
-        }
-        // 0 if shared memory is smaller than one such access.
-        let starts = b.ins().iadd_imm_s(units, 1 - i64::from(width));
-        let zero = b.ins().iconst(types::I64, 0);
-        b.ins().smax(starts, zero)
-    });
-    let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
-    let context_slot = b.create_sized_stack_slot(slot);
-    b.ins().stack_store(types::I64, context, context_slot, 0);
-    let fixed = Invariants {
-        context,
-        context_slot,
-        shared_units,
-        shared_starts,
+    let first_code = match is_first {
+        true => first_code(host, &mut b),
+        false => None,
     };
+    let (shared, slow_check) = match first_code {
+        Some(_) => (None, None),
+        None => (
+            Some(shared_size(&mut b, context, width)),
+            slow_check(host, &mut b, context),
+        ),
+    };
+    let fixed = Invariants { context, shared };
     let thread = ThreadVariables {
         index: b.declare_var(types::I32),
         tid: [(); 3].map(|()| b.declare_var(types::I32)),
@@ -97,11 +87,6 @@ pub(super) fn prologue<'e, 'a>(
     let next_thread = b.create_block();
     let fail = b.create_block();
     b.set_cold_block(fail);
-    let slow_check = host.thunks.declare_slow_check(&mut b);
-    let check_thunks = match is_first {
-        true => host.thunks.declare_checks(&mut b),
-        false => None,
-    };
     Emitter {
         program,
         b,
@@ -114,7 +99,7 @@ pub(super) fn prologue<'e, 'a>(
         fail,
         convention: host.isa.default_call_conv(),
         slow_check,
-        check_thunks,
+        first_code,
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,
         has_512: host.has_512,
@@ -153,4 +138,39 @@ pub(super) fn prologue<'e, 'a>(
         arrival: None,
         group_loops: None,
     }
+}
+
+fn first_code(host: &HostIsa, b: &mut FunctionBuilder<'_>) -> Option<FirstCode> {
+    Some(FirstCode::new(host.thunks.checks()?, b))
+}
+
+fn shared_size(b: &mut FunctionBuilder<'_>, context: Value, width: u32) -> SharedSize {
+    let size = b
+        .ins()
+        .load(types::I64, READONLY, context, offset::SHARED_SIZE);
+    let units = [0, 1, 2, 3, 4].map(|shift| {
+        let shift = b.ins().iconst(types::I32, shift);
+        b.ins().ushr(size, shift)
+    });
+    let starts = [units[2], units[3]].map(|units| {
+        if width == 1 {
+            return units;
+        }
+        // 0 if shared memory is smaller than one such access.
+        let starts = b.ins().iadd_imm_s(units, 1 - i64::from(width));
+        let zero = b.ins().iconst(types::I64, 0);
+        b.ins().smax(starts, zero)
+    });
+    SharedSize { units, starts }
+}
+
+fn slow_check(host: &HostIsa, b: &mut FunctionBuilder<'_>, context: Value) -> Option<SlowCheck> {
+    let thunk = host.thunks.declare_slow_check(b)?;
+    let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3);
+    let slot = b.create_sized_stack_slot(slot);
+    b.ins().stack_store(types::I64, context, slot, 0);
+    Some(SlowCheck {
+        thunk,
+        context: slot,
+    })
 }

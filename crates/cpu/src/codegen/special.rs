@@ -143,7 +143,10 @@ impl Emitter<'_, '_> {
     }
 
     fn tid(&mut self, axis: usize) -> Value {
-        self.b.use_var(self.thread.tid[axis])
+        match self.first_code {
+            Some(_) => self.field(types::I32, offset::TID + 4 * axis as i32),
+            None => self.b.use_var(self.thread.tid[axis]),
+        }
     }
 
     fn lane_id(&mut self) -> Value {

@@ -12,7 +12,7 @@ use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
 use super::machine_code::{
-    CACHE_LINE, CompilerContexts, Encoded, MachineCode, machine_code, thunk_name,
+    CACHE_LINE, CHECK_ACCESS, CompilerContexts, Encoded, MachineCode, machine_code, thunk_name,
 };
 use crate::abi::offset;
 use crate::memory::GRANULE_SHIFT;
@@ -23,16 +23,15 @@ pub(crate) struct Thunks {
     pub code: MachineCode,
     /// The offset of the one that calls the slow path with the arguments in the context.
     slow_check: u32,
-    /// The offsets of those that make a whole check of 1, 2, 4 … bytes. The slow path is in front
-    /// of them.
-    checks: [u32; SIZES],
+    checks: CheckThunks,
 }
 
-/// The sizes of accesses: 1 to 32 bytes.
-const SIZES: usize = 6;
-
-/// The thunks that make a whole check, declared in a function.
-pub(super) type CheckThunks = [FuncRef; SIZES];
+/// The offsets of the thunks that make a whole check of 1, 2, 4 … bytes, up to 32.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CheckThunks {
+    pub generic: [u32; 6],
+    pub shared: [u32; 6],
+}
 
 /// They are written for x86-64 and the registers in which System V passes arguments; on other hosts a
 /// slow path is an ordinary call.
@@ -41,11 +40,23 @@ const EXIST: bool = cfg!(target_arch = "x86_64") && cfg!(unix);
 impl Thunks {
     pub(super) fn compile(isa: &OwnedTargetIsa) -> Result<Thunks, String> {
         let mut code = slow_path(isa)?;
-        let (mut slow_check, mut checks) = (0, [0; SIZES]);
+        let (mut slow_check, mut checks) = (0, CheckThunks::default());
         if EXIST {
             slow_check = append(&mut code, slow_check_of_context);
-            for (shift, start) in (0..).zip(&mut checks) {
-                *start = append(&mut code, |start| check(shift, start));
+            let slow_or_unwind = append(&mut code, slow_check_or_unwind);
+            let CheckThunks { generic, shared } = &mut checks;
+            for (thunks, check) in [
+                (generic, check as fn(u8) -> Vec<u8>),
+                (shared, shared_check),
+            ] {
+                for (shift, thunk) in (0..).zip(thunks) {
+                    *thunk = append(&mut code, |start| {
+                        let mut code = check(shift);
+                        let end = start as i32 + code.len() as i32 + 4;
+                        code.extend((slow_or_unwind as i32 - end).to_le_bytes());
+                        code
+                    });
+                }
             }
         }
         Ok(Thunks {
@@ -61,11 +72,10 @@ impl Thunks {
         EXIST.then(|| declare(b, self.slow_check, signature))
     }
 
-    /// Declares the thunks that check accesses, for code that is compiled fast: the call takes a
-    /// fraction of the time of what else each access would have compiled.
-    pub(super) fn declare_checks(&self, b: &mut FunctionBuilder<'_>) -> Option<CheckThunks> {
-        let declare = |at| declare(b, at, signature(CallConv::PreserveAll));
-        EXIST.then(|| self.checks.map(declare))
+    /// The thunks that check accesses, for code that is compiled fast: the call takes a fraction of the
+    /// time of what else each access would have compiled.
+    pub(super) fn checks(&self) -> Option<CheckThunks> {
+        EXIST.then_some(self.checks)
     }
 }
 
@@ -159,41 +169,101 @@ fn slow_check_of_context(start: u32) -> Vec<u8> {
     code.concat()
 }
 
-/// Checks an access of `1 << shift` bytes as inline code does, and ends with a jump to the slow path,
-/// where the shadow memory does not allow it. The context is in `rdi`, the address in `rdx`. Cranelift
-/// would save twice as many registers.
+/// Has the slow path, at the start of the thunks, check the access of a thunk that a
+/// [`Check`](super::first_code::Check) has called, which has the access behind the call. After a
+/// fault it does not return, but unwinds the kernel's first code. The address is in `rdi`, the
+/// context in the frame of the thread loop, below that of the function.
 #[rustfmt::skip]
-fn check(shift: u8, start: u32) -> Vec<u8> {
+fn slow_check_or_unwind(start: u32) -> Vec<u8> {
+    let [thread, kind, stack] =
+        [offset::CHECK_THREAD, offset::FAULT_KIND, offset::UNWIND_STACK].map(i32::to_le_bytes);
+    let code: [&[u8]; 11] = [
+        &[0x57, 0x56, 0x52, 0x51],        // push rdi, rsi, rdx, rcx
+        &[0x48, 0x8b, 0x4c, 0x24, 0x20],  // mov  rcx, [rsp + 32]
+        &[0x48, 0x8b, 0x49, CHECK_ACCESS], // mov rcx, [rcx + access]
+        &[0x48, 0x89, 0xfa],              // mov  rdx, rdi
+        &[0x48, 0x8b, 0x7d, CONTEXT],     // mov  rdi, [rbp + context]
+        &[0x8b, 0xb7], &thread,           // mov  esi, [rdi + thread]
+        &[0xe8], &[0; 4],                 // call the slow path
+        &[0x83, 0xbf], &kind,             // cmp  dword [rdi + kind], 0
+    ];
+    let call: usize = code[..9].iter().map(|part| part.len()).sum();
+    let mut code = code.concat();
+    let back = -(start as i32 + call as i32);
+    code[call - 4..call].copy_from_slice(&back.to_le_bytes());
+    code.push(0);
+    code.extend([0x75, 0x05]);                   // jne  + 5
+    code.extend([0x59, 0x5a, 0x5e, 0x5f, 0xc3]); // pop  rcx, rdx, rsi, rdi; ret
+    code.extend([0x48, 0x8b, 0xa7]);
+    code.extend(stack);                          // mov  rsp, [rdi + stack]
+    code.extend([0xb8, 1, 0, 0, 0]);             // mov  eax, 1
+    code.extend(RETURN);
+    code
+}
+
+/// Restores the registers that System V has functions preserve, in the order in which the thread loop
+/// has pushed them, and returns.
+#[rustfmt::skip]
+pub(super) const RETURN: [u8; 11] = [
+    0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, // pop r15, r14, r13, r12
+    0x5b, 0x5d,                                     // pop rbx, rbp
+    0xc3,                                           // ret
+];
+
+/// Bytes from the frame pointer of a function that the thread loop calls to the context, which that
+/// has pushed last: the caller's frame pointer and the return address are before it.
+const CONTEXT: u8 = 16;
+
+/// Checks an access of `1 << shift` bytes at the generic address in `rdi` as inline code does, and ends
+/// with a jump, to be completed, where the shadow memory does not allow it. Cranelift would save twice
+/// as many registers.
+#[rustfmt::skip]
+fn check(shift: u8) -> Vec<u8> {
     const { assert!(offset::ARENA_BASE < 128 && offset::LAST_GRANULE < 128 && offset::SHADOW < 128) };
-    let [base, last, shadow] = [offset::ARENA_BASE, offset::LAST_GRANULE, offset::SHADOW];
+    let [base, last, shadow] = [offset::ARENA_BASE, offset::LAST_GRANULE, offset::SHADOW].map(|at| at as u8);
     let granule = GRANULE_SHIFT as u8 - shift;
     let mask = ((1 << granule) - 1_u32).to_le_bytes();
-    let code: [&[u8]; 22] = [
+    let code: [&[u8]; 20] = [
         &[0x50],                                     // push  rax
         &[0x41, 0x50],                               // push  r8
         &[0x41, 0x51],                               // push  r9
-        &[0x48, 0x89, 0xd0],                         // mov   rax, rdx
-        &[0x48, 0x2b, 0x47, base as u8],             // sub   rax, [rdi + base]
+        &[0x4c, 0x8b, 0x4d, CONTEXT],                // mov   r9, [rbp + context]
+        &[0x48, 0x89, 0xf8],                         // mov   rax, rdi
+        &[0x49, 0x2b, 0x41, base],                   // sub   rax, [r9 + base]
         &[0x48, 0xc1, 0xc8, shift],                  // ror   rax, shift
         &[0x49, 0x89, 0xc0],                         // mov   r8, rax
         &[0x49, 0xc1, 0xe8, granule],                // shr   r8, granule
-        &[0x4c, 0x8b, 0x4f, last as u8],             // mov   r9, [rdi + last]
-        &[0x4d, 0x39, 0xc8],                         // cmp   r8, r9
-        &[0x4d, 0x0f, 0x47, 0xc1],                   // cmova r8, r9
-        &[0x4c, 0x8b, 0x4f, shadow as u8],           // mov   r9, [rdi + shadow]
+        &[0x4d, 0x3b, 0x41, last],                   // cmp   r8, [r9 + last]
+        &[0x4d, 0x0f, 0x47, 0x41, last],             // cmova r8, [r9 + last]
+        &[0x4d, 0x8b, 0x49, shadow],                 // mov   r9, [r9 + shadow]
         &[0x47, 0x0f, 0xb7, 0x04, 0x41],             // movzx r8d, word [r9 + 2 * r8]
         &[0x41, 0xc1, 0xe8, shift],                  // shr   r8d, shift
         &[0x25, mask[0], mask[1], mask[2], mask[3]], // and   eax, mask
         &[0x44, 0x39, 0xc0],                         // cmp   eax, r8d
-        &[0x41, 0x59],                               // pop   r9
-        &[0x41, 0x58],                               // pop   r8
-        &[0x58],                                     // pop   rax
+        &[0x41, 0x59, 0x41, 0x58, 0x58],             // pop   r9, r8, rax
         &[0x73, 0x01],                               // jae   + 1
         &[0xc3],                                     // ret
         &[0xe9],                                     // jmp
     ];
-    let mut code = code.concat();
-    let end = start as i32 + code.len() as i32 + 4;
-    code.extend((-end).to_le_bytes());
-    code
+    code.concat()
+}
+
+/// The same in shared memory.
+#[rustfmt::skip]
+fn shared_check(shift: u8) -> Vec<u8> {
+    let size = offset::SHARED_SIZE.to_le_bytes();
+    let code: [&[u8]; 12] = [
+        &[0x50],                        // push rax
+        &[0x41, 0x50],                  // push r8
+        &[0x4c, 0x8b, 0x45, CONTEXT],   // mov  r8, [rbp + context]
+        &[0x4d, 0x8b, 0x80], &size,     // mov  r8, [r8 + size]
+        &[0x49, 0xc1, 0xe8, shift],     // shr  r8, shift
+        &[0x48, 0x89, 0xf8],            // mov  rax, rdi
+        &[0x48, 0xc1, 0xc8, shift],     // ror  rax, shift
+        &[0x4c, 0x39, 0xc0],            // cmp  rax, r8
+        &[0x41, 0x58, 0x58],            // pop  r8, rax
+        &[0x73, 0x01, 0xc3],            // jae  + 1; ret
+        &[0xe9],                        // jmp
+    ];
+    code.concat()
 }

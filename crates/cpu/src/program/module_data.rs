@@ -88,7 +88,7 @@ pub(crate) fn module_data<'m, 'a>(
         variables: Vec::new(),
         functions: FunctionTable::default(),
         lines: std::iter::once(0)
-            .chain(source.match_indices('\n').map(|(at, _)| at as u32 + 1))
+            .chain(memchr::memchr_iter(b'\n', source.as_bytes()).map(|at| at as u32 + 1))
             .collect(),
     };
     for item in &module.items {

@@ -72,10 +72,9 @@ fn mixed(program: &Program<'_>, step: &Step) -> Option<(Reg, Vec<Reg>)> {
     let Step::Instruction(i) = step else {
         return None;
     };
-    let is_bitwise = matches!(
-        i.opcode,
-        Opcode::And | Opcode::Xor | Opcode::Or | Opcode::Lop3
-    );
+    let (Opcode::And | Opcode::Xor | Opcode::Or | Opcode::Lop3) = i.opcode else {
+        return None;
+    };
     let (Arg::Reg(to), operands) = program.list(i.args).split_first()? else {
         return None;
     };
@@ -88,7 +87,7 @@ fn mixed(program: &Program<'_>, step: &Step) -> Option<(Reg, Vec<Reg>)> {
         _ => None,
     });
     let operands: Vec<Reg> = operands.collect();
-    (is_bitwise && operands.len() > 1).then_some((*to, operands))
+    (operands.len() > 1).then_some((*to, operands))
 }
 
 /// Adds the registers that the steps compute from those of a set.

@@ -115,6 +115,8 @@ impl<'a> ThreadBlock<'a> {
                 cluster_rank: 0,
                 scalar: kernel.code.scalar as usize,
                 check: SlowCheck::default(),
+                unwind_stack: 0,
+                tid: [0; 3],
                 in_turn: 0,
                 in_loop: 0,
                 streamed: launch.streamed(),

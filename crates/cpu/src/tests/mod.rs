@@ -1,6 +1,7 @@
 //! Compiled kernels on the engine, without the driver API around it.
 
 mod barriers;
+mod first_code;
 mod lanes;
 mod loops;
 mod phases;
