@@ -118,15 +118,15 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
     let ty = e.ty(i, 0)?;
     let at = contiguous_address(e, i)?;
     e.splats.clear();
+    if load {
+        prefetch::emit(e, i, at, e.width * ty.bytes() as u32);
+    }
     match ty.bytes() {
         1 | 2 if load => extended_load(e, i, (reg, ty), at),
         2 => narrow_store(e, reg, at),
         _ => {
             let done = match load {
-                true => {
-                    prefetch::emit(e, i, at, e.width * ty.bytes() as u32);
-                    None
-                }
+                true => None,
                 false => streaming::emit(e, i, (reg, at)),
             };
             for lane in vectors(e.width, e.program.registers[reg.index()]) {

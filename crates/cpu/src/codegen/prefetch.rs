@@ -1,7 +1,10 @@
-//! Software prefetching: what the next block loads, while this one runs.
+//! Software prefetching: what the next block loads, while this one runs, and narrow values in loops.
 //!
 //! In a kernel with barriers, a block loads what it needs at its start, and then nothing for longer than
 //! the processor looks ahead: at the start of the next block it would wait.
+//!
+//! Groups that load values of 8 or 16 bits in a loop do much with each cache line, lane by lane, and
+//! by as many instructions. Processors do not see that as one sequence.
 
 use std::collections::HashMap;
 
@@ -14,31 +17,66 @@ use super::streaming::LINE;
 use super::{wide, wide_call};
 use crate::abi::offset;
 use crate::program::{
-    Arg, Base, BlockId, Distance, Instruction, Program, Step, Terminator, distances,
+    Arg, Base, BlockId, Distance, Instruction, Program, Reg, Step, Terminator, distances,
 };
 use analysis::control_flow::Loops;
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O};
 
-/// The loads of a kernel with barriers that each block makes once, by their operands, and how far the
-/// next block's are. Those of a loop follow one another, as the processor expects.
+/// How far ahead of a narrow load in a loop is prefetched.
+const AHEAD: Distance = Distance {
+    fixed: 512,
+    per_thread: 0,
+};
+
+/// The loads that prefetch, by their operands, and how far ahead.
 pub(super) fn loads(program: &Program<'_>) -> HashMap<u32, Distance> {
+    let Some(loops) = Loops::new(&program.graph()) else {
+        return HashMap::new();
+    };
+    let mut found = of_next_block(program, &loops);
+    found.extend(narrow(program, &loops).map(|i| (i.args.start, AHEAD)));
+    found
+}
+
+/// The loads of a kernel with barriers that each block makes once, and how far the next block's are.
+/// Those of a loop follow one another, as the processor expects.
+fn of_next_block(program: &Program<'_>, loops: &Loops) -> HashMap<u32, Distance> {
     let has_barrier = program.blocks.iter().any(|block| match &block.terminator {
         Terminator::Sync { instruction, .. } => {
             matches!(instruction.opcode, O::Bar | O::Barrier) && !instruction.modifiers.has(M::Warp)
         }
         _ => false,
     });
-    let loops = has_barrier.then(|| Loops::new(&program.graph())).flatten();
-    let Some(loops) = loops else {
+    if !has_barrier {
         return HashMap::new();
-    };
+    }
     let distances = distances(program);
+    let found = global_loads(program, |at| loops.innermost(at).is_none());
+    let found = found.filter_map(|(i, base)| {
+        let distance = distances[base.index()]?;
+        (distance != Distance::default()).then_some((i.args.start, distance))
+    });
+    found.collect()
+}
+
+/// The loads of 8 and 16 bits in loops.
+fn narrow<'p>(program: &'p Program<'_>, loops: &'p Loops) -> impl Iterator<Item = &'p Instruction> {
+    let found = global_loads(program, |at| loops.innermost(at).is_some());
+    let is_narrow = |i: &Instruction| i.modifiers.types().next().is_some_and(|ty| ty.bits() <= 16);
+    found.map(|(i, _)| i).filter(move |i| is_narrow(i))
+}
+
+/// The loads by generic addresses in some blocks, and the registers that these are computed from.
+fn global_loads<'p>(
+    program: &'p Program<'_>,
+    is_wanted: impl Fn(BlockId) -> bool + 'p,
+) -> impl Iterator<Item = (&'p Instruction, Reg)> {
     let blocks = (0..).map(BlockId).zip(&program.blocks);
     let steps = blocks
-        .filter(|(at, _)| loops.innermost(*at).is_none())
+        .filter(move |(at, _)| is_wanted(*at))
         .flat_map(|(_, block)| &block.steps);
-    let found = steps.filter_map(|step| {
+    steps.filter_map(|step| {
         let Step::Instruction(i) = step else {
             return None;
         };
@@ -46,13 +84,11 @@ pub(super) fn loads(program: &Program<'_>) -> HashMap<u32, Distance> {
             return None;
         };
         let is_load = i.meaning.effect == Effect::Load && space_of(i) == Space::Generic;
-        let distance = distances[base.index()].filter(|_| is_load)?;
-        (distance != Distance::default()).then_some((i.args.start, distance))
-    });
-    found.collect()
+        is_load.then_some((i, base))
+    })
 }
 
-/// Has a function prefetch what the same group of the next block loads.
+/// Has a function prefetch what a later group loads.
 pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction, at: CheckedAddress, bytes: u32) {
     let Some(&Distance { fixed, per_thread }) = e.prefetched.get(&i.args.start) else {
         return;

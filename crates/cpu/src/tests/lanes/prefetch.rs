@@ -34,6 +34,21 @@ fn kernels_with_barriers() {
     agree(&body);
 }
 
+/// A loop over bytes, and one over halves.
+#[test]
+fn narrow_loads_in_loops() {
+    for (ty, bytes) in [("u8", 1), ("s8", 1), ("u16", 2)] {
+        let body = format!(
+            "mul.wide.u32 %x0, %i, {bytes}; add.u64 %x1, %in, %x0; mul.wide.u32 %x0, %i, 4; \
+             add.u64 %x2, %out, %x0; mov.u32 %r5, 0; mov.u32 %r6, 0; \
+             AGAIN: ld.global.{ty} %r3, [%x1]; add.u32 %r6, %r6, %r3; add.u64 %x1, %x1, 64; \
+             add.u32 %r5, %r5, 1; setp.lt.u32 %p0, %r5, 3; @%p0 bra AGAIN; st.global.u32 [%x2], %r6;"
+        );
+        assert_ne!(prefetches(&body), Some(false), "{body}");
+        agree(&body);
+    }
+}
+
 #[test]
 fn other_loads() {
     for body in [
