@@ -33,9 +33,7 @@ pub fn paired_by(
         ours();
         peer();
     }
-    let (mut ma, mut mb) = (Vec::new(), Vec::new());
     let (mut a, mut b, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let runs = std::env::var("MINS").map_or(runs, |n| n.parse().unwrap());
     for run in 0..runs {
         let (x, y) = match run % 2 {
             0 => (ours(), peer()),
@@ -45,21 +43,10 @@ pub fn paired_by(
             }
         };
         a.push(x);
-        ma.push(x);
-        mb.push(y);
         b.push(y);
         ratios.push(x / y);
     }
     let (a, b) = (median(&mut a), median(&mut b));
-    if std::env::var("MINS").is_ok() {
-        println!(
-            "MINS {title}: ours {} peer {} medians {} {}",
-            show(low_of(&ma)),
-            show(low_of(&mb)),
-            show(a),
-            show(b)
-        );
-    }
     let ratio = median(&mut ratios);
     let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
     let verdict = if ratio <= goal { "met" } else { "MISSED" };
@@ -84,8 +71,4 @@ fn median(values: &mut [f64]) -> f64 {
 
 fn show(seconds: f64) -> String {
     format!("{:.3?}", Duration::from_secs_f64(seconds))
-}
-
-fn low_of(v: &[f64]) -> f64 {
-    v.iter().copied().fold(f64::MAX, f64::min)
 }

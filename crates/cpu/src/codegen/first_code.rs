@@ -9,39 +9,21 @@
 //!
 //! All this is for x86-64 and System V, as the thunks are.
 
-use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, InstBuilder, SigRef, Signature, Value,
-    types,
-};
+use cranelift_codegen::ir::{AbiParam, Block, SigRef, Signature, Value, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::FunctionBuilder;
 
-use super::emitter::Emitter;
-use super::entry::resume_threads;
-use super::function::emit_blocks;
-use super::interchange::JumpTargets;
-use super::machine_code::check_name;
-use super::resume::ResumePlan;
+use super::machine_code::CACHE_LINE;
 use super::thunks::{CheckThunks, RETURN};
 use crate::abi::offset;
-use crate::program::{BlockId, LoweringError, Terminator};
 
 /// What the emitter of first code has of its own.
 pub(super) struct FirstCode {
-    thunks: CheckThunks,
+    pub thunks: CheckThunks,
     /// Of checks.
-    signature: SigRef,
+    pub signature: SigRef,
     /// The address of the parameters, and the block that has loaded it.
-    params: Option<(Block, Value)>,
-}
-
-/// A check of an access, behind the function.
-pub(super) struct Check {
-    /// Where the thunk is that it calls.
-    pub thunk: u32,
-    /// The line, the number of lanes and the [`Access`](crate::abi::Access), as `check_contiguous`
-    /// takes them.
-    pub access: u64,
+    pub params: Option<(Block, Value)>,
 }
 
 impl FirstCode {
@@ -64,103 +46,6 @@ pub(super) fn signature(convention: CallConv) -> Signature {
         .extend([types::I64, types::I32].map(AbiParam::new));
     signature.returns.push(AbiParam::new(types::I32));
     signature
-}
-
-/// Emits what one thread does.
-pub(super) fn emit(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringError> {
-    let mut errors = Vec::new();
-    let Some(entry) = e.b.current_block() else {
-        return errors;
-    };
-    let thread = e.b.block_params(entry)[1];
-    e.b.def_var(e.thread.index, thread);
-    let program = e.program;
-    let has_states = !plan.resume_points.is_empty();
-    let mut blocks: Vec<Block> = Vec::with_capacity(program.blocks.len());
-    for block in &program.blocks {
-        let ends = matches!(block.terminator, Terminator::Exit) && block.steps.is_empty();
-        blocks.push(match ends && !has_states {
-            true => e.next_thread,
-            false => e.b.create_block(),
-        });
-    }
-    let first = BlockId(0);
-    let mut edges = program
-        .blocks
-        .iter()
-        .flat_map(|block| block.terminator.successors());
-    let starts_in_loop = edges.any(|to| to == first);
-    if has_states || starts_in_loop || !plan.entry_live_in.is_empty() || blocks[0] == e.next_thread
-    {
-        let targets = JumpTargets::new(plan, None, &blocks);
-        resume_threads(e, plan, (None, thread), targets.outside(), &mut errors);
-    } else {
-        // Otherwise the builder takes it for unreachable.
-        e.b.ensure_inserted_block();
-        blocks[0] = entry;
-    }
-    let targets = JumpTargets::new(plan, None, &blocks);
-    emit_blocks(e, plan, &blocks, &targets, &mut errors);
-    for (block, result) in [(e.next_thread, 0), (e.fail, 1)] {
-        e.b.switch_to_block(block);
-        let result = e.int(types::I32, result);
-        e.b.ins().return_(&[result]);
-    }
-    errors
-}
-
-impl Emitter<'_, '_> {
-    /// Calls a check of `1 << shift` bytes at an address: in shared memory, or a generic one. Returns
-    /// false if there is none.
-    pub fn check_by_call(
-        &mut self,
-        address: Value,
-        (shift, is_shared): (u32, bool),
-        access: u32,
-    ) -> bool {
-        let Some(first) = &self.first_code else {
-            return false;
-        };
-        let thunks = match is_shared {
-            true => &first.thunks.shared,
-            false => &first.thunks.generic,
-        };
-        let Some(&thunk) = thunks.get(shift as usize) else {
-            return false;
-        };
-        let number = self.encoded.checks.len() as u32;
-        let access = u64::from(self.line) << 32 | 1 << 16 | u64::from(access);
-        self.encoded.checks.push(Check { thunk, access });
-        let check = declare(&mut self.b, number, first.signature);
-        self.b.ins().call(check, &[address]);
-        true
-    }
-
-    /// The address of the kernel's parameters.
-    pub fn params(&mut self) -> Value {
-        let block = self.b.current_block();
-        let known = self.first_code.as_ref().and_then(|first| first.params);
-        if let Some((there, value)) = known
-            && Some(there) == block
-        {
-            return value;
-        }
-        let value = self.context_word(offset::PARAMS);
-        if let (Some(first), Some(block)) = (&mut self.first_code, block) {
-            first.params = Some((block, value));
-        }
-        value
-    }
-}
-
-fn declare(b: &mut FunctionBuilder<'_>, number: u32, signature: SigRef) -> FuncRef {
-    let name = b.func.declare_imported_user_function(check_name(number));
-    b.import_function(ExtFuncData {
-        name: ExternalName::user(name),
-        signature,
-        colocated: true,
-        patchable: false,
-    })
 }
 
 /// The loop over threads, which calls the function behind it. `used` says which components of `%tid`
@@ -230,7 +115,7 @@ pub(super) fn thread_loop(used: [bool; 3]) -> Vec<u8> {
     let end = code.len();
     code.push(0x59);                                       // pop  rcx
     code.extend(RETURN);
-    let function = code.len().next_multiple_of(super::machine_code::CACHE_LINE);
+    let function = code.len().next_multiple_of(CACHE_LINE);
     code.resize(function, 0);
 
     let targets = [(to_end, end), (to_head, head), (vec![to_function], function)];

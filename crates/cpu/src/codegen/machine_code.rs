@@ -8,8 +8,6 @@ use cranelift_codegen::ir::{ExternalName, UserExternalName};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilderContext;
 
-use super::first_code::Check;
-
 /// Machine code of one function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MachineCode {
@@ -32,6 +30,15 @@ pub(super) struct Encoded {
     pub functions: Vec<Vec<u8>>,
     /// Some of them have vectors of 512 bits.
     pub uses_512: bool,
+}
+
+/// A check of an access, behind the function.
+pub(super) struct Check {
+    /// Where the thunk is that it calls.
+    pub thunk: u32,
+    /// The line, the number of lanes and the [`Access`](crate::abi::Access), as `check_contiguous`
+    /// takes them.
+    pub access: u64,
 }
 
 /// Cranelift's contexts, which keep their allocations from function to function.

@@ -101,5 +101,5 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction, at: CheckedAddress,
         ahead = e.b.ins().iadd(ahead, by);
     }
     let lines = u64::from(bytes).div_ceil(LINE) as u32;
-    wide_call::call_function(e, wide::prefetch(lines), &[ahead]);
+    wide_call::call_preserving(e, wide::prefetch(lines), &[ahead]);
 }

@@ -121,7 +121,15 @@ impl ResumePlan {
             entry_live_in: liveness.live_in(BlockId(0)).to_vec(),
             local: local(program, &liveness),
             liveness,
-            tid: [TidX, TidY, TidZ].map(|r| program.args.contains(&Arg::Special(r))),
+            tid: [TidX, TidY, TidZ].map(|register| {
+                let register = Arg::Special(register);
+                let mut blocks = program.blocks.iter();
+                program.args.contains(&register)
+                    || blocks.any(|block| match &block.terminator {
+                        Terminator::Table { index, .. } => *index == register,
+                        _ => false,
+                    })
+            }),
             resumes_with_tid: reads_special(program, &after_sync),
             fixed: fixed(program, &after_sync),
         };

@@ -170,7 +170,7 @@ fn slow_check_of_context(start: u32) -> Vec<u8> {
 }
 
 /// Has the slow path, at the start of the thunks, check the access of a thunk that a
-/// [`Check`](super::first_code::Check) has called, which has the access behind the call. After a
+/// [`Check`](super::machine_code::Check) has called, which has the access behind the call. After a
 /// fault it does not return, but unwinds the kernel's first code. The address is in `rdi`, the
 /// context in the frame of the thread loop, below that of the function.
 #[rustfmt::skip]

@@ -103,7 +103,16 @@ pub(super) fn call(e: &mut Emitter<'_, '_>, code: Vec<u8>, addresses: &[Value], 
 
 /// Calls a function with addresses or numbers of 64 bits.
 pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: &[Value]) {
-    let mut signature = Signature::new(CallConv::SystemV);
+    call_by(e, CallConv::SystemV, code, arguments);
+}
+
+/// Calls one that changes no register.
+pub(super) fn call_preserving(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: &[Value]) {
+    call_by(e, CallConv::PreserveAll, code, arguments);
+}
+
+fn call_by(e: &mut Emitter<'_, '_>, convention: CallConv, code: Vec<u8>, arguments: &[Value]) {
+    let mut signature = Signature::new(convention);
     let types = arguments.iter().map(|_| AbiParam::new(types::I64));
     signature.params.extend(types);
     let signature = e.b.import_signature(signature);

@@ -169,10 +169,10 @@ fn a_bad_access_behind_a_barrier_ends_the_launch() {
     assert_eq!(words(&bytes)[..8], [7, 7, 7, 7, 7, 0, 0, 0]);
 }
 
-/// A first block that is a loop, one that only ends, and registers that are read before they are
-/// written.
+/// A second block that is a loop, a table whose targets all end, and registers that are read before they
+/// are written.
 #[test]
-fn kernels_start_in_any_block() {
+fn kernels_start_and_end_in_any_block() {
     let (bytes, result, _) = launch(
         [3, 1, 1],
         "again: ld.global.u32 %r0, [%out]; add.u32 %r0, %r0, 1; st.global.u32 [%out], %r0; \
@@ -180,11 +180,91 @@ fn kernels_start_in_any_block() {
     );
     result.unwrap();
     assert_eq!(words(&bytes)[0], 15);
-    launch([3, 1, 1], "").1.unwrap();
+    let (bytes, result, _) = launch(
+        [4, 1, 1],
+        "mov.u32 %r0, %tid.x; mul.wide.u32 %d0, %r0, 4; add.u64 %d0, %d0, %out; \
+         setp.gt.u32 %p0, %r0, 2; @%p0 ret; \
+         table: .branchtargets first, last, last; brx.idx %r0, table; \
+         first: st.global.u32 [%d0], 9; last:",
+    );
+    result.unwrap();
+    assert_eq!(words(&bytes)[..4], [9, 0, 0, 0]);
     let (bytes, result, _) = launch(
         [3, 1, 1],
         "ld.global.u32 %r0, [%out]; add.u32 %r1, %r1, %r0; add.u32 %r1, %r1, 1; st.global.u32 [%out], %r1;",
     );
     result.unwrap();
     assert_eq!(words(&bytes)[0], 3);
+}
+
+#[test]
+fn kernels_may_be_empty() {
+    let text = ".version 9.0\n.target sm_100\n.address_size 64\n.visible .entry k() { ret; }\n";
+    let image = compile_image(text, &CompileOptions::default()).unwrap();
+    let memory = Arc::new(DeviceMemory::with_size(32 << 20).unwrap());
+    let module = LoadedModule::of_image(image, &memory).unwrap();
+    let config = LaunchConfig {
+        grid: [3, 1, 1],
+        block: [5, 2, 1],
+        shared_bytes: 0,
+        cluster: [1; 3],
+    };
+    let engine = Engine::with_workers(memory, 1);
+    engine.launch(&module, 0, config, &[]).unwrap();
+}
+
+/// Values of all kinds live across checks of which the slow path finds the access right, and of those
+/// one that is wrong in local memory.
+#[test]
+fn values_live_across_slow_checks() {
+    let mut body = String::from("cvt.u32.u64 %r1, %out;");
+    for n in 0..20 {
+        body += &format!(
+            "add.u32 %n{n}, %r1, {n}; mov.u32 %r2, {}; cvt.rn.f32.u32 %f{n}, %r2;",
+            3 * n
+        );
+    }
+    body += "ld.global.u32 %r3, [%out]; st.global.u32 [%out+4], %r3; mov.u32 %r4, 0; mov.f32 %f20, 0f00000000;";
+    for n in 0..20 {
+        body += &format!("sub.u32 %n{n}, %n{n}, %r1; mad.lo.u32 %r4, %n{n}, {n}, %r4;");
+        body += &format!("add.f32 %f20, %f20, %f{n};");
+    }
+    body += "st.global.u32 [%out+8], %r4; st.global.f32 [%out+12], %f20;";
+    let text = format!(
+        ".version 9.0\n.target sm_100\n.address_size 64\n.visible .entry k(.param .u64 k_out) {{ \
+         .reg .b64 %out; .reg .b32 %r<8>, %n<20>; .reg .f32 %f<21>; ld.param.u64 %out, [k_out];\n{body}\nret; }}\n"
+    );
+    let image = compile_image(&text, &CompileOptions::default()).unwrap();
+    let memory = Arc::new(DeviceMemory::with_size(32 << 20).unwrap());
+    let module = LoadedModule::of_image(image, &memory).unwrap();
+    let mut host = vec![0_u32; 64];
+    host[0] = 77;
+    let address = host.as_mut_ptr() as u64;
+    // SAFETY: nobody else uses the vector until the end of the registration.
+    unsafe { memory.register(address, 256) }.unwrap();
+    let config = LaunchConfig {
+        grid: [1; 3],
+        block: [1; 3],
+        shared_bytes: 0,
+        cluster: [1; 3],
+    };
+    let engine = Engine::with_workers(Arc::clone(&memory), 1);
+    engine
+        .launch(&module, 0, config, &address.to_le_bytes())
+        .unwrap();
+    memory.unregister(address).unwrap();
+    let squares = (0..20).map(|n| n * n).sum::<u32>();
+    let sum = (0..20).map(|n| 3.0 * n as f32).sum::<f32>();
+    assert_eq!(host[..4], [77, 77, squares, sum.to_bits()]);
+}
+
+#[test]
+fn a_bad_access_to_local_memory_ends_the_launch() {
+    let body = ".local .align 4 .b8 own[16]; mov.u32 %r0, %tid.x; mov.u64 %d1, own; \
+        mul.wide.u32 %d0, %r0, 8; add.u64 %d1, %d1, %d0;\nst.local.u32 [%d1], 5;\n\
+        mul.wide.u32 %d0, %r0, 4; add.u64 %d0, %d0, %out; st.global.u32 [%d0], 1;";
+    let (bytes, result, _) = launch([4, 1, 1], body);
+    let fault = result.expect_err("it is out of bounds");
+    assert_eq!((fault.thread, fault.line), ([2, 0, 0], Some(5)));
+    assert_eq!(words(&bytes)[..4], [1, 1, 0, 0]);
 }
