@@ -4,8 +4,7 @@
 //! stands the loop over threads, which also advances `%tid`. An access calls a check of its own behind
 //! the function: that calls the thunk for its size, and has what the slow path is to know of the access.
 //! So the call takes the address alone. Where there is a fault, the thunk does not return: it unwinds
-//! the function, and that the access is part of a basic block saves the register allocator most of
-//! its work.
+//! the function. So an access ends no basic block, which saves the register allocator most of its work.
 //!
 //! All this is for x86-64 and System V, as the thunks are.
 
