@@ -13,6 +13,7 @@ use super::wrap_check;
 use super::{arrival, group_loop, guarded_copy, lane_group, masked, shared_check};
 use crate::abi::{EXITED, FaultKind};
 use crate::program::{Arg, BlockId, LoweringError, Step, Terminator, Uniformity};
+
 /// Emits the blocks of the kernel as these. One that has nothing to emit is the latch of the loop over
 /// threads.
 pub(super) fn emit_blocks(
@@ -62,6 +63,7 @@ pub(super) fn emit_blocks(
         let number = BlockId(i);
         let block = blocks[number.index()];
         if block == e.next_thread {
+            // It only ends.
             continue;
         }
         if let Some((_, false)) = in_loop {

@@ -148,6 +148,7 @@ impl Emitter<'_, '_> {
         })
     }
 
+    /// A factor of `mul.wide`, extended. A constant is made in its width at once.
     fn wide_factor(
         &mut self,
         i: &Instruction,
