@@ -130,7 +130,7 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
     let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);
     let worker = || {
-        let mut contexts = CompilerContexts::default();
+        let mut contexts = CompilerContexts::take();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let (Some(item), Some(result)) = (items.get(at), results.get(at)) else {
@@ -139,6 +139,7 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
             // Each index is taken once.
             let _ = result.set(work(&mut contexts, item));
         }
+        contexts.give_back();
     };
     thread::scope(|scope| {
         for _ in 1..threads.min(items.len()) {

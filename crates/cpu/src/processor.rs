@@ -4,6 +4,9 @@
 /// kernels have some.
 pub(crate) const AVX_512: &str = "has_avx512f";
 
+/// Conversions of halves, for which Cranelift has no setting: it makes no code for them.
+pub(crate) const F16C: &str = "has_f16c";
+
 /// Whether this processor has a feature.
 pub(crate) fn has(feature: &str) -> bool {
     let found = features();
@@ -17,13 +20,13 @@ pub(crate) fn has(feature: &str) -> bool {
     false
 }
 
-/// The optional features of this processor, by the names of Cranelift's settings.
+/// The optional features of this processor, by the names of Cranelift's settings or alike.
 pub(crate) fn features() -> Vec<&'static str> {
     let mut found = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
         macro_rules! detect {
-            ($($feature:tt => $setting:literal,)*) => {
+            ($($feature:tt => $setting:expr,)*) => {
                 $(if std::arch::is_x86_feature_detected!($feature) { found.push($setting); })*
             };
         }
@@ -36,6 +39,7 @@ pub(crate) fn features() -> Vec<&'static str> {
             "avx" => "has_avx",
             "avx2" => "has_avx2",
             "fma" => "has_fma",
+            "f16c" => F16C,
             "bmi1" => "has_bmi1",
             "bmi2" => "has_bmi2",
             "lzcnt" => "has_lzcnt",
@@ -43,7 +47,7 @@ pub(crate) fn features() -> Vec<&'static str> {
         }
         // Cranelift's instruction selection assumes AVX for these.
         if !found.contains(&"has_avx") {
-            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma"));
+            found.retain(|f| !matches!(*f, "has_avx2" | "has_fma" | F16C));
         }
     }
     #[cfg(target_arch = "aarch64")]

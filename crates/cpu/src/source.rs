@@ -237,13 +237,14 @@ impl Source {
         let host = codegen::host().map_err(unsupported_host)?;
         let mut image = empty_image(host, Vec::new());
         if let Some(kernel) = self.kernels().nth(index) {
-            let mut contexts = CompilerContexts::default();
+            let mut contexts = CompilerContexts::take();
             let compiled = self.translate_one(
                 host,
                 kernel,
                 (vectorization, codegen::compile_kernel),
                 &mut contexts,
             );
+            contexts.give_back();
             let (program, code) =
                 compiled.map_err(|errors| compile_error(self.text(), self.data(), errors))?;
             image.add(&program, &code, self.target());

@@ -30,8 +30,19 @@ impl Emitter<'_, '_> {
 
     /// A constant that stays scalar, such as the amount of a shift.
     pub fn scalar_int(&mut self, ty: Type, value: u64) -> Value {
-        let masked = value & (u64::MAX >> (64 - ty.lane_bits().clamp(1, 64)));
-        self.b.ins().iconst(ty, masked.cast_signed())
+        let masked = (value & (u64::MAX >> (64 - ty.lane_bits().clamp(1, 64)))).cast_signed();
+        let block = self.b.current_block();
+        let Some(block) = block.filter(|_| self.first_code.is_some()) else {
+            return self.b.ins().iconst(ty, masked);
+        };
+        if let Some(value) = self.recent_constants.find(block, masked)
+            && self.b.func.dfg.value_type(value) == ty
+        {
+            return value;
+        }
+        let value = self.b.ins().iconst(ty, masked);
+        self.recent_constants.note(block, masked, value);
+        value
     }
 
     pub fn float(&mut self, ty: Type, value: f64) -> Value {

@@ -18,6 +18,7 @@ use super::first_code::FirstCode;
 use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
 use super::machine_code::Encoded;
+use super::recent_constants::RecentConstants;
 use super::slot_address::Slots;
 use crate::abi::offset;
 use crate::program::{
@@ -107,6 +108,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub slow_check: Option<SlowCheck>,
     /// In first code, where it has a thread loop of its own.
     pub first_code: Option<FirstCode>,
+    pub recent_constants: RecentConstants,
     /// The processor has fused multiply-add.
     pub has_fma: bool,
     pub has_wide_vectors: bool,

@@ -2,9 +2,7 @@
 //! dispatch of each thread to the point where it resumes.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    AbiParam, Block, Function, InstBuilder, Signature, UserFuncName, Value, types,
-};
+use cranelift_codegen::ir::{AbiParam, Block, InstBuilder, Signature, Value, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
@@ -86,7 +84,7 @@ pub(crate) fn compile_kernel(
         // Tier-up compiles a hot module again.
         let is_first = uniformity.is_none() && vectorization == Vectorization::WhenHot;
         let encoded = emit(program, host, contexts, isa, (uniformity, is_first), &plan)?;
-        machine_code(&mut contexts.context, isa, &encoded).map_err(|reason| {
+        machine_code(contexts, isa, &encoded).map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
         })
@@ -185,7 +183,7 @@ fn emit(
         true => first_code::signature(convention),
         false => entry_signature(host),
     };
-    context.func = Function::with_name_signature(UserFuncName::default(), signature);
+    context.func.signature = signature;
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, (uniformity, is_first), plan);
     let has_thread_loop = emitter.first_code.is_some();

@@ -21,7 +21,8 @@ pub(crate) struct HostIsa {
     /// The first functions of every blob.
     pub thunks: Thunks,
     pub has_fma: bool,
-    /// Vectors of 256 bits and fused multiply-add, which [`wide`](super::wide) uses.
+    /// Vectors of 256 bits, fused multiply-add and conversions of halves, which [`wide`](super::wide)
+    /// uses.
     pub has_wide_vectors: bool,
     /// They may have 512 bits.
     pub has_512: bool,
@@ -51,7 +52,10 @@ impl HostIsa {
             large: isa("none", "backtracking")?,
             isa: isa("speed", "backtracking")?,
             has_fma: !x86 || found.contains(&"has_fma"),
-            has_wide_vectors: x86 && ["has_avx2", "has_fma"].iter().all(|f| found.contains(f)),
+            has_wide_vectors: x86
+                && ["has_avx2", "has_fma", processor::F16C]
+                    .iter()
+                    .all(|f| found.contains(f)),
             has_512: processor::has(processor::AVX_512),
             has_rounding: !x86 || found.contains(&"has_sse41"),
             has_wide_atomics: found.contains(&"has_cmpxchg16b"),
@@ -82,7 +86,8 @@ fn isa(optimization: &str, register_allocation: &str) -> Result<OwnedTargetIsa, 
 
     let mut builder = isa::lookup(target_lexicon::Triple::host())
         .map_err(|e| format!("Cranelift cannot compile for this processor: {e}"))?;
-    for feature in processor::features() {
+    let known = processor::features().into_iter();
+    for feature in known.filter(|feature| *feature != processor::F16C) {
         builder
             .enable(feature)
             .map_err(|e| format!("Cranelift does not know {feature}: {e}"))?;

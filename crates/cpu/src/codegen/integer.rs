@@ -127,7 +127,7 @@ impl Emitter<'_, '_> {
             };
             let a = self.wide_factor(i, 1, (ty, wide), signed)?;
             let b = self.wide_factor(i, 2, (ty, wide), signed)?;
-            return Ok(self.b.ins().imul(a, b));
+            return Ok(self.low_product(a, b));
         }
         let a = self.operand(i, 1, ty)?;
         let b = self.operand(i, 2, ty)?;
@@ -168,15 +168,19 @@ impl Emitter<'_, '_> {
         Ok(self.widen(factor, wide, signed))
     }
 
-    /// The low half of a product. Strength reduction: Cranelift has it for scalars alone, and products
-    /// of vectors are slow.
+    /// The low half of a product. Strength reduction: Cranelift's optimizer, which first code does
+    /// without, has it for scalars alone, and products of vectors are slow.
     fn low_product(&mut self, a: Value, b: Value) -> Value {
         for (value, factor) in [(a, b), (b, a)] {
-            if let Some([lane, rest @ ..]) = self.constant_lanes(factor)
-                && lane.is_power_of_two()
-                && rest.iter().all(|other| *other == lane)
-            {
-                let by = self.scalar_int(types::I32, lane.trailing_zeros().into());
+            let factor = match self.constant_lanes(factor) {
+                Some([lane, rest @ ..]) => {
+                    let is_splat = rest.iter().all(|other| *other == lane);
+                    is_splat.then_some(u64::from(lane))
+                }
+                None => self.constant_scalar(factor).map(i64::cast_unsigned),
+            };
+            if let Some(factor) = factor.filter(|factor| factor.is_power_of_two()) {
+                let by = self.scalar_int(types::I32, factor.trailing_zeros().into());
                 return self.b.ins().ishl(value, by);
             }
         }

@@ -1,5 +1,7 @@
 //! From a finished function to its machine code.
 
+use std::sync::Mutex;
+
 use cranelift_codegen::Context;
 use cranelift_codegen::FinalizedRelocTarget;
 use cranelift_codegen::binemit::Reloc;
@@ -45,23 +47,50 @@ pub(super) struct Check {
 pub(crate) struct CompilerContexts {
     pub context: Context,
     pub builder: FunctionBuilderContext,
+    /// The instructions of the largest function so far.
+    largest: usize,
 }
 
-impl Default for CompilerContexts {
-    fn default() -> CompilerContexts {
-        CompilerContexts {
+/// The contexts that the process keeps for its next module.
+static IDLE: Mutex<Vec<CompilerContexts>> = Mutex::new(Vec::new());
+
+/// Their number, and the largest function that they may have compiled: some hundred kilobytes each.
+const MAX_IDLE: usize = 4;
+const MAX_IDLE_INSTRUCTIONS: usize = 2048;
+
+impl CompilerContexts {
+    /// Those of an earlier module, if there are some.
+    pub fn take() -> CompilerContexts {
+        let idle = IDLE.lock().ok().and_then(|mut idle| idle.pop());
+        idle.unwrap_or_else(|| CompilerContexts {
             context: Context::new(),
             builder: FunctionBuilderContext::new(),
+            largest: 0,
+        })
+    }
+
+    /// Keeps them for the next module.
+    pub fn give_back(mut self) {
+        if self.largest <= MAX_IDLE_INSTRUCTIONS
+            && let Ok(mut idle) = IDLE.lock()
+            && idle.len() < MAX_IDLE
+        {
+            self.context.clear();
+            idle.push(self);
         }
     }
 }
 
 /// Compiles the function in `context`, and puts what is encoded around it.
 pub(super) fn machine_code(
-    context: &mut Context,
+    contexts: &mut CompilerContexts,
     isa: &OwnedTargetIsa,
     encoded: &Encoded,
 ) -> Result<MachineCode, String> {
+    let CompilerContexts {
+        context, largest, ..
+    } = contexts;
+    *largest = (*largest).max(context.func.dfg.num_insts());
     let front = encoded.front.len() as u32;
     let compiled = context
         .compile(&**isa, &mut ControlPlane::default())

@@ -56,6 +56,7 @@ mod pair_load;
 mod phase;
 mod prefetch;
 mod prologue;
+mod recent_constants;
 mod registers;
 mod resume;
 mod rounding;

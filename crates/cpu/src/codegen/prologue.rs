@@ -13,6 +13,7 @@ use super::first_code::FirstCode;
 use super::host::HostIsa;
 use super::lane_set::{LaneSet, lanes_per_vector, vector_type};
 use super::machine_code::Encoded;
+use super::recent_constants::RecentConstants;
 use super::resume::ResumePlan;
 use super::{prefetch, streaming, variables};
 use crate::abi::offset;
@@ -100,6 +101,7 @@ pub(super) fn prologue<'e, 'a>(
         convention: host.isa.default_call_conv(),
         slow_check,
         first_code,
+        recent_constants: RecentConstants::default(),
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,
         has_512: host.has_512,

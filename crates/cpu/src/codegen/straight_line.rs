@@ -46,7 +46,7 @@ impl<'s> StraightLine<'s> {
         while let [first, rest @ ..] = left {
             if let Some(elsewhere) = self.elsewhere {
                 let run = Run::of(e, left);
-                if !run.windows.is_empty() {
+                if !run.windows.is_empty() || run.has_calls() {
                     left = &left[run.steps.len()..];
                     run.emit(e, (elsewhere, self.is_unwritten), errors);
                     continue;
@@ -142,6 +142,16 @@ impl<'r> Run<'r> {
         run
     }
 
+    /// Whether there are conversions that are calls: these keep their order, and what they need is
+    /// computed before each.
+    fn has_calls(&self) -> bool {
+        let lanes = self
+            .steps
+            .iter()
+            .filter(|(_, kind)| matches!(kind, Kind::Lanes));
+        lanes.filter(|(i, _)| is_to_half(i)).count() > 1
+    }
+
     fn kind(
         &mut self,
         e: &Emitter<'_, '_>,
@@ -214,6 +224,10 @@ impl<'r> Run<'r> {
         e.lane_set = LaneSet::Scalar;
         e.set_guard(None);
     }
+}
+
+fn is_to_half(i: &Instruction) -> bool {
+    i.opcode == O::Cvt && i.modifiers.types().next() == Some(P::F16)
 }
 
 /// The register that an instruction converts from a half to a float, if it is such a one.

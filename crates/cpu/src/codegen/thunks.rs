@@ -5,8 +5,7 @@
 //! preserve all registers.
 
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, MemFlagsData, Signature,
-    Type, UserFuncName, types,
+    AbiParam, ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, Signature, Type, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
@@ -116,13 +115,10 @@ fn with_params(convention: CallConv, params: &[Type]) -> Signature {
 
 /// Has the runtime check the access.
 fn slow_path(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
-    let CompilerContexts {
-        mut context,
-        mut builder,
-    } = CompilerContexts::default();
-    let outer = signature(CallConv::PreserveAll);
-    context.func = Function::with_name_signature(UserFuncName::default(), outer);
-    let mut b = FunctionBuilder::new(&mut context.func, &mut builder);
+    let mut contexts = CompilerContexts::take();
+    let function = &mut contexts.context.func;
+    function.signature = signature(CallConv::PreserveAll);
+    let mut b = FunctionBuilder::new(function, &mut contexts.builder);
     let entry = b.create_block();
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
@@ -144,7 +140,9 @@ fn slow_path(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
     b.ins().return_(&[]);
     b.seal_all_blocks();
     b.finalize(isa.frontend_config());
-    machine_code(&mut context, isa, &Encoded::default())
+    let code = machine_code(&mut contexts, isa, &Encoded::default());
+    contexts.give_back();
+    code
 }
 
 /// Calls the slow path, at the start of the thunks, with the arguments in the context, which is in

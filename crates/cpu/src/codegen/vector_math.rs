@@ -2,10 +2,11 @@
 //! calls.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{InstBuilder, Value, types};
+use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Value, types};
 
 use super::emitter::{EmitResult, Emitter, LITTLE_ENDIAN};
 use super::lane_set::{LaneSet, vectors};
+use super::{wide, wide_call};
 use crate::program::{Instruction, RegClass};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Type};
@@ -75,16 +76,36 @@ impl Emitter<'_, '_> {
     /// The same of halves that are neither infinite nor NaN.
     fn vector_from_finite_half(&mut self, bits: Value) -> Value {
         // The sign to the top, and the rest to the lowest bits of the exponent.
-        let shift = self.scalar_int(types::I32, 16);
-        let moved = self.b.ins().ishl(bits, shift);
+        let (top, kept) = match self.part_of_words(bits) {
+            Some((words, true)) => (words, 0x8FFF_E000),
+            part => {
+                let words = part.map_or(bits, |(words, _)| words);
+                let shift = self.scalar_int(types::I32, 16);
+                (self.b.ins().ishl(words, shift), 0x8FFF_FFFF)
+            }
+        };
         let shift = self.scalar_int(types::I32, 3);
-        let moved = self.b.ins().sshr(moved, shift);
-        let kept = self.int(types::I32, 0x8FFF_FFFF);
+        let moved = self.b.ins().sshr(top, shift);
+        let kept = self.int(types::I32, kept);
         let moved = self.b.ins().band(moved, kept);
         let value = self.as_floats(moved);
         // The exponents differ by 112. A product is right for subnormal halves, too.
         let up = self.float_bits(types::F32, (112 + 127) << 23);
         self.b.ins().fmul(value, up)
+    }
+
+    /// The words of which a vector has the lower halves, or the upper ones.
+    fn part_of_words(&self, part: Value) -> Option<(Value, bool)> {
+        let InstructionData::Binary { opcode, args } = *self.definition(part)? else {
+            return None;
+        };
+        match opcode {
+            Opcode::Band if self.constant_lanes(args[1]) == Some([0xFFFF; 4]) => {
+                Some((args[0], false))
+            }
+            Opcode::Ushr if self.constant_scalar(args[1]) == Some(16) => Some((args[0], true)),
+            _ => None,
+        }
     }
 
     /// `cvt.f32.f16` of a vector of such halves.
@@ -97,6 +118,14 @@ impl Emitter<'_, '_> {
 
     /// `cvt.rn.f16.f32` of vectors, as bits.
     pub fn vector_to_half(&mut self, value: Value) -> Value {
+        if self.has_wide_vectors {
+            // The upper bits of the GPU's NaN are that of halves.
+            let value = self.canonical(value);
+            let place = self.spilled(&[]);
+            wide_call::call_preserving(self, wide::store_halves(), &[place, value]);
+            let flags = LITTLE_ENDIAN.with_notrap();
+            return self.b.ins().uload16x4(flags, place, 0);
+        }
         let bits = self.as_bits(value);
         let magnitude = self.int(types::I32, 0x7FFF_FFFF);
         let magnitude = self.b.ins().band(bits, magnitude);

@@ -106,15 +106,17 @@ pub(super) fn call_function(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: &
     call_by(e, CallConv::SystemV, code, arguments);
 }
 
-/// Calls one that changes no register.
+/// Calls one that changes no register. It may have vectors, too.
 pub(super) fn call_preserving(e: &mut Emitter<'_, '_>, code: Vec<u8>, arguments: &[Value]) {
     call_by(e, CallConv::PreserveAll, code, arguments);
 }
 
 fn call_by(e: &mut Emitter<'_, '_>, convention: CallConv, code: Vec<u8>, arguments: &[Value]) {
     let mut signature = Signature::new(convention);
-    let types = arguments.iter().map(|_| AbiParam::new(types::I64));
-    signature.params.extend(types);
+    let types = arguments
+        .iter()
+        .map(|value| e.b.func.dfg.value_type(*value));
+    signature.params.extend(types.map(AbiParam::new));
     let signature = e.b.import_signature(signature);
     let known = e.encoded.functions.iter().position(|known| *known == code);
     let number = known.unwrap_or(e.encoded.functions.len());

@@ -429,8 +429,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         if modifiers.has(Modifier::UNKNOWN) {
             return Err(LoweringError::unsupported(ast.span, "an unknown modifier"));
         }
-        let args = ArgList::default();
-        let mut instruction = Instruction::new(ast.opcode, modifiers, args, ast.span, line);
+        let row = self.module.row(ast);
+        let mut instruction = Instruction::of_text(ast, modifiers, row, line);
         if !instruction.meaning.cpu {
             return Err(LoweringError::unsupported(
                 ast.span,

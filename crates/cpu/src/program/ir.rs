@@ -3,7 +3,7 @@
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use analysis::control_flow::Graph;
-use ptx::ast::{FloatValue, Span};
+use ptx::ast::{self, FloatValue, Span};
 use ptx::isa::{self, Class, Convergence, Meaning, Outcome};
 use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 
@@ -11,7 +11,7 @@ pub(crate) use analysis::control_flow::BlockId;
 pub(crate) use ptx::ast::Modifiers;
 
 /// A virtual register: an index into [`Program::registers`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Reg(pub u32);
 
 impl Reg {
@@ -160,6 +160,28 @@ pub(crate) struct Instruction {
     pub line: u32,
 }
 
+/// What the instruction table says of a mnemonic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub meaning: Meaning,
+    /// Whether the instruction writes its first operand.
+    writes: bool,
+}
+
+impl Row {
+    pub const UNKNOWN: Row = Row {
+        meaning: Meaning::UNKNOWN,
+        writes: false,
+    };
+
+    pub fn of(opcode: Opcode, modifiers: &Modifiers) -> Row {
+        isa::form(opcode, modifiers).map_or(Row::UNKNOWN, |form| Row {
+            meaning: form.meaning(modifiers),
+            writes: form.writes(modifiers) > 0,
+        })
+    }
+}
+
 impl Instruction {
     /// An instruction without a guard.
     pub fn new(
@@ -169,15 +191,29 @@ impl Instruction {
         span: Span,
         line: u32,
     ) -> Instruction {
-        let form = isa::form(opcode, &modifiers);
+        let row = Row::of(opcode, &modifiers);
         Instruction {
             opcode,
             modifiers,
-            meaning: form.map_or(Meaning::UNKNOWN, |form| form.meaning(&modifiers)),
-            writes: form.is_some_and(|form| form.writes(&modifiers) > 0),
+            meaning: row.meaning,
+            writes: row.writes,
             args,
             guard: None,
             span,
+            line,
+        }
+    }
+
+    /// An instruction of the text, without operands and guard, and the row of its mnemonic.
+    pub fn of_text(ast: &ast::Instruction, modifiers: Modifiers, row: Row, line: u32) -> Self {
+        Instruction {
+            opcode: ast.opcode,
+            modifiers,
+            meaning: row.meaning,
+            writes: row.writes,
+            args: ArgList::default(),
+            guard: None,
+            span: ast.span,
             line,
         }
     }
@@ -369,16 +405,19 @@ impl Program<'_> {
     }
 
     /// Calls `f` with every register that `arg` names.
+    #[inline]
     pub fn registers_of(&self, arg: Arg, f: &mut impl FnMut(Reg)) {
         match arg {
             Arg::Reg(reg) | Arg::Not(reg) | Arg::Select { reg, .. } => f(reg),
             Arg::Address(Base::Reg(reg), _) => f(reg),
-            Arg::List(list) => {
-                for &inner in self.list(list) {
-                    self.registers_of(inner, f);
-                }
-            }
+            Arg::List(list) => self.registers_of_list(list, f),
             _ => {}
+        }
+    }
+
+    fn registers_of_list(&self, list: ArgList, f: &mut impl FnMut(Reg)) {
+        for &inner in self.list(list) {
+            self.registers_of(inner, f);
         }
     }
 

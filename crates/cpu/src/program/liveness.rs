@@ -34,7 +34,7 @@ impl RegisterSet {
 
 /// The registers that are live at the start of each block, in their order.
 pub(crate) struct Liveness {
-    live_in: Vec<Vec<Reg>>,
+    live_in: Lists<Reg>,
 }
 
 impl Liveness {
@@ -51,11 +51,12 @@ impl Liveness {
     ) -> Liveness {
         let registers = program.registers.len();
         // By register, the blocks that use what others have written to it, and those that write it.
-        let (mut used, mut defined) = (Vec::new(), Vec::new());
+        let operands = program.args.len();
+        let (mut used, mut defined) = (Vec::with_capacity(operands), Vec::with_capacity(operands));
         // The last block that wrote the register, so far.
         let mut last = vec![u32::MAX; registers];
+        let mut results = Vec::new();
         for (number, block) in (0..).zip(&program.blocks) {
-            let mut results = Vec::new();
             for step in &block.steps {
                 // An instruction reads its operands before it writes its results.
                 let mut use_here = |reg: Reg| {
@@ -109,8 +110,10 @@ impl Liveness {
         let predecessors = Lists::new(program.blocks.len(), &edges);
 
         // From each use back to the definitions: the time is proportional to what is live.
-        let mut live_in: Vec<Vec<Reg>> = vec![Vec::new(); program.blocks.len()];
-        // The last register that each block was found to write.
+        let mut live_in = Vec::with_capacity(registers);
+        // By block, the last register that was found to be live at its start, and the last that it
+        // was found to write.
+        let mut lives = vec![u32::MAX; program.blocks.len()];
         let mut writes = vec![u32::MAX; program.blocks.len()];
         let mut open: Vec<u32> = Vec::new();
         for reg in 0..registers as u32 {
@@ -123,20 +126,21 @@ impl Liveness {
             }
             open.extend_from_slice(users);
             while let Some(block) = open.pop() {
-                let live = &mut live_in[block as usize];
-                if live.last() == Some(&Reg(reg)) {
+                if std::mem::replace(&mut lives[block as usize], reg) == reg {
                     continue;
                 }
-                live.push(Reg(reg));
+                live_in.push((block, Reg(reg)));
                 let before = predecessors.get(block).iter();
                 open.extend(before.filter(|&&from| writes[from as usize] != reg));
             }
         }
-        Liveness { live_in }
+        Liveness {
+            live_in: Lists::new(program.blocks.len(), &live_in),
+        }
     }
 
     /// The registers that are live at the start of a block, in their order.
     pub fn live_in(&self, block: BlockId) -> &[Reg] {
-        &self.live_in[block.index()]
+        self.live_in.get(block.0)
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::functions::FunctionTable;
-use super::ir::LoweringError;
+use super::ir::{LoweringError, Row};
 use super::module_symbol::ModuleSymbol;
 use crate::blob::{Reference, Relocation, VariableImage};
 use ptx::ast::{
-    DirectiveKind, FloatValue, Initializer, Item, Linkage, Module, Name, Space, Span, Variable,
+    DirectiveKind, FloatValue, Initializer, Instruction, Item, Linkage, Module, Name, Space, Span,
+    Variable,
 };
 use ptx::names::Type;
 use ptx::scope;
@@ -19,6 +20,8 @@ pub(crate) struct ModuleData<'m, 'a> {
     pub symbols: HashMap<&'a str, ModuleSymbol<'m, 'a>>,
     pub variables: Vec<VariableImage>,
     pub functions: FunctionTable<'m, 'a>,
+    /// By mnemonic: what the instruction table says of it.
+    rows: Vec<Row>,
     /// Offset of the start of each line.
     lines: Vec<u32>,
 }
@@ -32,6 +35,13 @@ impl ModuleData<'_, '_> {
     /// The bytes of a name, by which registers are found.
     pub fn word(&self, name: Name<'_>) -> Option<u64> {
         scope::word(name, self.source)
+    }
+
+    /// What the instruction table says of an instruction of the text.
+    pub fn row(&self, instruction: &Instruction) -> Row {
+        let known = self.rows.get(instruction.mnemonic.index());
+        // A module has the mnemonics of its instructions.
+        known.copied().unwrap_or(Row::UNKNOWN)
     }
 
     /// 1-based line of a place in the text.
@@ -81,12 +91,15 @@ pub(crate) fn module_data<'m, 'a>(
     source: &'m str,
 ) -> (ModuleData<'m, 'a>, Vec<LoweringError>) {
     let mut errors = Vec::new();
+    let mnemonics = module.mnemonics.iter();
+    let rows = mnemonics.map(|mnemonic| Row::of(mnemonic.opcode, &mnemonic.modifiers));
     let mut data = ModuleData {
         ast: module,
         source,
         symbols: HashMap::new(),
         variables: Vec::new(),
         functions: FunctionTable::default(),
+        rows: rows.collect(),
         lines: std::iter::once(0)
             .chain(memchr::memchr_iter(b'\n', source.as_bytes()).map(|at| at as u32 + 1))
             .collect(),

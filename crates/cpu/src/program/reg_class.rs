@@ -19,13 +19,12 @@ pub(super) fn choose(program: &mut Program<'_>) {
             {
                 moves.push((*a, *b));
             }
+            let of_operands = votes_of(instruction.opcode, &instruction.modifiers);
             for (i, &arg) in args.iter().enumerate() {
-                let vote = vote(instruction.opcode, &instruction.modifiers, i);
-                // An address is an integer, whatever the type of the access.
-                let vote = if matches!(arg, Arg::Address(..)) {
-                    -2
-                } else {
-                    vote
+                let vote = match arg {
+                    // An address is an integer, whatever the type of the access.
+                    Arg::Address(..) => -2,
+                    _ => of_operands[i.min(2)],
                 };
                 program.registers_of(arg, &mut |reg| votes[reg.index()] += vote);
             }
@@ -54,12 +53,17 @@ pub(super) fn choose(program: &mut Program<'_>) {
     }
 }
 
-/// 1 if the instruction uses operand `i` as floating point, -1 as an integer, 0 if
-/// it works on both.
-fn vote(opcode: Opcode, modifiers: &Modifiers, i: usize) -> i32 {
+/// By operand, from the third on the same: 1 if the instruction uses it as floating point, -1 as
+/// an integer, 0 if it works on both.
+fn votes_of(opcode: Opcode, modifiers: &Modifiers) -> [i32; 3] {
     let mut types = modifiers.types();
-    let ty = match opcode {
-        Opcode::Mov | Opcode::Ld | Opcode::St | Opcode::Selp | Opcode::Ldu => return 0,
+    let vote = |ty| match ty {
+        Some(Type::F32 | Type::F64 | Type::Tf32) => 1,
+        _ if modifiers.has(Modifier::Pred) => 0,
+        _ => -1,
+    };
+    match opcode {
+        Opcode::Mov | Opcode::Ld | Opcode::St | Opcode::Selp | Opcode::Ldu => [0; 3],
         // Their operands are in slots.
         Opcode::Mma
         | Opcode::Wmma
@@ -67,7 +71,7 @@ fn vote(opcode: Opcode, modifiers: &Modifiers, i: usize) -> i32 {
         | Opcode::Tcgen05
         | Opcode::Ldmatrix
         | Opcode::Stmatrix
-        | Opcode::Movmatrix => return 0,
+        | Opcode::Movmatrix => [0; 3],
         // Their operands are of several types.
         Opcode::Tex
         | Opcode::Tld4
@@ -76,22 +80,13 @@ fn vote(opcode: Opcode, modifiers: &Modifiers, i: usize) -> i32 {
         | Opcode::Sust
         | Opcode::Sured
         | Opcode::Suq
-        | Opcode::Istypep => return 0,
-        Opcode::Cvt => {
-            let (to, from) = (types.next(), types.next());
-            if i == 0 { to } else { from }
+        | Opcode::Istypep => [0; 3],
+        // The type of the result, then that of the operands.
+        Opcode::Cvt | Opcode::Set => {
+            let [to, from] = [types.next(), types.next()].map(vote);
+            [to, from, from]
         }
-        // The type of the result, then that of the compared operands.
-        Opcode::Set => {
-            let (to, from) = (types.next(), types.next());
-            if i == 0 { to } else { from }
-        }
-        Opcode::Shfl | Opcode::Atom | Opcode::Red => return if i > 1 { -1 } else { 0 },
-        _ => types.next(),
-    };
-    match ty {
-        Some(Type::F32 | Type::F64 | Type::Tf32) => 1,
-        _ if modifiers.has(Modifier::Pred) => 0,
-        _ => -1,
+        Opcode::Shfl | Opcode::Atom | Opcode::Red => [0, 0, -1],
+        _ => [vote(types.next()); 3],
     }
 }

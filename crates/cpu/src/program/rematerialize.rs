@@ -5,7 +5,7 @@
 //! such as parameters, would be saved for each of them, and each would load its own copy. So would
 //! the lanes of a group the result of `i < n`, where two numbers tell the results of all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
@@ -33,10 +33,12 @@ pub(crate) fn rematerialize(
     };
     let used = Liveness::until_sync(program, suspends);
     let liveness = Liveness::new(program);
-    let mut definitions = definitions(program, &liveness);
+    let mut definitions = Definitions {
+        by: definitions(program, &liveness),
+        saved: HashSet::new(),
+    };
     if let Some(lanes) = lanes {
-        let comparisons = comparisons(program, &liveness, lanes, &definitions);
-        definitions.extend(comparisons);
+        definitions.add_comparisons(program, &liveness, lanes);
     }
     let mut inserted = Vec::new();
     for &block in blocks {
@@ -59,30 +61,104 @@ pub(crate) fn rematerialize(
     }
 }
 
+/// What registers can be computed from.
+struct Definitions {
+    /// The definitions of registers that can be.
+    by: HashMap<Reg, Instruction>,
+    /// Predicates and operands of their comparisons that may be saved instead.
+    saved: HashSet<(Reg, Reg)>,
+}
+
+impl Definitions {
+    /// Adds the only definitions of predicates that compare integers of which each lane group has one
+    /// number and a distance from lane to lane. The operands have their only definitions before them in
+    /// the same block, so that they do not change while the predicate does not, or can be computed.
+    fn add_comparisons(
+        &mut self,
+        program: &Program<'_>,
+        liveness: &Liveness,
+        lanes: &UniformityInfo,
+    ) {
+        let mut written = vec![0_u32; program.registers.len()];
+        for &reg in liveness.live_in(BlockId(0)) {
+            written[reg.index()] += 1;
+        }
+        for block in &program.blocks {
+            let count = &mut |reg: Reg| written[reg.index()] += 1;
+            for step in &block.steps {
+                program.step_effects(step, &mut |_| {}, count);
+            }
+            if let Terminator::Sync { instruction, .. } = &block.terminator {
+                program.effects(instruction, &mut |_| {}, count);
+            }
+        }
+        let mut found = Vec::new();
+        for block in &program.blocks {
+            let mut before = Vec::new();
+            for step in &block.steps {
+                if let Step::Instruction(i) = step
+                    && let &[Arg::Reg(to), a, b] = program.list(i.args)
+                    && i.opcode == O::Setp
+                    && i.guard.is_none()
+                    && written[to.index()] == 1
+                    && lanes.of(to) == Uniformity::Divergent
+                {
+                    let stays = |reg: Reg| written[reg.index()] == 1 && before.contains(&reg);
+                    let is_known = |arg: Arg| match arg {
+                        Arg::Int(_) => true,
+                        Arg::Reg(reg) => {
+                            let class = program.registers[reg.index()];
+                            let is_integer = matches!(class, RegClass::I32 | RegClass::I64);
+                            let is_known = self.by.contains_key(&reg) || stays(reg);
+                            is_integer && is_known && lanes.of(reg) != Uniformity::Divergent
+                        }
+                        _ => false,
+                    };
+                    if is_known(a) && is_known(b) {
+                        found.push((to, *i));
+                        self.saved
+                            .extend([a, b].into_iter().filter_map(|arg| match arg {
+                                Arg::Reg(reg) if stays(reg) => Some((to, reg)),
+                                _ => None,
+                            }));
+                    }
+                }
+                program.step_effects(step, &mut |_| {}, &mut |reg| before.push(reg));
+            }
+        }
+        self.by.extend(found);
+    }
+}
+
 /// The steps that compute a register, each after those of its operands; whether there are few.
 fn collect(
     program: &Program<'_>,
-    definitions: &HashMap<Reg, Instruction>,
-    reg: Reg,
+    definitions: &Definitions,
+    result: Reg,
     chain: &mut Vec<(Reg, Step)>,
 ) -> bool {
-    if chain.iter().any(|(known, _)| *known == reg) {
+    if chain.iter().any(|(known, _)| *known == result) {
         return true;
     }
-    let Some(definition) = definitions.get(&reg) else {
+    let Some(definition) = definitions.by.get(&result) else {
         return false;
     };
     let operands = program.list(definition.args).iter().skip(1);
-    // Other operands of a comparison are saved.
-    let is_saved = |reg: &Reg| definition.opcode == O::Setp && !definitions.contains_key(reg);
-    let registers = operands.filter_map(|arg| match arg {
+    let mut registers = operands.filter_map(|arg| match arg {
         Arg::Reg(reg) => Some(*reg),
         _ => None,
     });
-    let mut registers = registers.filter(|reg| !is_saved(reg));
     // No definition follows from itself: it would be read before it is written.
-    let follow = registers.all(|reg| collect(program, definitions, reg, chain));
-    chain.push((reg, Step::Instruction(*definition)));
+    let follow = registers.all(|reg| {
+        let before = chain.len();
+        let follows = collect(program, definitions, reg, chain);
+        let is_saved = !follows && definitions.saved.contains(&(result, reg));
+        if is_saved {
+            chain.truncate(before);
+        }
+        follows || is_saved
+    });
+    chain.push((result, Step::Instruction(*definition)));
     follow && chain.len() <= MAX_STEPS
 }
 
@@ -117,60 +193,6 @@ fn definitions(program: &Program<'_>, liveness: &Liveness) -> HashMap<Reg, Instr
     }
     let found = found.into_iter();
     found.filter_map(|(reg, by)| Some((reg, by?))).collect()
-}
-
-/// The only definitions of predicates that compare integers of which each lane group has one number
-/// and a distance from lane to lane. The operands have their only definitions before them in the
-/// same block, so that they do not change while the predicate does not, or are known anew.
-fn comparisons(
-    program: &Program<'_>,
-    liveness: &Liveness,
-    lanes: &UniformityInfo,
-    definitions: &HashMap<Reg, Instruction>,
-) -> Vec<(Reg, Instruction)> {
-    let mut written = vec![0_u32; program.registers.len()];
-    for &reg in liveness.live_in(BlockId(0)) {
-        written[reg.index()] += 1;
-    }
-    for block in &program.blocks {
-        let count = &mut |reg: Reg| written[reg.index()] += 1;
-        for step in &block.steps {
-            program.step_effects(step, &mut |_| {}, count);
-        }
-        if let Terminator::Sync { instruction, .. } = &block.terminator {
-            program.effects(instruction, &mut |_| {}, count);
-        }
-    }
-    let mut found = Vec::new();
-    for block in &program.blocks {
-        let mut before = Vec::new();
-        for step in &block.steps {
-            if let Step::Instruction(i) = step
-                && let &[Arg::Reg(to), a, b] = program.list(i.args)
-                && i.opcode == O::Setp
-                && i.guard.is_none()
-                && written[to.index()] == 1
-                && lanes.of(to) == Uniformity::Divergent
-            {
-                let is_known = |arg: Arg| match arg {
-                    Arg::Int(_) => true,
-                    Arg::Reg(reg) => {
-                        let class = program.registers[reg.index()];
-                        let is_integer = matches!(class, RegClass::I32 | RegClass::I64);
-                        let stays = definitions.contains_key(&reg)
-                            || written[reg.index()] == 1 && before.contains(&reg);
-                        is_integer && stays && lanes.of(reg) != Uniformity::Divergent
-                    }
-                    _ => false,
-                };
-                if is_known(a) && is_known(b) {
-                    found.push((to, *i));
-                }
-            }
-            program.step_effects(step, &mut |_| {}, &mut |reg| before.push(reg));
-        }
-    }
-    found
 }
 
 /// Whether an instruction takes no longer than to load its result, and computes it from what is the

@@ -124,3 +124,36 @@ fn faults_behind_barriers() {
         assert!(message.contains(&thread), "{message}");
     }
 }
+
+/// Comparisons that threads read behind barriers, of indices that change: with those of the thread's
+/// own comparison, not those of a later one.
+#[test]
+fn comparisons_of_changing_indices() {
+    // `%r9` is what the comparisons compare, anew each time around; `%n` is 7.
+    for (compare, again) in [
+        ("add.u32 %r9, %r3, %r13; setp.lt.u32 %p1, %r9, 90;", ""),
+        ("add.u32 %r9, %r2, %r13; setp.lt.u32 %p1, %r9, 30;", ""),
+        ("add.u32 %r9, %r2, %r13; setp.lt.u32 %p1, %r9, %n;", ""),
+        // The index has changed when the predicate is read, whose block the loop passes by.
+        (
+            "add.u32 %r9, %r2, %r13; setp.gt.u32 %p2, %r13, 30; @%p2 bra PASS;\n\
+             setp.lt.u32 %p1, %r9, 40; PASS:",
+            "",
+        ),
+        // Two of one index, in two blocks.
+        (
+            "add.u32 %r9, %r2, %r13; setp.lt.u32 %p3, %r9, 20; selp.u32 %r10, 1, 2, %p3;\n\
+             setp.gt.u32 %p2, %r13, 30; @%p2 bra PASS;\nsetp.lt.u32 %p1, %r9, 40; PASS:",
+            "selp.u32 %r9, 5, 6, %p3; mad.lo.u32 %r7, %r7, 7, %r9;",
+        ),
+    ] {
+        let source = block(&format!(
+            "mov.u32 %r13, 0; setp.ne.u32 %p1, %r13, 0;\nAGAIN: {compare}\n{EXCHANGE}\n\
+             selp.u32 %r11, 3, 4, %p1; mad.lo.u32 %r7, %r7, 5, %r11; @%p1 add.u32 %r7, %r7, 1;\n\
+             {again}\nadd.u32 %r13, %r13, 11; setp.lt.u32 %p0, %r13, 55; @%p0 bra AGAIN;"
+        ));
+        for result in agree(&source) {
+            assert_eq!(result.map(|_| ()), Ok(()), "{source}");
+        }
+    }
+}

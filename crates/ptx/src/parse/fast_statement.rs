@@ -1,6 +1,7 @@
 //! Statements in the form that compilers generate, by the fast path.
 
 use super::fast_path::{Text, begins_statement};
+use super::mnemonic::Mnemonics;
 use super::statement::BodyReader;
 use crate::ast::{Guard, Instruction, Name, Span, Statement};
 use crate::names::Opcode;
@@ -77,17 +78,21 @@ impl<'a> BodyReader<'_, 'a> {
         let opcode = text.at;
         let bytes = text.source.as_bytes();
         let mnemonics = &self.buffers.mnemonics;
-        let mnemonic = match mnemonics.before_blank(bytes, opcode) {
-            Some(mnemonic) => mnemonic,
-            None => mnemonics.before_semicolon(text.source, opcode)?,
+        let (known, first, end) = match mnemonics.before_blank(bytes, opcode) {
+            Some(known) => (Ok(known.id), known.opcode, known.end),
+            None => {
+                let (mnemonic, end) = Mnemonics::read(text.source, opcode)?;
+                let first = mnemonic.opcode;
+                (Err(mnemonic), first, end)
+            }
         };
-        text.at = mnemonic.end;
+        text.at = end;
         text.skip_blanks()?;
         let pool = &mut self.buffers.pool;
         let mark = pool.operands.len();
         // A statement that failed leaves its operands behind.
         pool.open.clear();
-        let operands = match mnemonic.opcode {
+        let operands = match first {
             Opcode::Call => text.call(pool),
             _ => text.operands(pool, mark),
         };
@@ -99,17 +104,19 @@ impl<'a> BodyReader<'_, 'a> {
             Some(guard) => pool.guard(guard, operands),
             None => operands,
         };
+        // One of a statement that failed may be no mnemonic.
+        let mnemonic = known.unwrap_or_else(|mnemonic| self.buffers.mnemonics.share(mnemonic));
         self.buffers
             .statements
             .push(Statement::Instruction(Instruction {
                 guarded: guard.is_some(),
-                opcode: mnemonic.opcode,
-                mnemonic: mnemonic.id,
+                opcode: first,
+                mnemonic,
                 operands,
                 span: text.span_from(start),
                 opcode_span: Span {
                     start: opcode as u32,
-                    end: mnemonic.end as u32,
+                    end: end as u32,
                 },
             }));
         Some(())

@@ -154,19 +154,30 @@ impl<'a> Mnemonics<'a> {
         })
     }
 
-    /// The mnemonic from this byte to a semicolon, like [`before_blank`](Self::before_blank):
-    /// `ret;`
+    /// The mnemonic from this byte to a blank or a semicolon, with its end, if all its words are
+    /// known and nothing stands between them. It may be in the table.
     #[cold]
-    pub fn before_semicolon(&self, source: &str, at: usize) -> Option<KnownMnemonic> {
-        let rest = &source.as_bytes()[at..];
-        let length = rest.iter().take(LONGEST).position(|b| *b == b';')?;
-        let id = self.known(source.get(at..at + length)?)?;
-        let mnemonic = self.get(id).filter(|m| is_known(m))?;
-        Some(KnownMnemonic {
-            id,
-            opcode: mnemonic.opcode,
-            end: at + length,
-        })
+    pub fn read(source: &'a str, at: usize) -> Option<(Mnemonic<'a>, usize)> {
+        let rest = source.as_bytes().get(at..)?;
+        let ends = |byte: &u8| matches!(byte, b' ' | b'\t' | b';');
+        let end = at + rest.iter().take(LONGEST).position(ends)?;
+        let text = source.get(at..end)?;
+        let mut words = text.split('.');
+        let opcode = Opcode::from_text(words.next()?).filter(|known| *known != Opcode::Unknown)?;
+        let mut modifiers = Modifiers::default();
+        for word in words {
+            let is_word = |known: &Modifier| ![Modifier::NONE, Modifier::UNKNOWN].contains(known);
+            let known = modifier(word).filter(is_word);
+            if !modifiers.push(known?) {
+                return None;
+            }
+        }
+        let mnemonic = Mnemonic {
+            text: Cow::Borrowed(text),
+            opcode,
+            modifiers,
+        };
+        Some((mnemonic, end))
     }
 
     #[inline]
@@ -286,6 +297,32 @@ mod tests {
             [Modifier::U32, Modifier::Global]
         );
         assert_eq!((list.len(), list[1].opcode), (3, Opcode::Ret));
+    }
+
+    #[test]
+    fn new_ones_end_at_blanks_and_semicolons() {
+        let read = |text: &'static str| {
+            let (mnemonic, end) = Mnemonics::read(text, 1)?;
+            Some((mnemonic.text, mnemonic.opcode, end))
+        };
+        let ld = (Cow::Borrowed("ld.shared::cta.u32"), Opcode::Ld, 19);
+        assert_eq!(read(" ld.shared::cta.u32\t%r1, [%r2];"), Some(ld));
+        assert_eq!(read(" ret;"), Some((Cow::Borrowed("ret"), Opcode::Ret, 4)));
+        // Labels, unknown words, words apart, and what other code parses.
+        for other in [
+            " ret:",
+            " L: ret;",
+            " ld.blue.u32 %r1, [%r2];",
+            " ld..u32 %r1, [%r2];",
+            " ld. u32 %r1, [%r2];",
+            " ld.u32/* one */ %r1, [%r2];",
+            " ld.u32\n%r1, [%r2];",
+            " ?.u32 %r1;",
+            " ret",
+            "",
+        ] {
+            assert_eq!(read(other), None, "{other:?}");
+        }
     }
 
     #[test]

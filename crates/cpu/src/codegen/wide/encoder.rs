@@ -63,8 +63,8 @@ const PACKED_38: Prefix = Prefix(2, 1, true);
 const HALF: Prefix = Prefix(1, 0, false);
 /// `F3 0F`
 const SINGLE: Prefix = Prefix(1, 2, false);
-/// `66 0F 3A`
-const INSERT: Prefix = Prefix(3, 1, false);
+/// `66 0F 3A` with 128 bits
+const HALF_3A: Prefix = Prefix(3, 1, false);
 
 /// The opcode of `vbroadcastss`.
 const BROADCAST: u8 = 0x18;
@@ -107,7 +107,7 @@ impl Encoder {
 
     /// A word of the lower half gets that at an address.
     pub fn insert(&mut self, to: Ymm, word: u8, base: Gpr, offset: i32) {
-        self.vector(INSERT, 0x21, to, to.0, Place::Memory(base, offset));
+        self.vector(HALF_3A, 0x21, to, to.0, Place::Memory(base, offset));
         self.bytes.push(word << 4);
     }
 
@@ -133,6 +133,12 @@ impl Encoder {
     /// Before code that uses vectors of 128 bits.
     pub fn clear_upper_halves(&mut self) {
         self.bytes.extend([0xC5, 0xF8, 0x77]);
+    }
+
+    /// Stores the floats of the lower half as the nearest halves.
+    pub fn store_halves(&mut self, from: Ymm, base: Gpr) {
+        self.vector(HALF_3A, 0x1D, from, 0, Place::Memory(base, 0));
+        self.bytes.push(0);
     }
 
     /// Into all caches; an address that does not exist is not an error.
@@ -293,7 +299,7 @@ mod tests {
             let bytes = encoder.bytes.iter().map(|byte| format!("{byte:02x}"));
             bytes.collect::<Vec<_>>().join(" ")
         };
-        let instructions: [(Emit<'_>, &str); 16] = [
+        let instructions: [(Emit<'_>, &str); 17] = [
             // vmovups 0x80(%rbp),%zmm9
             (&|e| e.load(Ymm(9), RBP, 0x80), "62 71 7c 48 10 4d 02"),
             // vmovups 0x81(%r13),%zmm15
@@ -340,6 +346,8 @@ mod tests {
                 &|e| e.arithmetic(MultiplyAdd, Ymm(7), Ymm(8), Ymm(9)),
                 "62 d2 3d 48 b8 f9",
             ),
+            // vcvtps2ph $0,%xmm9,0x0(%rbp)
+            (&|e| e.store_halves(Ymm(9), RBP), "c4 63 79 1d 4d 00 00"),
             // push   %rbx
             (&|e| e.push(RBX), "40 53"),
             // push   %r13

@@ -1,9 +1,8 @@
-//! Functions of what Cranelift has no instructions for: prefetches, and non-temporal stores side by side of
-//! what lies elsewhere, vectors of 128 bits or words at one distance from each other, such as a column
-//! of a tile.
+//! Functions of what Cranelift has no instructions for: prefetches, conversions of halves, and
+//! non-temporal stores side by side of what lies elsewhere, vectors of 128 bits or words at one distance
+//! from each other, such as a column of a tile.
 //!
-//! Their first argument is the address of what they read; those that store have a second one, a multiple
-//! of 16.
+//! Their first argument is an address; those that copy have a second one, a multiple of 16.
 
 use super::encoder::{Encoder, Gpr, Ymm};
 
@@ -52,4 +51,13 @@ pub(in crate::codegen) fn prefetch(lines: u32) -> Vec<u8> {
 /// Vectors that follow one another do not wait for each other.
 fn register(vector: u32) -> Ymm {
     Ymm((vector % u32::from(Ymm::COUNT)) as u8)
+}
+
+/// A function that stores the floats of its vector of 128 bits as the nearest halves, side by side, at
+/// the address before it.
+pub(in crate::codegen) fn store_halves() -> Vec<u8> {
+    let mut encoder = Encoder::default();
+    encoder.store_halves(Ymm(0), FROM);
+    encoder.return_();
+    encoder.bytes
 }

@@ -210,6 +210,27 @@ fn parts_of_rows() {
     }
 }
 
+/// Halves are converted, and what is computed from them to halves again, behind a check of an index
+/// that parts the conversions from the loads.
+#[test]
+fn halves_of_a_row_to_halves() {
+    for (lanes, offset) in [
+        ("", "0f3F800000"),
+        (WARPS, "0f3F800000"),
+        (WARPS, "0f7F800000"),
+    ] {
+        agree(&format!(
+            ".reg .b16 %h<4>; {lanes} mov.u64 %x1, %in; {ROW} cvt.f32.f16 %f0, %h0; \
+             cvt.f32.f16 %f1, %h1; cvt.f32.f16 %f2, %h2; cvt.f32.f16 %f3, %h3; \
+             sub.f32 %f0, %f0, %f1; fma.rn.f32 %f1, %f1, %f2, {offset}; mul.f32 %f2, %f2, %f3; \
+             sub.f32 %f3, {offset}, %f3; add.u32 %r11, %i, %n; mad.wide.s32 %x3, %r11, 4, %in; \
+             cvt.rn.f16.f32 %h0, %f0; cvt.rn.f16.f32 %h1, %f1; cvt.rn.f16.f32 %h2, %f2; \
+             cvt.rn.f16.f32 %h3, %f3; ld.global.u32 %r12, [%x3]; {SUM} add.u32 %r7, %r7, %r12; \
+             st.global.u32 [%x2+8192], %r7;"
+        ));
+    }
+}
+
 /// What a group has written before it finds an infinite half it does not write again.
 #[test]
 fn effects_before_infinite_halves() {
