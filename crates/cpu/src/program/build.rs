@@ -66,7 +66,7 @@ pub(crate) fn build<'m, 'a>(
         module,
         scopes: Scopes::default(),
         registers: Vec::new(),
-        args: Vec::new(),
+        args: Vec::with_capacity(3 * body.statements.len()),
         call_params: Vec::new(),
         errors: Vec::new(),
         blocks: vec![None],
@@ -256,13 +256,18 @@ impl<'m, 'a> Builder<'m, 'a> {
         let _ = self.scopes.declare(name, count, symbol);
     }
 
+    /// The register with this name, if it is found by a few bytes, as nearly all are.
+    #[inline]
+    pub fn known_register(&self, name: Name<'a>) -> Option<Reg> {
+        let word = self.module.word(name)?;
+        let Reg(first) = self.scopes.register(word)?;
+        Some(Reg(first + scope::number(word)))
+    }
+
     /// What a name means in the function.
     pub fn find(&self, name: Name<'a>) -> Option<Symbol> {
-        // Nearly all names are registers.
-        if let Some(word) = self.module.word(name)
-            && let Some(Reg(first)) = self.scopes.register(word)
-        {
-            return Some(Symbol::Register(Reg(first + scope::number(word))));
+        if let Some(reg) = self.known_register(name) {
+            return Some(Symbol::Register(reg));
         }
         let found = self.scopes.find(name.text)?;
         Some(found.meaning.numbered(found.number))

@@ -40,9 +40,10 @@ impl LiveRanges {
 pub(super) fn split(program: &mut Program<'_>) {
     let liveness = Liveness::new(program);
     let registers = program.registers.len();
+    let operands = program.args.len();
     let mut live_ranges = LiveRanges {
-        parents: Vec::new(),
-        registers: Vec::new(),
+        parents: Vec::with_capacity(operands),
+        registers: Vec::with_capacity(operands),
     };
     // The live-in registers of each block, with a definition for each.
     let live_ins: Vec<Vec<(Reg, u32)>> = (0..program.blocks.len())
@@ -55,7 +56,7 @@ pub(super) fn split(program: &mut Program<'_>) {
         .collect();
 
     // The definition that each argument refers to, rewritten at the end.
-    let mut arguments: Vec<(u32, u32)> = Vec::new();
+    let mut arguments: Vec<(u32, u32)> = Vec::with_capacity(operands);
     let mut current = vec![u32::MAX; registers];
     let mut blocks = std::mem::take(&mut program.blocks);
     // The same for guards, results of calls, and terminators (step `usize::MAX`),

@@ -12,6 +12,9 @@ use ptx::names::{Modifier, Opcode, SpecialRegister, Type};
 /// many as on a GPU.
 const RESERVED_SHARED: u32 = 1024;
 
+/// A constant that may stand for a register.
+const WARP_SZ: &str = "WARP_SZ";
+
 impl<'m, 'a> Builder<'m, 'a> {
     pub(super) fn lookup(&mut self, name: Name<'a>) -> Result<Symbol, LoweringError> {
         if let Some(symbol) = self.find(name) {
@@ -125,13 +128,34 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
+    /// Those of nearly all operands.
+    #[inline]
+    fn plain_argument(&self, operand: &'m Operand<'a>) -> Option<Arg> {
+        match operand {
+            Operand::Name(name) if name.text != WARP_SZ => {
+                Some(Arg::Reg(self.known_register(*name)?))
+            }
+            Operand::Address {
+                base: AddressBase::Name(name),
+                offset,
+                ..
+            } => Some(Arg::Address(
+                Base::Reg(self.known_register(*name)?),
+                *offset,
+            )),
+            Operand::Integer(n) => Some(Arg::Int(n.value)),
+            Operand::Float(f) => Some(Arg::Float(f.value)),
+            _ => None,
+        }
+    }
+
     pub(super) fn argument(
         &mut self,
         body: &'m Body<'a>,
         operand: &'m Operand<'a>,
     ) -> Result<Arg, LoweringError> {
         Ok(match operand {
-            Operand::Name(name) if name.text == "WARP_SZ" => Arg::Int(32),
+            Operand::Name(name) if name.text == WARP_SZ => Arg::Int(32),
             Operand::Name(name) => match self.lookup(*name)? {
                 Symbol::Register(reg) => Arg::Reg(reg),
                 Symbol::Vector(first, count) => {
@@ -280,7 +304,10 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
         };
         for (slot, operand) in resolved.iter_mut().zip(operands) {
-            *slot = self.argument(body, operand)?;
+            *slot = match self.plain_argument(operand) {
+                Some(plain) => plain,
+                None => self.argument(body, operand)?,
+            };
         }
         let start = self.args.len() as u32;
         self.args.extend_from_slice(resolved);
