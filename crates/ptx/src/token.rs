@@ -288,7 +288,11 @@ fn bank_length(word: &[u8], behind: &[u8]) -> usize {
 /// The 2 of `const[2]`, a word without its dot.
 pub fn bank(word: &str) -> Option<u8> {
     let number = word.strip_prefix("const[")?.strip_suffix(']')?;
-    number.parse().ok()
+    match *number.as_bytes() {
+        [ones @ b'0'..=b'9'] => Some(ones - b'0'),
+        [tens @ b'1'..=b'9', ones @ b'0'..=b'9'] => Some(10 * (tens - b'0') + ones - b'0'),
+        _ => None,
+    }
 }
 
 /// The number at `start`, and its end. It is a word if the bytes after the dot are more than a
@@ -590,6 +594,9 @@ mod tests {
             assert_eq!(kinds(other).len(), 4, "{other}");
         }
         assert_eq!((bank("const[10]"), bank("const")), (Some(10), None));
+        for no_bank in ["const[02]", "const[+2]", "const[]", "const[100]"] {
+            assert_eq!(bank(no_bank), None, "{no_bank}");
+        }
     }
 
     /// Expectations recorded from ptxas.

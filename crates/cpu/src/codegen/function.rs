@@ -197,6 +197,7 @@ fn emit(
     }
     emitter.b.seal_all_blocks();
     emitter.b.finalize(isa.frontend_config());
+    contexts.note_size();
     if errors.is_empty() {
         Ok(encoded)
     } else {

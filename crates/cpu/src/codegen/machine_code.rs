@@ -69,6 +69,11 @@ impl CompilerContexts {
         })
     }
 
+    /// Takes note of the size of the function, which is built.
+    pub fn note_size(&mut self) {
+        self.largest = self.largest.max(self.context.func.dfg.num_insts());
+    }
+
     /// Keeps them for the next module.
     pub fn give_back(mut self) {
         if self.largest <= MAX_IDLE_INSTRUCTIONS
@@ -87,10 +92,7 @@ pub(super) fn machine_code(
     isa: &OwnedTargetIsa,
     encoded: &Encoded,
 ) -> Result<MachineCode, String> {
-    let CompilerContexts {
-        context, largest, ..
-    } = contexts;
-    *largest = (*largest).max(context.func.dfg.num_insts());
+    let context = &mut contexts.context;
     let front = encoded.front.len() as u32;
     let compiled = context
         .compile(&**isa, &mut ControlPlane::default())

@@ -313,6 +313,7 @@ mod tests {
             " ret:",
             " L: ret;",
             " ld.blue.u32 %r1, [%r2];",
+            " ld.const[02].u32 %r1, [%r2];",
             " ld..u32 %r1, [%r2];",
             " ld. u32 %r1, [%r2];",
             " ld.u32/* one */ %r1, [%r2];",
