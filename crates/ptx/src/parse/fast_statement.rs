@@ -104,7 +104,7 @@ impl<'a> BodyReader<'_, 'a> {
             Some(guard) => pool.guard(guard, operands),
             None => operands,
         };
-        // One of a statement that failed may be no mnemonic.
+        // Added here alone: what a statement that failed begins with may be no mnemonic.
         let mnemonic = known.unwrap_or_else(|mnemonic| self.buffers.mnemonics.share(mnemonic));
         self.buffers
             .statements
