@@ -1,7 +1,6 @@
 //! Statements in the form that compilers generate, by the fast path.
 
 use super::fast_path::{Text, begins_statement};
-use super::mnemonic::Mnemonics;
 use super::statement::BodyReader;
 use crate::ast::{Guard, Instruction, Name, Span, Statement};
 use crate::names::Opcode;
@@ -78,21 +77,17 @@ impl<'a> BodyReader<'_, 'a> {
         let opcode = text.at;
         let bytes = text.source.as_bytes();
         let mnemonics = &self.buffers.mnemonics;
-        let (known, first, end) = match mnemonics.before_blank(bytes, opcode) {
-            Some(known) => (Ok(known.id), known.opcode, known.end),
-            None => {
-                let (mnemonic, end) = Mnemonics::read(text.source, opcode)?;
-                let first = mnemonic.opcode;
-                (Err(mnemonic), first, end)
-            }
+        let mnemonic = match mnemonics.before_blank(bytes, opcode) {
+            Some(mnemonic) => mnemonic,
+            None => self.buffers.mnemonics.read(text.source, opcode)?,
         };
-        text.at = end;
+        text.at = mnemonic.end;
         text.skip_blanks()?;
         let pool = &mut self.buffers.pool;
         let mark = pool.operands.len();
         // A statement that failed leaves its operands behind.
         pool.open.clear();
-        let operands = match first {
+        let operands = match mnemonic.opcode {
             Opcode::Call => text.call(pool),
             _ => text.operands(pool, mark),
         };
@@ -104,19 +99,17 @@ impl<'a> BodyReader<'_, 'a> {
             Some(guard) => pool.guard(guard, operands),
             None => operands,
         };
-        // Added here alone: what a statement that failed begins with may be no mnemonic.
-        let mnemonic = known.unwrap_or_else(|mnemonic| self.buffers.mnemonics.share(mnemonic));
         self.buffers
             .statements
             .push(Statement::Instruction(Instruction {
                 guarded: guard.is_some(),
-                opcode: first,
-                mnemonic,
+                opcode: mnemonic.opcode,
+                mnemonic: mnemonic.id,
                 operands,
                 span: text.span_from(start),
                 opcode_span: Span {
                     start: opcode as u32,
-                    end: end as u32,
+                    end: mnemonic.end as u32,
                 },
             }));
         Some(())

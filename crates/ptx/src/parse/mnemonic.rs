@@ -154,13 +154,18 @@ impl<'a> Mnemonics<'a> {
         })
     }
 
-    /// The mnemonic from this byte to a blank or a semicolon, with its end, if all its words are
-    /// known and nothing stands between them. It may be in the table.
+    /// The mnemonic from this byte to a blank or a semicolon, which is added unless it is in the
+    /// table, if all its words are known, nothing stands between them, and it is no label.
     #[cold]
-    pub fn read(source: &'a str, at: usize) -> Option<(Mnemonic<'a>, usize)> {
+    pub fn read(&mut self, source: &'a str, at: usize) -> Option<KnownMnemonic> {
         let rest = source.as_bytes().get(at..)?;
-        let ends = |byte: &u8| matches!(byte, b' ' | b'\t' | b';');
-        let end = at + rest.iter().take(LONGEST).position(ends)?;
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let mut bytes = rest.iter().take(LONGEST);
+        let end = at + bytes.position(|byte| is_blank(byte) || *byte == b';')?;
+        // A comment may stand before the colon of a label.
+        if let Some(b':' | b'/') = bytes.find(|byte| !is_blank(byte)) {
+            return None;
+        }
         let text = source.get(at..end)?;
         let mut words = text.split('.');
         let opcode = Opcode::from_text(words.next()?).filter(|known| *known != Opcode::Unknown)?;
@@ -172,12 +177,12 @@ impl<'a> Mnemonics<'a> {
                 return None;
             }
         }
-        let mnemonic = Mnemonic {
+        let id = self.share(Mnemonic {
             text: Cow::Borrowed(text),
             opcode,
             modifiers,
-        };
-        Some((mnemonic, end))
+        });
+        Some(KnownMnemonic { id, opcode, end })
     }
 
     #[inline]
@@ -301,16 +306,20 @@ mod tests {
 
     #[test]
     fn new_ones_end_at_blanks_and_semicolons() {
-        let read = |text: &'static str| {
-            let (mnemonic, end) = Mnemonics::read(text, 1)?;
-            Some((mnemonic.text, mnemonic.opcode, end))
+        let mut mnemonics = Mnemonics::default();
+        let mut read = |text: &'static str| {
+            let known = mnemonics.read(text, 1)?;
+            Some((known.id.index(), known.opcode, known.end))
         };
-        let ld = (Cow::Borrowed("ld.shared::cta.u32"), Opcode::Ld, 19);
-        assert_eq!(read(" ld.shared::cta.u32\t%r1, [%r2];"), Some(ld));
-        assert_eq!(read(" ret;"), Some((Cow::Borrowed("ret"), Opcode::Ret, 4)));
+        let ld = " ld.shared::cta.u32\t%r1, [%r2];";
+        assert_eq!(read(ld), Some((0, Opcode::Ld, 19)));
+        assert_eq!(read(" ret;"), Some((1, Opcode::Ret, 4)));
+        assert_eq!(read(ld), Some((0, Opcode::Ld, 19)));
         // Labels, unknown words, words apart, and what other code parses.
         for other in [
             " ret:",
+            " exit : ret;",
+            " exit /* of all */ : ret;",
             " L: ret;",
             " ld.blue.u32 %r1, [%r2];",
             " ld.const[02].u32 %r1, [%r2];",
@@ -324,6 +333,7 @@ mod tests {
         ] {
             assert_eq!(read(other), None, "{other:?}");
         }
+        assert_eq!(mnemonics.list().len(), 2);
     }
 
     #[test]
