@@ -61,8 +61,8 @@ pub fn compilation(bench: &Bench<'_>) -> Outcome {
         let times: Vec<f64> = times.collect();
         (times[0], median(times))
     };
-    // As many as of the comparisons. The first one reads rows of the table of instructions, too, and
-    // enters the compiler's pages.
+    // As often as the comparisons run. The first compilation also reads rows of the table of
+    // instructions, and enters the compiler's pages.
     let (first, heat) = time(include_str!("../kernels/heat.ptx"), 31);
     println!(
         "{title}, 103 instructions: {:.3} ms, goal 0.5; the first in this process {:.2} ms",

@@ -19,6 +19,7 @@ mod cluster;
 mod coarsening;
 mod cold_code;
 mod compare;
+mod compiler_contexts;
 mod constant_lanes;
 mod constants;
 mod convert;
@@ -89,7 +90,8 @@ mod wide_call;
 mod window;
 mod wrap_check;
 
+pub(crate) use compiler_contexts::CompilerContexts;
 pub(crate) use function::{KernelCode, check_kernel, compile_kernel};
 pub(crate) use host::{HostIsa, host};
-pub(crate) use machine_code::{CompilerContexts, MachineCode};
+pub(crate) use machine_code::MachineCode;
 pub use vectorize::Vectorization;

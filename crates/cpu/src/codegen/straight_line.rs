@@ -145,11 +145,9 @@ impl<'r> Run<'r> {
     /// Whether there are conversions that are calls: these keep their order, and what they need is
     /// computed before each.
     fn has_calls(&self) -> bool {
-        let lanes = self
-            .steps
-            .iter()
-            .filter(|(_, kind)| matches!(kind, Kind::Lanes));
-        lanes.filter(|(i, _)| is_to_half(i)).count() > 1
+        let steps = self.steps.iter();
+        let calls = steps.filter(|(i, kind)| matches!(kind, Kind::Lanes) && is_to_half(i));
+        calls.count() > 1
     }
 
     fn kind(

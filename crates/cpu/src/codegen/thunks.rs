@@ -10,8 +10,9 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_frontend::FunctionBuilder;
 
+use super::compiler_contexts::CompilerContexts;
 use super::machine_code::{
-    CACHE_LINE, CHECK_ACCESS, CompilerContexts, Encoded, MachineCode, machine_code, thunk_name,
+    CACHE_LINE, CHECK_ACCESS, Encoded, MachineCode, machine_code, thunk_name,
 };
 use crate::abi::offset;
 use crate::memory::GRANULE_SHIFT;

@@ -119,7 +119,7 @@ impl Emitter<'_, '_> {
     /// `cvt.rn.f16.f32` of vectors, as bits.
     pub fn vector_to_half(&mut self, value: Value) -> Value {
         if self.has_wide_vectors {
-            // The upper bits of the GPU's NaN are that of halves.
+            // The upper bits of the GPU's NaN are those of its half.
             let value = self.canonical(value);
             let place = self.spilled(&[]);
             wide_call::call_preserving(self, wide::store_halves(), &[place, value]);

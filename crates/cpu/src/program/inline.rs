@@ -269,7 +269,7 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// A register for a parameter that is one.
     pub(super) fn formal_register(&mut self, formal: &Variable<'a>) -> Result<Reg, LoweringError> {
-        let class = super::build::class_of(formal.ty).filter(|_| formal.vector <= 1);
+        let class = super::declarations::class_of(formal.ty).filter(|_| formal.vector <= 1);
         let class = class.ok_or_else(|| {
             LoweringError::unsupported(
                 formal.span,

@@ -9,6 +9,7 @@ mod build;
 mod butterflies;
 mod call_params;
 mod clamps;
+mod declarations;
 mod frames;
 mod frequency;
 mod functions;

@@ -71,7 +71,7 @@ fn is_wide(source: &str) -> Option<bool> {
     let uses_512 = has(processor::AVX_512);
     let clears = image.code.windows(3).any(|code| code == [0xC5, 0xF8, 0x77]);
     assert_eq!(uses_512, clears && processor::has(processor::AVX_512));
-    (has("has_avx2") && has("has_fma")).then_some(clears)
+    (has("has_avx2") && has("has_fma") && has("has_f16c")).then_some(clears)
 }
 
 /// A block that three times waits at a barrier and sums over its tile: each row of threads from its

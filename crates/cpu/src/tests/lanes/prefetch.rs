@@ -12,7 +12,7 @@ fn prefetches(body: &str) -> Option<bool> {
     let image = compile_image(&kernel(body), &options).unwrap();
     let has = |name: &str| image.features.iter().any(|feature| feature == name);
     let found = image.code.windows(3).any(|code| code == [0x48, 0x0F, 0x18]);
-    (has("has_avx2") && has("has_fma")).then_some(found)
+    (has("has_avx2") && has("has_fma") && has("has_f16c")).then_some(found)
 }
 
 const LOAD: &str = "ld.global.u32 %r3, [%x1];";

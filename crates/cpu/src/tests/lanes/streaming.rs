@@ -21,7 +21,7 @@ pub(super) fn streams(source: &str, bits: u32) -> Option<bool> {
         code[0] == 0xC4 && code[1] & 0x1F == 1 && code[2] & 7 == long && code[3] == 0x2B
     };
     let found = image.code.windows(4).any(is_store);
-    (has("has_avx2") && has("has_fma")).then_some(found)
+    (has("has_avx2") && has("has_fma") && has("has_f16c")).then_some(found)
 }
 
 const ALWAYS: CompileOptions = CompileOptions {

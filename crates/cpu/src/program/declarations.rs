@@ -1,0 +1,111 @@
+//! The variables that a function declares: registers, and their storage.
+
+use super::build::Builder;
+use super::call_params::CallParam;
+use super::ir::{LoweringError, Reg, RegClass, Storage};
+use super::module_data::{align_of, size_of};
+use super::scope::Symbol;
+use ptx::ast::{Space, Variable};
+use ptx::names::Type;
+
+impl<'m, 'a> Builder<'m, 'a> {
+    pub fn declare(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
+        let name = variable.name.text;
+        let in_frame = match variable.space {
+            Space::Local | Space::Param => self.in_frame(variable)?,
+            _ => None,
+        };
+        if let Some(storage) = in_frame {
+            self.declare_name(variable.name, None, Symbol::Variable(storage));
+            return Ok(());
+        }
+        let symbol = match variable.space {
+            Space::Reg => return self.declare_register(variable),
+            Space::Shared => Symbol::Variable(self.allocate_shared(variable)?),
+            Space::Local => {
+                let too_large = || LoweringError::invalid(variable.span, "too much local memory");
+                let size = size_of(variable).ok_or_else(too_large)?;
+                let align = u64::from(align_of(variable));
+                let offset = u64::from(self.local_bytes).next_multiple_of(align);
+                self.local_bytes = u32::try_from(offset + size).map_err(|_| too_large())?;
+                let storage = Storage::Local(offset as u32);
+                self.note_elements(storage, variable);
+                Symbol::Variable(storage)
+            }
+            Space::Param => Symbol::Variable(Storage::CallParam(self.new_call_param(variable)?)),
+            Space::Global | Space::Const | Space::Sreg | Space::Tex => {
+                return Err(LoweringError::unsupported(
+                    variable.span,
+                    format!("{name}: a variable of this state space inside a function"),
+                ));
+            }
+        };
+        self.declare_name(variable.name, None, symbol);
+        Ok(())
+    }
+
+    pub fn new_call_param(&mut self, variable: &Variable<'a>) -> Result<u32, LoweringError> {
+        let size = size_of(variable)
+            .and_then(|size| u32::try_from(size).ok())
+            .ok_or_else(|| LoweringError::invalid(variable.span, "the parameter is too large"))?;
+        self.call_params.push(CallParam {
+            size,
+            align: align_of(variable),
+        });
+        Ok(self.call_params.len() as u32 - 1)
+    }
+
+    fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
+        let class = match variable.ty {
+            Type::B128 => Some(RegClass::I64),
+            ty => class_of(ty),
+        };
+        let class = class.ok_or_else(|| {
+            LoweringError::unsupported(
+                variable.span,
+                format!("registers of type .{}", variable.ty.text()),
+            )
+        })?;
+        let first = Reg(self.registers.len() as u32);
+        let components = match variable.ty {
+            Type::B128 if variable.vector > 1 => {
+                let reason = "vectors of registers of 128 bits";
+                return Err(LoweringError::unsupported(variable.span, reason));
+            }
+            // Two registers of 64 bits.
+            Type::B128 => 2,
+            _ => variable.vector.max(1),
+        };
+        let symbol = match components {
+            1 => Symbol::Register(first),
+            _ => Symbol::Vector(first, components),
+        };
+        let count = u64::from(variable.count.unwrap_or(1)) * u64::from(components);
+        // A short text can declare four billion registers.
+        if count > 1 << 20 {
+            return Err(LoweringError::unsupported(
+                variable.span,
+                "more than 1048576 registers in one declaration",
+            ));
+        }
+        let end = self.registers.len() + count as usize;
+        self.registers.resize(end, class);
+        self.declare_name(variable.name, variable.count, symbol);
+        Ok(())
+    }
+}
+
+/// The register class for a declared type, before [`reg_class`] chooses.
+pub(super) fn class_of(ty: Type) -> Option<RegClass> {
+    Some(match ty {
+        Type::Pred => RegClass::Pred,
+        Type::F32 => RegClass::F32,
+        Type::F64 => RegClass::F64,
+        _ => match ty.bits() {
+            8 | 16 => RegClass::I16,
+            32 => RegClass::I32,
+            64 => RegClass::I64,
+            _ => return None,
+        },
+    })
+}
