@@ -95,7 +95,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     }
 }
 
-/// The register class for a declared type, before [`reg_class`] chooses.
+/// The register class for a declared type, before [`reg_class`](super::reg_class) chooses.
 pub(super) fn class_of(ty: Type) -> Option<RegClass> {
     Some(match ty {
         Type::Pred => RegClass::Pred,
