@@ -114,8 +114,6 @@ pub(super) struct Emitter<'e, 'a> {
     pub has_wide_vectors: bool,
     /// They may have 512 bits.
     pub has_512: bool,
-    /// Of vectors that a function stores past the caches.
-    pub stream_slot: Option<StackSlot>,
     /// The stores that may go past the caches, by their operands.
     pub streamed: HashSet<u32>,
     /// The loads whose lines the next block needs, by their operands, and how far they are then.

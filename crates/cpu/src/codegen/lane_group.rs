@@ -116,7 +116,7 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
     let load = i.opcode != O::St;
     let reg = contiguous_register(e, i)?;
     let ty = e.ty(i, 0)?;
-    let at = contiguous_address(e, i)?;
+    let at = contiguous_address(e, i, e.width)?;
     e.splats.clear();
     if load {
         prefetch::emit(e, i, at, e.width * ty.bytes() as u32);
@@ -144,24 +144,25 @@ fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()>
 }
 
 /// The register of such an access.
-fn contiguous_register(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<Reg> {
+pub(super) fn contiguous_register(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<Reg> {
     match e.arg(i, usize::from(i.opcode == O::St))? {
         Arg::Reg(reg) => Ok(reg),
         _ => e.unsupported(i, "unsupported operand"),
     }
 }
 
-/// Checks such an access, and returns the address of the first lane.
+/// Checks such an access of the first lanes, and returns the address of the first one.
 pub(super) fn contiguous_address(
     e: &mut Emitter<'_, '_>,
     i: &Instruction,
+    lanes: u32,
 ) -> EmitResult<CheckedAddress> {
     let load = i.opcode != O::St;
     let place = e.address(i, usize::from(load))?;
     let bytes = e.ty(i, 0)?.bytes() as u32;
     match e.in_bounds(i) {
         Some(at) => Ok(at),
-        None => checked_range(e, i, place, bytes, !load),
+        None => checked_range(e, i, place, (bytes, lanes)),
     }
 }
 
@@ -279,14 +280,14 @@ fn narrow_store(e: &mut Emitter<'_, '_>, reg: Reg, at: CheckedAddress) {
     e.lane_set = LaneSet::Scalar;
 }
 
-/// Checks the accesses of the group, and returns the host address of the first.
+/// Checks accesses of so many bytes by the first lanes, and returns the host address of the first.
 fn checked_range(
     e: &mut Emitter<'_, '_>,
     i: &Instruction,
     (base, at): (Base, i64),
-    bytes: u32,
-    store: bool,
+    (bytes, lanes): (u32, u32),
 ) -> EmitResult<CheckedAddress> {
+    let store = i.opcode == O::St;
     let space = match i.modifiers.first_of(&[M::Shared, M::SharedCta]) {
         Some(_) => Space::Shared,
         None => Space::Generic,
@@ -302,7 +303,7 @@ fn checked_range(
             return e.unsupported(i, "unsupported address");
         }
     };
-    check_range(e, (address, Some(pointer)), space, bytes, store);
+    check_range(e, (address, Some(pointer)), space, (bytes, lanes), store);
     let address = match space {
         Space::Shared => {
             let shared = e.context_word(offset::SHARED);
@@ -313,11 +314,25 @@ fn checked_range(
     Ok(CheckedAddress::new(address, 0))
 }
 
+/// The places of shared memory at which accesses of `1 << shift` bytes by the first lanes may start.
+fn shared_starts(e: &mut Emitter<'_, '_>, shift: u32, lanes: u32) -> Value {
+    let Some(size) = e.fixed.shared else {
+        return e.int(types::I64, 0);
+    };
+    let whole = size.starts[usize::from(shift == 3)];
+    if lanes == e.width {
+        return whole;
+    }
+    let starts = e.add_offset(size.units[shift as usize], 1 - i64::from(lanes));
+    e.b.ins().smax(starts, whole)
+}
+
 impl Emitter<'_, '_> {
     /// Faults unless the whole group may access its consecutive values from `address`
     /// on. Like [`check`](Self::check), this is one comparison in the usual case.
     pub fn check_range(&mut self, address: Value, space: Space, bytes: u32, store: bool) {
-        check_range(self, (address, None), space, bytes, store);
+        let lanes = self.width;
+        check_range(self, (address, None), space, (bytes, lanes), store);
     }
 }
 
@@ -325,11 +340,10 @@ fn check_range(
     e: &mut Emitter<'_, '_>,
     (address, pointer): (Value, Option<Reg>),
     space: Space,
-    bytes: u32,
+    (bytes, lanes): (u32, u32),
     store: bool,
 ) {
     let shift = bytes.trailing_zeros();
-    let count = u64::from(e.width);
     let amount = e.scalar_int(types::I32, shift.into());
     let ok = e.b.create_block();
     let cold = e.b.create_block();
@@ -337,22 +351,19 @@ fn check_range(
     let access_space = match space {
         Space::Shared => {
             let number = e.b.ins().rotr(address, amount);
-            let starts = match e.fixed.shared {
-                Some(size) => size.starts[usize::from(shift == 3)],
-                None => e.int(types::I64, 0),
-            };
+            let starts = shared_starts(e, shift, lanes);
             let good = e.icmp(IntCC::UnsignedLessThan, number, starts);
             e.b.ins().brif(good, ok, &[], cold, &[]);
             Access::SHARED
         }
         _ => {
-            e.check_span((address, pointer), shift, count.cast_signed(), ok, cold);
+            e.check_span((address, pointer), shift, lanes.into(), ok, cold);
             0
         }
     };
     e.enter(cold);
     let access = bytes | if store { Access::WRITE } else { 0 } | access_space;
-    e.call_slow_path(address, e.width, access);
+    e.call_slow_path(address, lanes, access);
     let fail = e.fail;
     if space == Space::Generic {
         // The access may still be valid, in registered host memory.

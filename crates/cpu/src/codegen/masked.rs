@@ -22,6 +22,7 @@ use super::window::Window;
 use crate::program::{
     Arg, BlockId, Guard, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity,
 };
+use ptx::names::Opcode as O;
 
 /// Of the values of lanes on the stack.
 const FLAGS: MemFlagsData = MemFlagsData::trusted();
@@ -192,6 +193,9 @@ fn masked_step(
         if lowering != Lowering::Uniform {
             return match bits {
                 Lanes::Known(bits) if bits.count_ones() <= MAX_KNOWN => known_access(e, i, bits),
+                Lanes::Known(bits) if lowering == Lowering::Contiguous && is_start(e, i, bits) => {
+                    contiguous_access(e, i, bits.count_ones())
+                }
                 Lanes::Known(bits) => {
                     let bits = e.scalar_int(types::I32, bits.into());
                     masked_access(e, i, bits, kept)
@@ -256,6 +260,33 @@ fn known_access(e: &mut Emitter<'_, '_>, i: &Instruction, bits: u32) -> EmitResu
     e.merge_lane_writes();
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);
+    Ok(())
+}
+
+/// Whether the lanes are the first ones, so many that their values fill vectors of an access:
+/// `if (lane < warps) sum = sums[lane];`.
+fn is_start(e: &Emitter<'_, '_>, i: &Instruction, bits: u32) -> bool {
+    let lanes = bits.trailing_ones();
+    let bytes = i.modifiers.types().next().map_or(0, |ty| ty.bytes());
+    bits.count_ones() == lanes
+        && lanes.is_multiple_of(4)
+        && lanes < e.width
+        && matches!(i.opcode, O::Ld | O::St)
+        && matches!(bytes, 4 | 8)
+}
+
+/// An access of the first lanes to consecutive addresses.
+fn contiguous_access(e: &mut Emitter<'_, '_>, i: &Instruction, lanes: u32) -> EmitResult<()> {
+    e.line = i.line;
+    e.lane_set = LaneSet::Scalar;
+    e.set_guard(None);
+    let register = lane_group::contiguous_register(e, i)?;
+    let at = lane_group::contiguous_address(e, i, lanes)?;
+    e.splats.clear();
+    for lane in vectors(lanes, e.program.registers[register.index()]) {
+        lane_group::contiguous_vector(e, i, at, lane)?;
+    }
+    e.lane_set = LaneSet::Scalar;
     Ok(())
 }
 

@@ -105,7 +105,6 @@ pub(super) fn prologue<'e, 'a>(
         has_fma: host.has_fma,
         has_wide_vectors: host.has_wide_vectors,
         has_512: host.has_512,
-        stream_slot: None,
         streamed: match host.has_wide_vectors && width > 1 {
             true => streaming::stores(program, &pointers),
             false => HashSet::new(),

@@ -77,7 +77,7 @@ impl StoredLoad<'_> {
         e.line = self.store.line;
         e.lane_set = LaneSet::Scalar;
         e.set_guard(None);
-        let to = lane_group::contiguous_address(e, self.store)?;
+        let to = lane_group::contiguous_address(e, self.store, e.width)?;
         let done = e.b.create_block();
         self.stream(e, &checked, to, done);
         let class = e.program.registers[self.reg.index()];

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Value, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::Emitter;
@@ -132,20 +132,18 @@ pub(super) fn emit(
     let [cached, done] = [(); 2].map(|()| e.b.create_block());
     let to = e.add_offset(at.address, at.offset.into());
     require(e, [(i, to)], cached);
-    let size = 8 * e.width;
-    let slot = *e.stream_slot.get_or_insert_with(|| {
-        let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, size, 4);
-        e.b.create_sized_stack_slot(slot)
-    });
-    for (n, lane) in (0..).zip(vectors(e.width, class)) {
-        e.lane_set = lane;
-        let value = e.register(reg);
-        e.b.ins().stack_store(types::I64, value, slot, 16 * n);
+    let mut lanes = vectors(e.width, class);
+    for first in (0..count).step_by(wide::MAX_STREAMED) {
+        let mut arguments = vec![e.add_offset(to, i64::from(16 * first))];
+        for lane in lanes.by_ref().take(wide::MAX_STREAMED) {
+            e.lane_set = lane;
+            arguments.push(e.register(reg));
+        }
+        e.lane_set = LaneSet::Scalar;
+        let code = wide::stream_vectors(arguments.len() - 1);
+        wide_call::call_preserving(e, code, &arguments);
     }
-    e.lane_set = LaneSet::Scalar;
     e.splats.clear();
-    let from = e.b.ins().stack_addr(types::I64, slot, 0);
-    wide_call::call_function(e, wide::copy_vectors(count), &[from, to]);
     e.b.ins().jump(done, &[]);
     e.enter(cached);
     Some(done)

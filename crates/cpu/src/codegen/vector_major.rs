@@ -86,7 +86,7 @@ impl<'s> VectorMajor<'s> {
                         let address = match addresses.next() {
                             Some(address) => Ok(address),
                             None => {
-                                let address = contiguous_address(e, i);
+                                let address = contiguous_address(e, i, e.width);
                                 checked.extend(address.iter().copied());
                                 address
                             }

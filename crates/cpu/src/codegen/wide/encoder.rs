@@ -95,11 +95,6 @@ impl Encoder {
         self.vector(HALF, 0x2B, from, 0, Place::Memory(base, offset));
     }
 
-    /// A load of the lower half.
-    pub fn load_half(&mut self, to: Ymm, base: Gpr, offset: i32) {
-        self.vector(HALF, 0x10, to, 0, Place::Memory(base, offset));
-    }
-
     /// The first 32 bits get the word at an address, the others 0.
     pub fn load_word_of(&mut self, to: Ymm, base: Gpr, offset: i32) {
         self.vector(SINGLE, 0x10, to, 0, Place::Memory(base, offset));

@@ -17,4 +17,4 @@ mod vectors;
 pub(super) use body::{Source, read};
 pub(super) use counted::{Address, WideLoop, compile};
 pub(super) use elements::{Elements, ElementsLoop, Pointed};
-pub(super) use vectors::{copy_column, copy_vectors, prefetch, store_halves};
+pub(super) use vectors::{MAX_STREAMED, copy_column, prefetch, store_halves, stream_vectors};

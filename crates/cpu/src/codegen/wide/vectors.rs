@@ -1,8 +1,9 @@
 //! Functions of what Cranelift has no instructions for: prefetches, conversions of halves, and
-//! non-temporal stores side by side of what lies elsewhere, vectors of 128 bits or words at one distance
-//! from each other, such as a column of a tile.
+//! non-temporal stores side by side, of vectors of 128 bits, or of words at one distance from each
+//! other in memory, such as a column of a tile.
 //!
-//! Their first argument is an address; those that copy have a second one, a multiple of 16.
+//! Their first argument is an address; that which copies has a second one. What they store past the
+//! caches they store to a multiple of 16.
 
 use super::encoder::{Encoder, Gpr, Ymm};
 
@@ -11,13 +12,14 @@ const TO: Gpr = Gpr::RSI;
 /// Words of a vector.
 const WORDS: u32 = 4;
 
-/// A function that copies so many vectors.
-pub(in crate::codegen) fn copy_vectors(count: u32) -> Vec<u8> {
+/// The most vectors that a function has in registers.
+pub(in crate::codegen) const MAX_STREAMED: usize = 8;
+
+/// A function that stores its vectors of 128 bits, which follow the address.
+pub(in crate::codegen) fn stream_vectors(count: usize) -> Vec<u8> {
     let mut encoder = Encoder::default();
-    for vector in 0..count {
-        let offset = 16 * vector.cast_signed();
-        encoder.load_half(register(vector), FROM, offset);
-        encoder.stream_half(register(vector), TO, offset);
+    for vector in 0..count.min(MAX_STREAMED) as u8 {
+        encoder.stream_half(Ymm(vector), FROM, 16 * i32::from(vector));
     }
     encoder.return_();
     encoder.bytes

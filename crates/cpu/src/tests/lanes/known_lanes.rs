@@ -1,7 +1,8 @@
 //! Guards on the place of a lane in its warp, which are known when the code is generated.
 
 use super::{ADDRESSES, agree, kernel, run};
-use crate::Vectorization;
+use crate::source::compile_image;
+use crate::{CompileOptions, Vectorization};
 
 /// Makes the groups whole warps.
 const SHUFFLE: &str = "shfl.sync.bfly.b32 %r8, %r2, 4, 31, -1;";
@@ -48,5 +49,68 @@ fn faults_name_the_known_lane() {
         assert!(!alone.contains("thread [0, 0, 0]"), "{alone}");
         let together = run(&source, Vectorization::Always, 1, [64, 1, 1], 0);
         assert_eq!(together.unwrap_err(), alone);
+    }
+}
+
+/// The first lanes have an access of consecutive addresses in vectors, and the others keep theirs.
+const FIRST: &str = "mul.wide.u32 %x3, %r4, 4; add.u64 %x3, %in, %x3; \
+     shl.b32 %r10, %r4, 2; add.u32 %r10, %r10, %r7; shl.b32 %r11, %r4, 3; add.u32 %r11, %r11, %r7;";
+
+/// `tzcnt` or `bsf`: the next lane in a loop over them.
+const COUNT_ZEROS: [u8; 2] = [0x0F, 0xBC];
+
+const ALWAYS: CompileOptions = CompileOptions {
+    vectorization: Vectorization::Always,
+};
+
+#[test]
+fn arms_for_the_first_lanes() {
+    for lanes in [4, 8, 12, 13, 28] {
+        for arm in [
+            "@%p0 ld.shared.u32 %r9, [%r10+64]; @%p0 st.shared.u32 [%r10], %r9;",
+            "@%p0 ld.shared.u32 %r9, [%r10+64]; mad.lo.u32 %r9, %r9, 3, %r8; @%p0 st.shared.u32 [%r10+256], %r9; bar.sync 0; ld.shared.u32 %r9, [%r10+256];",
+            "@%p0 ld.global.u32 %r9, [%x3+8];",
+            "@%p0 ld.shared.f64 %g0, [%r11]; add.f64 %g0, %g0, %g0; @%p0 st.shared.f64 [%r11+256], %g0; bar.sync 0; ld.shared.u32 %r9, [%r11+256];",
+            "@!%p0 bra REST; ld.global.u32 %r9, [%x3]; st.shared.u32 [%r10], %r9; bra JOIN; REST: add.u32 %r9, %r3, 5; st.shared.u32 [%r10+4], %r9; JOIN: bar.sync 0; ld.shared.u32 %r9, [%r10];",
+        ] {
+            let source = kernel(&format!(
+                "{ADDRESSES} {LANE} {SHUFFLE} {FIRST} ld.global.u32 %r3, [%x1]; mov.u32 %r9, 7; \
+                 mov.f64 %g0, 0d4008000000000000; st.shared.u32 [%r10], %r3; bar.sync 0; \
+                 setp.lt.u32 %p0, %r4, {lanes}; {arm} or.b32 %r9, %r9, 1; st.global.u32 [%x2], %r9;"
+            ));
+            let [alone, together] = [Vectorization::Never, Vectorization::Always]
+                .map(|vectorization| run(&source, vectorization, 4, [32, 1, 1], 0).unwrap());
+            assert_eq!(together, alone, "{lanes} {arm}");
+            if cfg!(target_arch = "x86_64") {
+                let code = compile_image(&source, &ALWAYS).unwrap().code;
+                let has_loop = code.windows(2).any(|bytes| bytes == COUNT_ZEROS);
+                // The rest of the lanes are no first ones.
+                assert_eq!(
+                    has_loop,
+                    lanes == 13 || arm.contains("REST"),
+                    "{lanes} {arm}"
+                );
+            }
+        }
+    }
+}
+
+/// All vectors of the access are in bounds, or the first lane that is not is named.
+#[test]
+fn the_first_lanes_are_checked_alone() {
+    for (offset, lanes) in [(4096 - 32, 8), (4096 - 24, 8), (4096 - 4, 4), (4092, 28)] {
+        for access in [
+            format!("ld.shared.u32 %r9, [%r10+{offset}]"),
+            format!("st.shared.u32 [%r10+{offset}], %r3"),
+        ] {
+            let source = kernel(&format!(
+                "{ADDRESSES} {LANE} {SHUFFLE} {FIRST} ld.global.u32 %r3, [%x1]; mov.u32 %r9, 7; \
+                 setp.lt.u32 %p0, %r4, {lanes}; @%p0 {access}; st.global.u32 [%x2], %r3;"
+            ));
+            let [alone, together] = [Vectorization::Never, Vectorization::Always]
+                .map(|vectorization| run(&source, vectorization, 1, [32, 1, 1], 0));
+            assert_eq!(together, alone, "{offset} {lanes} {access}");
+            assert_eq!(alone.is_ok(), offset == 4096 - 32);
+        }
     }
 }
