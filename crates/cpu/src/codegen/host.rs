@@ -75,7 +75,6 @@ fn isa(optimization: &str, register_allocation: &str) -> Result<OwnedTargetIsa, 
     set("regalloc_algorithm", register_allocation)?;
     set("enable_probestack", "false")?;
     set("unwind_info", "false")?;
-    set("enable_alias_analysis", "false")?;
     let verify = if cfg!(debug_assertions) {
         "true"
     } else {

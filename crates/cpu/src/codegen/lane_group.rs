@@ -314,17 +314,20 @@ fn checked_range(
     Ok(CheckedAddress::new(address, 0))
 }
 
-/// The places of shared memory at which accesses of `1 << shift` bytes by the first lanes may start.
+/// How many places of shared memory, in units of `1 << shift` bytes, such accesses by the first lanes
+/// may start at.
 fn shared_starts(e: &mut Emitter<'_, '_>, shift: u32, lanes: u32) -> Value {
+    let zero = e.int(types::I64, 0);
     let Some(size) = e.fixed.shared else {
-        return e.int(types::I64, 0);
+        return zero;
     };
-    let whole = size.starts[usize::from(shift == 3)];
-    if lanes == e.width {
-        return whole;
+    match shift {
+        2 | 3 if lanes == e.width => size.starts[(shift - 2) as usize],
+        _ => {
+            let starts = e.add_offset(size.units[shift as usize], 1 - i64::from(lanes));
+            e.b.ins().smax(starts, zero)
+        }
     }
-    let starts = e.add_offset(size.units[shift as usize], 1 - i64::from(lanes));
-    e.b.ins().smax(starts, whole)
 }
 
 impl Emitter<'_, '_> {

@@ -58,3 +58,25 @@ fn faults_name_the_lane_that_copies() {
         assert_eq!(together.unwrap_err(), alone, "{source}");
     }
 }
+
+/// Cells that follow one another, up to the end of shared memory and beyond.
+#[test]
+fn copies_of_neighbouring_cells() {
+    for size in [4, 8, 16] {
+        let fits = 4096 - 64 * size;
+        for offset in [0, fits, fits + size, 4096, 8192] {
+            for count in ["", ", %r7"] {
+                let source = kernel(&format!(
+                    "{ADDRESSES} mov.u32 %r4, tile; mad.lo.u32 %r5, %r2, {size}, %r4; mov.u32 %r7, {size}; \
+                     mad.wide.u32 %x3, %r2, {size}, %in; \
+                     cp.async.ca.shared.global [%r5+{offset}], [%x3], {size}{count}; cp.async.wait_all; \
+                     bar.sync 0; ld.shared.u32 %r8, [%r5+{offset}]; st.global.u32 [%x2], %r8;"
+                ));
+                let [alone, together] = [Vectorization::Never, Vectorization::Always]
+                    .map(|vectorization| run(&source, vectorization, 1, [64, 1, 1], 0));
+                assert_eq!(alone.is_ok(), offset <= fits, "{size} {offset}");
+                assert_eq!(together, alone, "{size} {offset} {count}");
+            }
+        }
+    }
+}

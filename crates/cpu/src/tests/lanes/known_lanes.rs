@@ -56,8 +56,11 @@ fn faults_name_the_known_lane() {
 const FIRST: &str = "mul.wide.u32 %x3, %r4, 4; add.u64 %x3, %in, %x3; \
      shl.b32 %r10, %r4, 2; add.u32 %r10, %r10, %r7; shl.b32 %r11, %r4, 3; add.u32 %r11, %r11, %r7;";
 
-/// `tzcnt` or `bsf`: the next lane in a loop over them.
-const COUNT_ZEROS: [u8; 2] = [0x0F, 0xBC];
+/// Whether code of x86-64 has `tzcnt` or `bsf`: the next lane in a loop over them.
+fn loops_over_lanes(source: &str) -> bool {
+    let code = compile_image(source, &ALWAYS).unwrap().code;
+    code.windows(2).any(|bytes| bytes == [0x0F, 0xBC])
+}
 
 const ALWAYS: CompileOptions = CompileOptions {
     vectorization: Vectorization::Always,
@@ -70,6 +73,8 @@ fn arms_for_the_first_lanes() {
             "@%p0 ld.shared.u32 %r9, [%r10+64]; @%p0 st.shared.u32 [%r10], %r9;",
             "@%p0 ld.shared.u32 %r9, [%r10+64]; mad.lo.u32 %r9, %r9, 3, %r8; @%p0 st.shared.u32 [%r10+256], %r9; bar.sync 0; ld.shared.u32 %r9, [%r10+256];",
             "@%p0 ld.global.u32 %r9, [%x3+8];",
+            "not.pred %p0, %p0; @%p0 bra SKIP; ld.global.u32 %r9, [%x3+8]; SKIP:",
+            "@%p0 st.global.u32 [%x2+2048], %r3; @%p0 st.shared.u32 [%r10], %n; @%p0 st.shared.u32 [%r10+256], %r10; bar.sync 0; ld.shared.u32 %r9, [%r10]; ld.shared.u32 %r8, [%r10+256]; add.u32 %r9, %r9, %r8;",
             "@%p0 ld.shared.f64 %g0, [%r11]; add.f64 %g0, %g0, %g0; @%p0 st.shared.f64 [%r11+256], %g0; bar.sync 0; ld.shared.u32 %r9, [%r11+256];",
             "@!%p0 bra REST; ld.global.u32 %r9, [%x3]; st.shared.u32 [%r10], %r9; bra JOIN; REST: add.u32 %r9, %r3, 5; st.shared.u32 [%r10+4], %r9; JOIN: bar.sync 0; ld.shared.u32 %r9, [%r10];",
         ] {
@@ -81,36 +86,41 @@ fn arms_for_the_first_lanes() {
             let [alone, together] = [Vectorization::Never, Vectorization::Always]
                 .map(|vectorization| run(&source, vectorization, 4, [32, 1, 1], 0).unwrap());
             assert_eq!(together, alone, "{lanes} {arm}");
-            if cfg!(target_arch = "x86_64") {
-                let code = compile_image(&source, &ALWAYS).unwrap().code;
-                let has_loop = code.windows(2).any(|bytes| bytes == COUNT_ZEROS);
-                // The rest of the lanes are no first ones.
-                assert_eq!(
-                    has_loop,
-                    lanes == 13 || arm.contains("REST"),
-                    "{lanes} {arm}"
-                );
-            }
+            // The rest of the lanes are no first ones.
+            let loops = (lanes == 13 || arm.contains("REST")) && cfg!(target_arch = "x86_64");
+            assert_eq!(loops_over_lanes(&source), loops, "{lanes} {arm}");
         }
     }
 }
 
-/// All vectors of the access are in bounds, or the first lane that is not is named.
+/// The last lane of an access is in bounds, or the first one that is not is named, whatever the other
+/// lanes' addresses are.
 #[test]
 fn the_first_lanes_are_checked_alone() {
-    for (offset, lanes) in [(4096 - 32, 8), (4096 - 24, 8), (4096 - 4, 4), (4092, 28)] {
-        for access in [
-            format!("ld.shared.u32 %r9, [%r10+{offset}]"),
-            format!("st.shared.u32 [%r10+{offset}], %r3"),
-        ] {
-            let source = kernel(&format!(
-                "{ADDRESSES} {LANE} {SHUFFLE} {FIRST} ld.global.u32 %r3, [%x1]; mov.u32 %r9, 7; \
-                 setp.lt.u32 %p0, %r4, {lanes}; @%p0 {access}; st.global.u32 [%x2], %r3;"
-            ));
-            let [alone, together] = [Vectorization::Never, Vectorization::Always]
-                .map(|vectorization| run(&source, vectorization, 1, [32, 1, 1], 0));
-            assert_eq!(together, alone, "{offset} {lanes} {access}");
-            assert_eq!(alone.is_ok(), offset == 4096 - 32);
+    // The bytes of a value, those behind the address, and an access at a distance from it.
+    let accesses: [(u32, u32, fn(u32) -> String); 5] = [
+        (4, 4096, |at| format!("ld.shared.u32 %r9, [%r10+{at}]")),
+        (4, 4096, |at| format!("st.shared.u32 [%r10+{at}], %r3")),
+        (8, 4096, |at| format!("st.shared.f64 [%r11+{at}], %g0")),
+        (4, 16384, |at| format!("ld.global.u32 %r9, [%x4+{at}]")),
+        (4, 16384, |at| format!("st.global.u32 [%x4+{at}], %r3")),
+    ];
+    for (size, bytes, access) in accesses {
+        for lanes in [4, 8, 28] {
+            let fits = bytes - size * lanes;
+            for at in [fits, fits + 1, fits + size, bytes - size, bytes] {
+                let access = access(at);
+                let source = kernel(&format!(
+                    "{ADDRESSES} {LANE} {SHUFFLE} {FIRST} ld.global.u32 %r3, [%x1]; mov.u32 %r9, 7; \
+                     mov.f64 %g0, 0d4008000000000000; mul.wide.u32 %x4, %r4, 4; add.u64 %x4, %out, %x4; \
+                     setp.lt.u32 %p0, %r4, {lanes}; @%p0 {access}; st.global.u32 [%x2], %r9;"
+                ));
+                let [alone, together] = [Vectorization::Never, Vectorization::Always]
+                    .map(|vectorization| run(&source, vectorization, 1, [32, 1, 1], 0));
+                assert_eq!(together, alone, "{lanes} {access}");
+                assert_eq!(alone.is_ok(), at == fits, "{lanes} {access}");
+                assert!(!loops_over_lanes(&source), "{lanes} {access}");
+            }
         }
     }
 }
