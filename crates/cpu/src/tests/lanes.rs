@@ -10,6 +10,7 @@ use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
 mod atomics;
+mod bounds;
 mod butterflies;
 mod clamped;
 mod coarsening;

@@ -98,18 +98,18 @@ fn arms_for_the_first_lanes() {
 #[test]
 fn the_first_lanes_are_checked_alone() {
     // The bytes of a value, those behind the address, and an access at a distance from it.
-    let accesses: [(u32, u32, fn(u32) -> String); 5] = [
-        (4, 4096, |at| format!("ld.shared.u32 %r9, [%r10+{at}]")),
-        (4, 4096, |at| format!("st.shared.u32 [%r10+{at}], %r3")),
-        (8, 4096, |at| format!("st.shared.f64 [%r11+{at}], %g0")),
-        (4, 16384, |at| format!("ld.global.u32 %r9, [%x4+{at}]")),
-        (4, 16384, |at| format!("st.global.u32 [%x4+{at}], %r3")),
+    let accesses = [
+        (4, 4096, "ld.shared.u32 %r9, [%r10+AT]"),
+        (4, 4096, "st.shared.u32 [%r10+AT], %r3"),
+        (8, 4096, "st.shared.f64 [%r11+AT], %g0"),
+        (4, 16384, "ld.global.u32 %r9, [%x4+AT]"),
+        (4, 16384, "st.global.u32 [%x4+AT], %r3"),
     ];
     for (size, bytes, access) in accesses {
         for lanes in [4, 8, 28] {
             let fits = bytes - size * lanes;
             for at in [fits, fits + 1, fits + size, bytes - size, bytes] {
-                let access = access(at);
+                let access = access.replace("AT", &at.to_string());
                 let source = kernel(&format!(
                     "{ADDRESSES} {LANE} {SHUFFLE} {FIRST} ld.global.u32 %r3, [%x1]; mov.u32 %r9, 7; \
                      mov.f64 %g0, 0d4008000000000000; mul.wide.u32 %x4, %r4, 4; add.u64 %x4, %out, %x4; \
