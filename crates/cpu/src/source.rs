@@ -13,7 +13,7 @@ use super::compile::{
 };
 use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Module};
-use ptx::diagnostic::{Diagnostic, LineIndex, Severity};
+use ptx::diagnostic::{Code, Diagnostic, LineIndex, Severity};
 use ptx::isa::target::Target;
 use ptx::line_table::LineTable;
 
@@ -121,17 +121,8 @@ impl Source {
             diagnostics = reading.diagnostics;
             reading.module
         });
-        let syntax_errors: Vec<&Diagnostic> = diagnostics.iter().filter(is_error).collect();
-        if !syntax_errors.is_empty() {
-            let lines = LineIndex::new(tree.borrow_owner());
-            let problem = |error: &Diagnostic| Problem {
-                line: lines.locate(error.span.start).line,
-                message: error.message.clone(),
-            };
-            return Err(CompileError {
-                kind: CompileErrorKind::Invalid,
-                problems: syntax_errors.into_iter().map(problem).collect(),
-            });
+        if diagnostics.iter().any(is_error) {
+            return Err(invalid(tree.borrow_owner(), &diagnostics));
         }
         let mut errors = Vec::new();
         let symbols = Symbols::new(tree, |tree| {
@@ -183,9 +174,20 @@ impl Source {
     /// Whether the checker finds no error, and the variables can be compiled. What is
     /// wrong with a kernel is then that this device does not support something.
     pub(crate) fn is_valid(&self) -> bool {
+        self.errors.is_empty() && self.checked().is_ok()
+    }
+
+    /// The code of an instruction relies on its operands: that there are as many as its form has, in the
+    /// state spaces that it has.
+    fn checked(&self) -> Result<(), CompileError> {
         let text = self.text();
-        let diagnostics = ptx::check_parallel(self.module(), text, threads(text));
-        self.errors.is_empty() && !diagnostics.iter().any(|found| is_error(&found))
+        let mut found = ptx::check_parallel(self.module(), text, threads(text));
+        // Linked modules may have a declaration beside the definition, of another linkage.
+        found.retain(|diagnostic| diagnostic.code != Code::Duplicate);
+        match found.iter().any(is_error) {
+            true => Err(invalid(text, &found)),
+            false => Ok(()),
+        }
     }
 
     /// Compiles all kernels; those of a long text on all cores.
@@ -201,6 +203,7 @@ impl Source {
         options: &CompileOptions,
         backend: Backend,
     ) -> Result<Image, CompileError> {
+        self.checked()?;
         let kernels: Vec<_> = self.kernels().collect();
         let host = codegen::host().map_err(unsupported_host)?;
         let compiled = in_parallel(&kernels, threads(self.text()), |contexts, kernel| {
@@ -225,7 +228,7 @@ impl Source {
         }
     }
 
-    /// Compiles one kernel to an image without variables.
+    /// Compiles one kernel of a module that [is valid](Self::is_valid) to an image without variables.
     ///
     /// # Errors
     /// What is wrong with it, in lines of the whole text.
@@ -265,8 +268,21 @@ impl Source {
     }
 }
 
-fn is_error(diagnostic: &&Diagnostic) -> bool {
+fn is_error(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Error
+}
+
+fn invalid(text: &str, diagnostics: &[Diagnostic]) -> CompileError {
+    let lines = LineIndex::new(text);
+    let errors = diagnostics.iter().filter(|found| is_error(found));
+    let problems = errors.map(|error| Problem {
+        line: lines.locate(error.span.start).line,
+        message: error.message.clone(),
+    });
+    CompileError {
+        kind: CompileErrorKind::Invalid,
+        problems: problems.collect(),
+    }
 }
 
 fn unsupported_host(message: String) -> CompileError {
@@ -279,6 +295,34 @@ fn unsupported_host(message: String) -> CompileError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Their code would rely on operands that they do not have.
+    #[test]
+    fn instructions_that_fit_no_form_are_refused() {
+        let ones = "1,".repeat(129);
+        let sevens = "7,".repeat(600);
+        for wrong in [
+            "st.global.v4.u32 [%x], {1, 2, 3};",
+            &format!("st.global.u32 [%x], {{{ones} 1}};"),
+            "ld.param.b32 {%r0, %r1, %r2}, [p];",
+            &format!("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r0}}, [%r1], {sevens} 7;"),
+            "cp.async.ca.shared.global [frame+4096], [%x], 16;",
+            "tcgen05.mma.cta_group::1.kind::mxf4 [%r0], %x, %x, %r1, %p;",
+            "ld.shared.pred %p, [%r0];",
+            ".pragma \"used_bytes_mask 1\"; ld.global.pred %p, [%x];",
+        ] {
+            let source = format!(
+                ".version 8.6\n.target sm_100a\n.address_size 64\n.entry k(.param .u64 p) {{\n\
+                 .reg .b64 %x; .reg .b32 %r<4>; .reg .pred %p; .local .align 16 .b8 frame[8192];\n\
+                 {wrong}\n}}"
+            );
+            let refused = compile(&source, &CompileOptions::default()).map(|_| ());
+            let refused = refused.expect_err(wrong);
+            assert_eq!(refused.kind, CompileErrorKind::Invalid, "{wrong}");
+            assert_eq!(refused.problems[0].line, 6, "{wrong}");
+            assert!(check(&source).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn many_threads_compile_what_one_does() {

@@ -74,7 +74,12 @@ pub(crate) fn compile_kernel(
     };
     let resumes = resumes(program, uniformity, &together, &interchanged);
     if !resumes.is_empty() {
-        rematerialize(program, &resumes, vectorized.as_ref());
+        let read_first = |block| {
+            let mut registers = checks.read_at(block)?;
+            registers.extend(together.blocks_of(block).iter().map(|check| check.base));
+            Some(registers)
+        };
+        rematerialize(program, &resumes, vectorized.as_ref(), read_first);
     }
     let program = &*program;
     let plan = ResumePlan::new(program, uniformity, checks, together, interchanged)

@@ -178,9 +178,11 @@ pub(super) fn contiguous_vector(
     let LaneSet::Vector(number) = lane else {
         return Ok(());
     };
+    // Aligned to a value, not to a vector of them.
+    let flags = MemFlagsData::new().with_notrap();
     let flags = match at.is_unwritten {
-        true => at.load_flags(),
-        false => MemFlagsData::new().with_notrap(),
+        true => flags.with_readonly().with_can_move(),
+        false => flags,
     };
     e.lane_set = lane;
     let offset = at.offset + 16 * number.cast_signed();

@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
+use super::lane_set::LaneSet;
 use crate::abi::{Access, EXTENTS, MAX_UNITS, offset};
 use crate::memory::{GRANULE, GRANULE_SHIFT};
 use crate::program::{Arg, Base, Instruction, Reg, Storage};
@@ -227,6 +228,10 @@ impl Emitter<'_, '_> {
             let at = checked.at(self, i);
             self.group_checked = Some(checked);
             return at;
+        }
+        // The addresses are those of the first lane.
+        if let LaneSet::Lane(1..) = self.lane_set {
+            return None;
         }
         let mut known = self.in_bounds.iter();
         known.find_map(|known| known.at(i, self.iteration))

@@ -42,10 +42,29 @@ pub(super) fn emit(
         let how = (*groups, Some(wide));
         together(e, plan, (point, phase, from), how, last, errors)?;
     }
-    match wide.is_empty() && phase.fits_vectors {
+    match wide.is_empty() && phase.fits_vectors && !shares_a_load(e, phase) {
         true => together(e, plan, (point, phase, from), (2, None), last, errors),
         false => Ok(()),
     }
+}
+
+/// Whether the loop loads from an address that the groups share into a register of which each has its
+/// own: another step writes that, too. The groups then have no address for the load.
+fn shares_a_load(e: &Emitter<'_, '_>, phase: &Phase<'_>) -> bool {
+    let accesses = phase.counted.iter().flat_map(|counted| &counted.accesses);
+    let mut common = accesses.filter(|access| !phase.own.contains(access.access.base));
+    common.any(|access| {
+        let mut is_own = false;
+        for step in phase.live_steps(e.program) {
+            if let Step::Instruction(i) = step
+                && i.args.start == access.access.operands
+            {
+                let note = &mut |reg| is_own |= phase.own.contains(reg);
+                e.program.effects(i, &mut |_| {}, note);
+            }
+        }
+        is_own
+    })
 }
 
 /// The same for so many groups, by a function if there is one.

@@ -10,7 +10,7 @@ use super::clamped_load::{self, ClampedLoad};
 use super::emitter::Emitter;
 use super::lane_set::LaneSet;
 use crate::program::{
-    BasicBlock, BlockId, Bound, NoWrap, Program, Step, Terminator, UniformityInfo,
+    BasicBlock, BlockId, Bound, NoWrap, Program, Reg, Step, Terminator, UniformityInfo,
 };
 
 /// The checks at the starts of blocks.
@@ -74,6 +74,8 @@ impl WrapChecks {
                     number = checks.split_block(program, number, at);
                     at = 0;
                     for (start, mut load) in loads.drain(..) {
+                        // Groups in which one of them does not hold come here, too.
+                        known.retain(|check| !checks.of_blocks[start].contains(check));
                         load.next = BlockId(number as u32);
                         checks.clamped[start] = Some(load);
                     }
@@ -82,6 +84,22 @@ impl WrapChecks {
         }
         clamped_load::retain(program, &mut checks.clamped);
         checks
+    }
+
+    /// The registers that the checks at the start of a block read; `None` if groups in which one fails
+    /// go on elsewhere.
+    pub fn read_at(&self, block: BlockId) -> Option<Vec<Reg>> {
+        if self.clamped[block.index()].is_some() {
+            return None;
+        }
+        let mut registers = Vec::new();
+        for check in &self.of_blocks[block.index()] {
+            registers.push(check.reg);
+            if let Some(Bound::Reg(bound)) = check.clamp.map(|clamp| clamp.bound) {
+                registers.push(bound);
+            }
+        }
+        Some(registers)
     }
 
     /// Moves the steps of a block from one on to a block of their own.

@@ -21,11 +21,13 @@ const MAX_STEPS: usize = 4;
 
 /// Has the threads that resume at one of these blocks compute such registers there, if they use
 /// them before they are suspended again. `lanes` says how registers vary in a lane group, if
-/// threads run in such.
+/// threads run in such. `read_first` has the registers that are read before the steps of a block;
+/// `None` if some of its threads leave it before.
 pub(crate) fn rematerialize(
     program: &mut Program<'_>,
     blocks: &[BlockId],
     lanes: Option<&UniformityInfo>,
+    read_first: impl Fn(BlockId) -> Option<Vec<Reg>>,
 ) {
     let suspends = |block: BlockId| match &program.blocks[block.index()].terminator {
         Terminator::Sync { next, .. } if blocks.contains(next) => Some(&[][..]),
@@ -43,9 +45,14 @@ pub(crate) fn rematerialize(
     let mut inserted = Vec::new();
     for &block in blocks {
         let mut steps: Vec<(Reg, Step)> = Vec::new();
+        let Some(read_first) = read_first(block) else {
+            continue;
+        };
         for &reg in used.live_in(block) {
             let mut chain = Vec::new();
-            if collect(program, &definitions, reg, &mut chain) {
+            if collect(program, &definitions, reg, &mut chain)
+                && !chain.iter().any(|(reg, _)| read_first.contains(reg))
+            {
                 for (reg, step) in chain {
                     if !steps.iter().any(|(known, _)| *known == reg) {
                         steps.push((reg, step));

@@ -4,7 +4,7 @@
 //! buffer, and say so by this pragma. Such a load becomes loads of the used elements.
 
 use super::build::Builder;
-use super::ir::{Arg, ArgList, Instruction, Modifiers, Step};
+use super::ir::{Arg, ArgList, Base, Instruction, Modifiers, Step};
 use ptx::ast::{Directive, DirectiveKind};
 use ptx::names::Modifier;
 
@@ -41,7 +41,10 @@ impl Builder<'_, '_> {
             Arg::List(list) => self.args[list.start as usize..][..list.len as usize].to_vec(),
             single => vec![single],
         };
-        if bytes > 8 || bytes * parts.len() as u64 > 64 {
+        // The first part must not take the address from the others.
+        let is_base =
+            |part: &Arg| matches!((part, base), (Arg::Reg(part), Base::Reg(base)) if *part == base);
+        if bytes > 8 || bytes * parts.len() as u64 > 64 || parts.iter().any(is_base) {
             return self.push(Step::Instruction(load));
         }
         for (part, at) in parts.into_iter().zip((0..).step_by(bytes as usize)) {

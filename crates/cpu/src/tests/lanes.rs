@@ -12,6 +12,7 @@ use crate::{CompileOptions, Vectorization};
 mod atomics;
 mod bounds;
 mod butterflies;
+mod checks;
 mod clamped;
 mod coarsening;
 mod copies;

@@ -23,7 +23,7 @@ impl Bench {
     /// `%n` and `%gid` are what their names say, `buffer` 4 KiB of shared memory.
     fn new(workers: u32, words: usize, body: &str) -> Bench {
         let source = format!(
-            ".version 8.0\n.target sm_80\n.address_size 64\n\
+            ".version 9.0\n.target sm_90a\n.address_size 64\n\
              .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a); \
              .extern .func free(.param .b64 p);\n\
              .global .align 1 .b8 text[8] = {{37, 100, 44, 10, 0}};\n\
@@ -314,6 +314,11 @@ fn a_load_reads_the_bytes_that_are_used() {
     }
     let fault = run(3, 1, 1, &body("")).unwrap_err();
     assert_eq!(fault.kind, FaultKind::OutOfBounds);
+    // The address is read before the first part is written.
+    let own = "st.global.v2.u32 [%out], {5, 0};\nst.global.v2.u32 [%out+8], {6, 0};\nmov.u64 %at, %out;\n\
+        .pragma \"used_bytes_mask 0xffff\";\nld.global.v2.b64 {%at, %d0}, [%at];\nadd.u64 %d0, %d0, %at;\n\
+        st.global.u64 [%out], %d0;";
+    assert_eq!(run(4, 1, 1, own).expect("the loads are in bounds")[0], 11);
 }
 
 #[test]
