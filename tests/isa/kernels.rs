@@ -27,7 +27,14 @@ pub fn device() -> Device {
 
 /// A module of one kernel a body, `k0`, `k1` ….
 pub fn text(bodies: &[&str]) -> String {
-    let mut text = ".version 9.0\n.target sm_90a\n.address_size 64\n".to_owned();
+    text_for("sm_90a", bodies)
+}
+
+/// The same for another target.
+pub fn text_for(target: &str, bodies: &[&str]) -> String {
+    // A GPU's driver reads the first.
+    let version = if target == "sm_90a" { "9.0" } else { "9.2" };
+    let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n");
     for (number, body) in bodies.iter().enumerate() {
         write!(
             text,
@@ -132,6 +139,16 @@ fn slices(whole: &str, count: usize) -> impl Iterator<Item = String> {
 impl Kernels {
     /// `lanes` says whether the CPU device runs threads together in vectors.
     pub fn load(device: &Device, bodies: &[&str], lanes: Vectorization) -> Kernels {
+        Kernels::load_for("sm_90a", device, bodies, lanes)
+    }
+
+    /// The same for another target.
+    pub fn load_for(
+        target: &str,
+        device: &Device,
+        bodies: &[&str],
+        lanes: Vectorization,
+    ) -> Kernels {
         let context = Context::primary(device).expect("a context");
         let stream = Stream::new(&context).expect("a stream");
         let load = |text: &str| -> Result<Module, String> {
@@ -149,7 +166,7 @@ impl Kernels {
                 .kernel(&format!("k{number}"))
                 .map_err(|error| error.to_string())
         };
-        let whole = text(bodies);
+        let whole = text_for(target, bodies);
         let kernels = match load(&whole) {
             Ok(_) if is_sliced() => slices(&whole, bodies.len())
                 .enumerate()
@@ -159,7 +176,7 @@ impl Kernels {
             // Each alone, to see which of them it is.
             Err(_) => bodies
                 .iter()
-                .map(|&body| load(&text(&[body])).and_then(|module| kernel(&module, 0)))
+                .map(|&body| load(&text_for(target, &[body])).and_then(|module| kernel(&module, 0)))
                 .collect(),
         };
         Kernels {

@@ -28,13 +28,18 @@ pub const NAN32: u64 = 0x7FC0_0000;
 
 /// Runs each row in one thread alone and in the 32 of a warp.
 pub fn check(rows: &[Row]) {
+    check_for("sm_90a", rows);
+}
+
+/// The same for another target.
+pub fn check_for(target: &str, rows: &[Row]) {
     let mut bodies: Vec<&str> = rows.iter().map(|row| row.0).collect();
     bodies.sort_unstable();
     bodies.dedup();
     let device = device();
     let mut wrong = Vec::new();
     for (threads, lanes) in [(1, Vectorization::Never), (32, Vectorization::Always)] {
-        let kernels = Kernels::load(&device, &bodies, lanes);
+        let kernels = Kernels::load_for(target, &device, &bodies, lanes);
         for &(body, inputs, expected) in rows {
             let number = bodies.binary_search(&body).expect("made of the rows");
             let mut input = [0; 4];

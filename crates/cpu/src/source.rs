@@ -13,7 +13,7 @@ use super::compile::{
 };
 use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Module};
-use ptx::diagnostic::{Code, Diagnostic, LineIndex, Severity};
+use ptx::diagnostic::{Code, Diagnostic, LineIndex, MAX_DIAGNOSTICS, Severity};
 use ptx::isa::target::Target;
 use ptx::line_table::LineTable;
 
@@ -182,8 +182,11 @@ impl Source {
     fn checked(&self) -> Result<(), CompileError> {
         let text = self.text();
         let mut found = ptx::check_parallel(self.module(), text, threads(text));
-        // Linked modules may have a declaration beside the definition, of another linkage.
-        found.retain(|diagnostic| diagnostic.code != Code::Duplicate);
+        // Linked modules may have a declaration beside the definition, of another linkage. A full list
+        // may lack other errors.
+        if found.len() < MAX_DIAGNOSTICS {
+            found.retain(|diagnostic| diagnostic.code != Code::Duplicate);
+        }
         match found.iter().any(is_error) {
             true => Err(invalid(text, &found)),
             false => Ok(()),
