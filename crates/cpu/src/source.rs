@@ -49,12 +49,12 @@ self_cell!(
 /// ```
 /// use ptxkit_cpu::{CompileErrorKind, CompileOptions, compile};
 ///
-/// let kernel = |body| format!(".version 8.0\n.target sm_90\n.entry k() {{\n{body}\n}}");
+/// let kernel = |body| format!(".version 8.3\n.target sm_90\n.entry k() {{\n{body}\n}}");
 /// let options = CompileOptions::default();
 /// let blob = compile(&kernel("ret;"), &options)?;
 /// assert!(blob.starts_with(b"PTXKCPU1"));
 ///
-/// let multimem = kernel("multimem.red.relaxed.sys.global.add.u32 [0], 1;");
+/// let multimem = kernel(".reg .b64 x; multimem.red.relaxed.sys.global.add.u32 [x], 1;");
 /// let refused = compile(&multimem, &options).unwrap_err();
 /// assert_eq!(refused.kind, CompileErrorKind::NotSupported);
 /// assert_eq!(refused.problems[0].line, 4);
