@@ -62,6 +62,7 @@ const ACCESSES: [(i64, &str); 37] = [
         "ld.SPACE.v4.f32 {%f0, %f1, %f2, %f3}, AT; mov.b32 %r9, %f3;",
     ),
     (4, "ld.volatile.SPACE.u32 %r9, AT;"),
+    // Three times: loops of products consist of it.
     (4, "ld.SPACE.f32 %f0, AT; mov.b32 %r9, %f0;"),
     (4, "ld.SPACE.f32 %f0, AT; mov.b32 %r9, %f0;"),
     (
