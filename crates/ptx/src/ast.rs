@@ -12,6 +12,7 @@ pub use operand::{AddressBase, Float, FloatValue, Integer, List, Operand, Select
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use super::names::{Modifier, Opcode, Type};
 
@@ -504,10 +505,17 @@ pub struct Guard<'a> {
 
 /// The modifiers of an instruction in source order, types included:
 /// `ld.global.v4.f32` has `[Global, V4, F32]`.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Modifiers {
     list: [Modifier; Modifiers::MAX],
     len: u8,
+}
+
+impl Hash for Modifiers {
+    /// Most instructions have two or three.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
 }
 
 impl Modifiers {

@@ -2,16 +2,22 @@
 //! matches none.
 //!
 //! The rows that an opcode with its modifiers fits, and whether the module may
-//! use them, are computed once for each spelling in a module. Each instruction
-//! then costs a check of its operands.
+//! use them, are computed once for each spelling in a module, and kept for the next module.
+//! Each instruction then costs a check of its operands.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::function::Checker;
+use super::memo::AcceptedKeys;
 use super::type_match::ExpectedType;
 use super::{Allowed, mismatch, operand};
 use crate::ast::{Instruction, Mnemonic, MnemonicId, Modifiers, Operand, Span, Version};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::isa::target::Availability;
 use crate::isa::{self, Fit, Form, Kind, OperandRule, Presence, Types};
+use crate::name_map::Seed;
 use crate::names::{Modifier, Opcode};
 use crate::token::bank;
 
@@ -19,7 +25,61 @@ use crate::token::bank;
 /// each of [`Module::mnemonics`].
 pub struct Spellings {
     allowed: Allowed,
-    all: Vec<Spelling>,
+    all: Vec<Rc<Spelling>>,
+}
+
+/// The spellings of modules with the same head.
+struct Known {
+    allowed: Allowed,
+    spellings: HashMap<(Opcode, Modifiers), Rc<Spelling>, Seed>,
+}
+
+/// The maximum number of heads, and of spellings for each of them. A module that a service loads
+/// has some hundred spellings.
+const MAX_KNOWN: (usize, usize) = (4, 512);
+
+thread_local! {
+    /// Services check small modules, which use the same few instructions.
+    static KNOWN: RefCell<Vec<Known>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Known {
+    /// The spellings for a head, which moves to the end; those of the first go for a new one.
+    fn of(allowed: Allowed, all: &mut Vec<Known>) -> &mut Known {
+        let at = all.iter().position(|known| known.allowed == allowed);
+        match at {
+            Some(at) => all[at..].rotate_left(1),
+            None => {
+                if all.len() == MAX_KNOWN.0 {
+                    all.remove(0);
+                }
+                let spellings = HashMap::default();
+                all.push(Known { allowed, spellings });
+            }
+        }
+        let last = all.len() - 1;
+        &mut all[last]
+    }
+
+    fn spelling(&mut self, mnemonic: &Mnemonic<'_>) -> Rc<Spelling> {
+        let (opcode, modifiers) = (mnemonic.opcode, mnemonic.modifiers);
+        // The modifiers do not have the number of a bank.
+        if modifiers.has(Modifier::Const)
+            && let Some(bank) = mnemonic.text.split('.').find_map(bank)
+        {
+            return Rc::new(Spelling::new(opcode, &modifiers, Some(bank), self.allowed));
+        }
+        let key = (opcode, modifiers);
+        if let Some(known) = self.spellings.get(&key) {
+            return known.clone();
+        }
+        if self.spellings.len() == MAX_KNOWN.1 {
+            self.spellings.clear();
+        }
+        let new = Rc::new(Spelling::new(opcode, &modifiers, None, self.allowed));
+        self.spellings.insert(key, new.clone());
+        new
+    }
 }
 
 /// An opcode with its modifiers.
@@ -30,6 +90,7 @@ pub struct Spelling {
     /// Whether the check of an operand depends only on its [key](super::memo), not on
     /// the value of a constant.
     pub memoizable: bool,
+    pub accepted: AcceptedKeys,
     /// The rows that it matches; those that the module may use come first, of
     /// them the oldest.
     candidates: Vec<Candidate>,
@@ -70,8 +131,13 @@ impl Spellings {
     /// Adds those of these mnemonics that are new, which follow the known ones.
     pub fn extend(&mut self, mnemonics: &[Mnemonic<'_>]) {
         let new = mnemonics.get(self.all.len()..).unwrap_or_default();
-        let new = new.iter().map(|one| Spelling::new(one, self.allowed));
-        self.all.extend(new);
+        if new.is_empty() {
+            return;
+        }
+        KNOWN.with_borrow_mut(|known| {
+            let known = Known::of(self.allowed, known);
+            self.all.extend(new.iter().map(|one| known.spelling(one)));
+        });
     }
 
     /// Adds for each mnemonic that the list lacks whether it is memoizable.
@@ -81,7 +147,7 @@ impl Spellings {
     }
 
     pub fn get(&self, id: MnemonicId) -> Option<&Spelling> {
-        self.all.get(id.index())
+        self.all.get(id.index()).map(Rc::as_ref)
     }
 
     /// The modifiers of an instruction.
@@ -92,14 +158,8 @@ impl Spellings {
 }
 
 impl Spelling {
-    fn new(mnemonic: &Mnemonic<'_>, allowed: Allowed) -> Spelling {
-        let Mnemonic {
-            text,
-            opcode,
-            modifiers,
-        } = mnemonic;
-        let opcode = *opcode;
-        let bank = text.split('.').find_map(bank).map(of_bank);
+    fn new(opcode: Opcode, modifiers: &Modifiers, bank: Option<u8>, allowed: Allowed) -> Spelling {
+        let bank = bank.map(of_bank);
         let mut candidates: Vec<Candidate> = isa::candidates(opcode, modifiers)
             .into_iter()
             .filter_map(|form| {
@@ -123,6 +183,7 @@ impl Spelling {
             memoizable: !unknown
                 && !matches!(opcode, Opcode::Call | Opcode::Createpolicy)
                 && !candidates.iter().any(ranged),
+            accepted: AcceptedKeys::default(),
             candidates,
         }
     }

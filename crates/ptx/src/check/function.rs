@@ -219,10 +219,15 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
         }
         let key = self.key(instruction);
         match key {
-            Some(key) if self.context.accepted.has(key) => return,
-            Some(_) => {}
+            Some((key, accepted)) => {
+                if let Some(version) = accepted.get(key) {
+                    self.context.require(version);
+                    return;
+                }
+            }
             None => self.resolve(instruction),
         }
+        let before = self.context.floor.take();
         self.missing.set(false);
         // The check of a row looks the names up, unless one is undeclared or the row does
         // not use it.
@@ -232,12 +237,13 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
             self.declared_all(instruction.operands);
         }
         range::check(self, instruction);
-        if let Some(key) = key
+        if let Some((key, accepted)) = key
             && looked_up
             && !self.missing.get()
         {
-            self.context.accepted.add(key);
+            accepted.add(key, self.context.floor.get());
         }
+        self.context.require(before);
     }
 
     /// Notes what the names in an instruction refer to.

@@ -1,11 +1,11 @@
 //! Memoizes accepted instructions.
 //!
 //! Compilers write the same instruction again and again with other registers.
-//! Whether it fits a row depends on its mnemonic, the kinds of its operands and
+//! Whether it fits a row depends on its spelling, the kinds of its operands and
 //! the types of its registers, and not on names, constants or the code around
-//! it. These are packed into a key. An instruction whose key was accepted before
-//! is accepted without a check. Only accepted instructions are memoized; an
-//! instruction whose check depends on more has no key.
+//! it. The latter two are packed into a key. An instruction whose key was accepted for its
+//! spelling before, in this module or in one before it, is accepted without a check. Only
+//! accepted instructions are memoized; an instruction whose check depends on more has no key.
 
 use std::cell::Cell;
 
@@ -14,11 +14,12 @@ use super::function::Checker;
 use super::symbols::Symbol;
 use crate::ast::{
     AddressBase, Attributes, FloatValue, FunctionKind, Instruction, List, Name, Operand, Space,
+    Version,
 };
 use crate::names::Type;
 
-/// The size of the table; a new key replaces the old one in its slot.
-const SLOTS: usize = 2048;
+/// The number of keys of a spelling; a new one replaces the old one in its slot.
+const SLOTS: usize = 16;
 
 /// The bits of one operand: its kind and a detail.
 const OPERAND_BITS: u32 = 10;
@@ -35,43 +36,31 @@ const _: () = {
     }
 };
 
-/// Everything that the check of an instruction depends on.
+/// Everything that the check of an instruction with this spelling depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstructionKey(u64);
 
-/// The keys of accepted instructions.
-#[derive(Debug)]
-pub struct AcceptedKeys(Vec<Cell<u64>>);
-
-impl Default for AcceptedKeys {
-    fn default() -> Self {
-        AcceptedKeys(vec![Cell::new(0); SLOTS])
-    }
-}
+/// The keys of accepted instructions of a spelling, each with the lowest `.version` that has it.
+#[derive(Debug, Default)]
+pub struct AcceptedKeys([Cell<(u64, Version)>; SLOTS]);
 
 impl AcceptedKeys {
-    /// A table that never finds a key, so that every instruction is checked.
-    #[cfg(test)]
-    pub fn never() -> Self {
-        AcceptedKeys(Vec::new())
-    }
-
     #[inline]
-    fn slot(&self, key: InstructionKey) -> Option<&Cell<u64>> {
-        let hash = key.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        self.0.get(hash as usize % SLOTS)
+    fn slot(&self, key: InstructionKey) -> &Cell<(u64, Version)> {
+        // The upper bits of the product depend on all operands.
+        let hash = key.0.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - SLOTS.ilog2());
+        &self.0[hash as usize]
     }
 
+    /// The lowest `.version` of an instruction with this key, if one was accepted.
     #[inline]
-    pub fn has(&self, key: InstructionKey) -> bool {
-        let slot = self.slot(key);
-        slot.is_some_and(|slot| slot.get() == key.0)
+    pub fn get(&self, key: InstructionKey) -> Option<Version> {
+        let (known, version) = self.slot(key).get();
+        (known == key.0).then_some(version)
     }
 
-    pub fn add(&self, key: InstructionKey) {
-        if let Some(slot) = self.slot(key) {
-            slot.set(key.0);
-        }
+    pub fn add(&self, key: InstructionKey, version: Version) {
+        self.slot(key).set((key.0, version));
     }
 }
 
@@ -108,25 +97,28 @@ impl OperandKind {
     }
 }
 
-impl<'a> Checker<'_, '_, 'a> {
-    /// The key of an instruction, whose names are resolved then; `None` if its check depends on
-    /// more.
+impl<'c, 'a> Checker<'c, '_, 'a> {
+    /// The key of an instruction, whose names are resolved then, and the keys that were accepted
+    /// for its spelling; `None` if its check depends on more.
     #[inline]
-    pub fn key(&mut self, instruction: &Instruction) -> Option<InstructionKey> {
-        let id = instruction.mnemonic.index() as u64;
+    pub fn key(&mut self, instruction: &Instruction) -> Option<(InstructionKey, &'c AcceptedKeys)> {
         let spelling = self.context.spellings.get(instruction.mnemonic)?;
         let operands = self.body.list(instruction.operands);
-        // Two flag bits, twelve bits for the mnemonic, and ten for each of five operands.
-        if !spelling.memoizable || id >= 1 << 12 || operands.len() > 5 {
+        // Two flag bits, and ten bits for each of six operands.
+        if !spelling.memoizable || operands.len() > 6 {
             return None;
         }
-        let mut key = 1 | u64::from(self.kind == FunctionKind::Func) << 1 | id << 2;
-        let mut shift = 14;
+        #[cfg(test)]
+        if tests::NEVER.get() {
+            return None;
+        }
+        let mut key = 1 | u64::from(self.kind == FunctionKind::Func) << 1;
+        let mut shift = 2;
         for (place, operand) in (instruction.operands.start as usize..).zip(operands) {
             key |= self.operand_key(instruction, place, operand)? << shift;
             shift += OPERAND_BITS;
         }
-        Some(InstructionKey(key))
+        Some((InstructionKey(key), &spelling.accepted))
     }
 
     #[inline]
@@ -252,24 +244,33 @@ mod instruction;
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::BTreeMap;
 
-    use super::{AcceptedKeys, archive, instruction};
-    use crate::check::{CheckOptions, check_each};
-    use crate::diagnostic::{Diagnostic, Report};
+    use super::{archive, instruction};
+    use crate::ast::Version;
+    use crate::check::{CheckOptions, check, floor};
+    use crate::diagnostic::Diagnostic;
     use crate::read;
 
-    fn found(source: &str, accepted: AcceptedKeys) -> Vec<Diagnostic> {
-        let options = CheckOptions::default();
-        let mut report = Report::default();
+    thread_local! {
+        /// Whether every instruction is checked.
+        pub static NEVER: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// The errors, and the lowest `.version` if there are none, with or without memoization.
+    fn found(source: &str, memoized: bool) -> (Vec<Diagnostic>, Option<Version>) {
+        NEVER.set(!memoized);
         let module = read(source).module;
-        let all = 0..module.items.len();
-        check_each(&module, source, &options, all, accepted, &mut report);
-        report.into_vec()
+        let options = CheckOptions::default();
+        let found = (check(&module, source), floor(&module, source, &options));
+        NEVER.set(false);
+        found
     }
 
     /// All instructions of the grid for one version and target in one kernel,
-    /// the accepted ones first: each wrong one follows the accepted ones with its key.
+    /// the accepted ones first: each wrong one follows the accepted ones with its key, also those
+    /// of the modules before.
     #[test]
     fn memoization_does_not_change_the_verdicts() {
         let grid = archive::read("grid");
@@ -288,14 +289,32 @@ mod tests {
             instructions.sort_by_key(|(wrong, _)| *wrong);
             let text: Vec<&str> = instructions.iter().map(|(_, text)| *text).collect();
             let source = instruction::module(version, target, &text.join("\n"));
-            let unmemoized = found(&source, AcceptedKeys::never());
-            assert!(unmemoized.len() > 100, "{version} {target}");
-            assert_eq!(
-                found(&source, AcceptedKeys::default()),
-                unmemoized,
-                "{version} {target}"
-            );
+            let unmemoized = found(&source, false);
+            assert!(unmemoized.0.len() > 100, "{version} {target}");
+            assert_eq!(found(&source, true), unmemoized, "{version} {target}");
+            // By itself, an accepted instruction needs the same version as when it was checked.
+            let accepted = instructions.iter().take_while(|(wrong, _)| !wrong);
+            for (_, text) in accepted.step_by(40) {
+                let source = instruction::module(version, target, text);
+                let (errors, needed) = found(&source, false);
+                assert!(
+                    errors.is_empty() && needed.is_some(),
+                    "{source}: {errors:?}"
+                );
+                assert_eq!(found(&source, true), (errors, needed), "{source}");
+            }
         }
+    }
+
+    #[test]
+    fn declared_predicates_hide_special_registers() {
+        let kernel = |name: &str| {
+            format!(
+                ".version 8.0\n.target sm_80\n.entry k() {{ .reg .pred %p<2>, {name}; mov.pred %p0, !%laneid; }}"
+            )
+        };
+        assert_eq!(found(&kernel("%laneid"), false).0, []);
+        assert_ne!(found(&kernel("%q"), true).0, []);
     }
 
     #[test]
@@ -308,14 +327,15 @@ mod tests {
             mov.f32 %f1, 0f00000000; mov.f32 %f1, 0; bfe.u32 %r1, %r2, 3, 4; add.s32 %r1, %rd1, 4;\n\
             shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1; shfl.sync.idx.b32 %rd1|%p2, %r2, 0, 31, -1;\n\
             shfl.sync.idx.b32 %r1|%r3, %r2, 0, 31, -1;\n}";
-        let found = |accepted| -> Vec<_> {
-            let found = found(source, accepted).into_iter();
+        let found = |memoized| -> Vec<_> {
+            let (found, _) = found(source, memoized);
+            let found = found.into_iter();
             found
                 .map(|d| &source[d.span.start as usize..d.span.end as usize])
                 .collect()
         };
         let refused = ["%f3", "%r9", "%r1", "own", "0", "%rd1", "%rd1", "%r3"];
-        assert_eq!(found(AcceptedKeys::default()), refused);
-        assert_eq!(found(AcceptedKeys::never()), refused);
+        assert_eq!(found(true), refused);
+        assert_eq!(found(false), refused);
     }
 }

@@ -51,7 +51,6 @@ struct Context<'m, 'a> {
     source: &'a str,
     module: &'m Module<'a>,
     spellings: form::Spellings,
-    accepted: memo::AcceptedKeys,
     symbols: ModuleSymbols<'m, 'a>,
     allowed: Allowed,
     /// The lowest `.version` that has all that was accepted so far.
@@ -82,7 +81,7 @@ impl Context<'_, '_> {
 }
 
 /// What the module may use, by its head. A missing directive permits everything.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Allowed {
     version: Option<Version>,
     target: Option<Target>,
@@ -262,8 +261,7 @@ fn is_right<'a>(module: &Module<'a>, source: &'a str, count: usize) -> bool {
     });
     let found = on_threads(shares(weights, count), |share| {
         let mut report = Report::with_limit(1);
-        let accepted = memo::AcceptedKeys::default();
-        check_each(module, source, options, share, accepted, &mut report);
+        check_each(module, source, options, share, &mut report);
         report.into_vec().is_empty()
     });
     found.into_iter().all(|right| right)
@@ -277,8 +275,7 @@ pub fn check_into<'a>(
     report: &mut Report,
 ) {
     let all = 0..module.items.len();
-    let accepted = memo::AcceptedKeys::default();
-    check_each(module, source, options, all, accepted, report);
+    check_each(module, source, options, all, report);
 }
 
 /// The `.version` that a module needs for all that it uses, as far as the table knows;
@@ -290,8 +287,7 @@ pub(crate) fn floor<'a>(
 ) -> Option<Version> {
     let mut report = Report::with_limit(1);
     let all = 0..module.items.len();
-    let accepted = memo::AcceptedKeys::default();
-    let floor = check_each(module, source, options, all, accepted, &mut report);
+    let floor = check_each(module, source, options, all, &mut report);
     report.into_vec().is_empty().then_some(floor)
 }
 
@@ -340,18 +336,8 @@ pub fn check_bodies<'m, 'a>(
     let each = |function: &'m Function<'a>, check: &mut CheckBody<'_, 'a>| {
         read = read && bodies.read(function, check);
     };
-    let accepted = memo::AcceptedKeys::default();
     let all = 0..module.items.len();
-    check_items(
-        module,
-        source,
-        options,
-        all,
-        accepted,
-        &mut report,
-        each,
-        found,
-    );
+    check_items(module, source, options, all, &mut report, each, found);
     read && report.into_vec().is_empty()
 }
 
@@ -361,7 +347,6 @@ fn check_each<'a>(
     source: &'a str,
     options: &CheckOptions,
     share: Range<usize>,
-    accepted: memo::AcceptedKeys,
     report: &mut Report,
 ) -> Version {
     let mut memoizable = Vec::new();
@@ -371,9 +356,7 @@ fn check_each<'a>(
         }
     };
     let found: &mut FoundBody<'_, '_, '_> = &mut |_, _, _, _| {};
-    let floor = check_items(
-        module, source, options, share, accepted, report, each, found,
-    );
+    let floor = check_items(module, source, options, share, report, each, found);
     if options.level == Level::Codegen {
         codegen::check(module, source, report);
     }
@@ -382,16 +365,11 @@ fn check_each<'a>(
 
 /// Checks a share of the items one after the other; `each` has the body of a function
 /// checked, and `found` has what its names refer to then.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "two callers, which differ in the last"
-)]
 fn check_items<'m, 'a>(
     module: &'m Module<'a>,
     source: &'a str,
     options: &CheckOptions,
     share: Range<usize>,
-    accepted: memo::AcceptedKeys,
     report: &mut Report,
     mut each: impl FnMut(&'m Function<'a>, &mut CheckBody<'_, 'a>),
     found: &mut FoundBody<'_, 'm, 'a>,
@@ -402,7 +380,6 @@ fn check_items<'m, 'a>(
         source,
         module,
         spellings: form::Spellings::new(allowed),
-        accepted,
         symbols: ModuleSymbols::default(),
         allowed,
         floor: Cell::default(),

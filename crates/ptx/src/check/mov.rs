@@ -51,8 +51,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                     .is_some_and(|expected| expected.ty == Type::Pred) =>
             {
                 match SpecialRegister::from_text(name.text) {
-                    Some(register) => self.special(register, self.name_span(name)),
-                    None => self.source(operand),
+                    Some(register) if self.checker.names.symbol(name.text).is_none() => {
+                        self.special(register, self.name_span(name))
+                    }
+                    _ => self.source(operand),
                 }
             }
             Operand::Vector(list, span) => self.parts(list, span, Direction::Read),

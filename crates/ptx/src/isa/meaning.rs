@@ -3,9 +3,11 @@
 //! Analyses ask for it instead of deciding by opcode.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use super::Form;
 use crate::ast::Modifiers;
+use crate::name_map::Seed;
 use crate::names::{Modifier, Opcode};
 
 /// What an instruction means besides its syntax.
@@ -343,32 +345,31 @@ impl Form {
     }
 }
 
-/// Instructions without operands, with their rows.
-type Rows = [Option<(Opcode, Modifiers, &'static Form)>];
+/// The rows of instructions without operands.
+type Rows = HashMap<(Opcode, Modifiers), &'static Form, Seed>;
 
-/// The size of the table of rows; a new one replaces the old one in its slot.
-const SLOTS: usize = 256;
+/// The maximum number of rows that are kept.
+const MAX_FOUND: usize = 1024;
 
 thread_local! {
     /// Compilers write the same few instructions again and again.
-    static FOUND: RefCell<Box<Rows>> = RefCell::new(vec![None; SLOTS].into());
+    static FOUND: RefCell<Rows> = RefCell::default();
 }
 
 /// The row of an instruction: the one that its modifiers fit, or the first of its opcode if
 /// it is invalid.
 pub fn form(opcode: Opcode, modifiers: &Modifiers) -> Option<&'static Form> {
-    let words = modifiers.as_slice().iter();
-    let hash = words.fold(opcode as usize, |hash, word| {
-        hash.wrapping_mul(0x9E37_79B1) ^ *word as usize
-    });
-    let slot = (hash ^ hash >> 8) % SLOTS;
-    FOUND.with_borrow_mut(|found| match &found[slot] {
-        Some((known, with, form)) if (*known, with) == (opcode, modifiers) => Some(*form),
-        _ => {
-            let form = find(opcode, modifiers)?;
-            found[slot] = Some((opcode, *modifiers, form));
-            Some(form)
+    let key = (opcode, *modifiers);
+    FOUND.with_borrow_mut(|found| {
+        if let Some(form) = found.get(&key) {
+            return Some(*form);
         }
+        if found.len() == MAX_FOUND {
+            found.clear();
+        }
+        let form = find(opcode, modifiers)?;
+        found.insert(key, form);
+        Some(form)
     })
 }
 
