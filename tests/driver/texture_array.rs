@@ -154,6 +154,13 @@ fn levels_of_a_mipmapped_array() {
         reds(&fetch(&texture, LEVEL, &places)),
         [0.0, 100.0, 100.0, 200.0, 300.0, 300.0, 0.0]
     );
+    // With coordinates that are integers, so is the level.
+    let by_number = "tex.level.2d.v4.f32.s32 {%v0, %v1, %v2, %v3}, [%t, {%i0, %i0}], %i1;";
+    let places = [0, 1, 3, 9].map(|level| [0, level, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(
+        reds(&fetch(&texture, by_number, &places)),
+        [0.0, 100.0, 300.0, 300.0]
+    );
     // Without a level, it is the first.
     assert_eq!(reds(&fetch(&texture, TEX_2D, &[at([0.4, 0.4])])), [0.0]);
 

@@ -7,7 +7,7 @@ use ptxkit::driver::{
 
 use crate::kernels::device;
 
-const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+const HEAD: &str = ".version 8.3\n.target sm_80\n.address_size 64\n";
 
 /// What `body` leaves in `%v` for each thread of a block; `%t` is the number of the thread.
 fn run(functions: &str, body: &str, threads: u32) -> Result<Vec<u32>, Error> {
@@ -184,6 +184,70 @@ fn functions_are_arguments() {
          { .param .b64 g; .param .b32 x; .param .b32 y; st.param.b64 [g], %f;\n\
          st.param.b32 [x], %w; call (y), apply, (g, x); ld.param.b32 %v, [y]; }";
     check(&recursive, body, |thread| [0, 2, 3, 4][thread as usize & 3]);
+}
+
+/// In a function, `ld.param` of an address is that of its own parameter.
+#[test]
+fn functions_take_addresses_of_their_parameters() {
+    let element = ".func (.param .b32 r) element(.param .align 8 .b8 s[16], .param .b32 n)\n\
+         {\n.reg .b32 a; .reg .b64 at, by; .reg .pred p;\nmov.u64 at, s;\nld.param.u32 a, [n];\n\
+         mul.wide.u32 by, a, 4;\nadd.u64 at, at, by;\nld.param.u32 a, [at];\nst.param.b32 [r], a;\nret;\n}\n";
+    let recursive = ".func (.param .b32 r) element(.param .align 8 .b8 s[16], .param .b32 n)\n\
+         {\n.reg .b32 a, b; .reg .b64 at, c; .reg .pred p;\nmov.u64 at, s;\nld.param.u32 a, [n];\n\
+         setp.eq.u32 p, a, 0;\n@p bra found;\nsub.u32 a, a, 1;\n\
+         { .param .align 8 .b8 t[16]; .param .b32 m; .param .b32 q;\n\
+         ld.param.u32 b, [at+4]; st.param.u32 [t], b; ld.param.u64 c, [at+8]; st.param.u32 [t+4], c;\n\
+         shr.u64 c, c, 32; st.param.u32 [t+8], c; st.param.u32 [t+12], 0; st.param.b32 [m], a;\n\
+         call (q), element, (t, m); ld.param.b32 a, [q]; }\nbra end;\n\
+         found: ld.param.u32 a, [at];\nend: st.param.b32 [r], a;\nret;\n}\n";
+    let call = |callee: &str, prototype: &str| {
+        format!(
+            "and.b32 %w, %t, 3;\n\
+             {{ .param .align 8 .b8 s[16]; .param .b32 n; .param .b32 r;\n{prototype}\n\
+             st.param.v4.u32 [s], {{5, %t, 7, 8}}; st.param.b32 [n], %w;\n\
+             call (r), {callee}; ld.param.b32 %v, [r]; }}"
+        )
+    };
+    let expected = |thread: u32| [5, thread, 7, 8][thread as usize & 3];
+    check(element, &call("element, (s, n)", ""), expected);
+    check(recursive, &call("element, (s, n)", ""), expected);
+    let prototype = "mov.u64 %f, element;\n\
+         p: .callprototype (.param .b32 _) _ (.param .align 8 .b8 _[16], .param .b32 _);";
+    check(element, &call("%f, (s, n), p", prototype), expected);
+}
+
+#[test]
+fn values_of_128_bits_are_passed_and_returned() {
+    let same = ".func (.param .b128 r) f(.param .b128 a)\n{\n.reg .b128 q;\n\
+         ld.param.b128 q, [a];\nst.param.b128 [r], q;\nret;\n}\n";
+    let recursive = ".func (.param .b128 r) f(.param .b128 a)\n{\n.reg .b128 q; .reg .pred p; .reg .b64 x, y;\n\
+         ld.param.b128 q, [a];\nmov.b128 {x, y}, q;\nsetp.eq.u64 p, x, 0;\n@p bra end;\n\
+         sub.u64 x, x, 1;\nadd.u64 y, y, 0x100000000;\nmov.b128 q, {x, y};\n\
+         { .param .b128 b; .param .b128 s; st.param.b128 [b], q; call (s), f, (b); ld.param.b128 q, [s]; }\n\
+         end: st.param.b128 [r], q;\nret;\n}\n";
+    let body = "{ .param .b128 b; .param .b128 s; .reg .b128 q; .reg .b64 x, y;\n\
+         and.b32 %w, %t, 7; cvt.u64.u32 x, %w; mov.u64 y, 0x3000000000; mov.b128 q, {x, y};\n\
+         st.param.b128 [b], q; call (s), f, (b); ld.param.b128 q, [s]; mov.b128 {x, y}, q;\n\
+         shr.u64 y, y, 32; cvt.u32.u64 %v, y; cvt.u32.u64 %w, x; mad.lo.u32 %v, %w, 1000, %v; }";
+    check(same, body, |thread| 48 + 1000 * (thread & 7));
+    check(recursive, body, |thread| 48 + (thread & 7));
+}
+
+#[test]
+fn a_register_hides_a_function_of_its_name() {
+    let body = format!(
+        "{{ .reg .b64 twice; mov.u64 twice, square; {ONE_NUMBER}{} }}",
+        call("twice", "%t", "%v", ", one")
+    );
+    check(&operations(), &body, |thread| applied(1, thread));
+}
+
+#[test]
+fn local_variables_are_aligned_in_each_thread() {
+    let body = "{ .local .align 128 .b8 wide[256]; .local .b8 odd[4]; .reg .b64 at;\n\
+         mov.u64 at, wide; cvta.local.u64 at, at; or.b64 at, at, 64; st.u32 [at], %t;\n\
+         st.local.u8 [odd], %t; ld.local.u32 %v, [wide+64]; }";
+    check("", body, |thread| thread);
 }
 
 #[test]

@@ -43,6 +43,9 @@ pub const EXITED: u32 = u32::MAX;
 /// Threads of a warp, which have consecutive linear indices.
 pub const WARP_SIZE: u32 = 32;
 
+/// The alignment of the local memory of a block.
+pub const LOCAL_ALIGN: u32 = 256;
+
 /// Bytes of a slot of a warp.
 pub const SLOT_BYTES: u32 = 8 * WARP_SIZE;
 

@@ -176,7 +176,7 @@ impl Image {
             params: program.params.clone(),
             param_bytes: program.param_bytes,
             shared_bytes: program.shared_bytes,
-            local_bytes: program.local_bytes,
+            local_bytes: program.local_frame(),
             slots: code.slots,
             stateless: code.stateless,
             sync_points: code.sync_points.clone(),

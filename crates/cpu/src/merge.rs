@@ -6,41 +6,82 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use ptx::ast::{Directive, DirectiveKind, Item, Linkage, Module, Place, Span, Statement, Version};
+use ptx::ast::{
+    Directive, DirectiveKind, Function, FunctionKind, Item, Linkage, Module, Place, Space, Span,
+    Statement, Variable, Version,
+};
+use ptx::isa::target::Target;
+use ptx::printer::print;
+use ptx::signature::layout;
 
 /// A symbol of a module.
 #[derive(Clone, Copy)]
 struct Symbol<'a> {
     name: &'a str,
-    linkage: Linkage,
-    /// It is a definition, not only a declaration.
-    defined: bool,
-    is_kernel: bool,
+    reach: Reach,
+}
+
+/// Who refers to a symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Its module alone. So is dynamic shared memory, whose names all mean the same.
+    Module,
+    /// Its module, and another one defines it.
+    Undefined,
+    /// Other modules or the host, too.
+    All(Strength),
+    /// It is declared, and defined in the same module.
+    Declared,
+}
+
+/// Which of several definitions is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Strength {
+    Weak,
+    /// `.common`: one with a value, or the largest.
+    Common {
+        has_value: bool,
+        bytes: u64,
+    },
+    Strong,
 }
 
 fn symbol<'a>(item: &Item<'a>) -> Option<Symbol<'a>> {
-    match item {
-        Item::Variable(variable) => Some(Symbol {
-            name: variable.name.text,
-            linkage: variable.linkage,
-            defined: variable.linkage != Linkage::Extern,
-            is_kernel: false,
+    let (name, reach) = match item {
+        Item::Variable(variable) => (variable.name, reach_of_variable(variable)),
+        Item::Function(function) => (function.name, reach_of_function(function)),
+        Item::Directive(_) => return None,
+    };
+    let name = name.text;
+    Some(Symbol { name, reach })
+}
+
+fn reach_of_variable(variable: &Variable<'_>) -> Reach {
+    match variable.linkage {
+        Linkage::Extern if is_dynamic_shared(variable) => Reach::Module,
+        Linkage::Extern => Reach::Undefined,
+        Linkage::None => Reach::Module,
+        Linkage::Weak => Reach::All(Strength::Weak),
+        Linkage::Common => Reach::All(Strength::Common {
+            has_value: variable.init.is_some(),
+            bytes: layout(variable).0,
         }),
-        Item::Function(function) => Some(Symbol {
-            name: function.name.text,
-            linkage: function.linkage,
-            defined: function.body.is_some(),
-            is_kernel: function.kind == ptx::ast::FunctionKind::Entry,
-        }),
-        Item::Directive(_) => None,
+        Linkage::Visible => Reach::All(Strength::Strong),
     }
 }
 
-fn span(item: &Item<'_>) -> Span {
-    match item {
-        Item::Variable(variable) => variable.span,
-        Item::Function(function) => function.span,
-        Item::Directive(directive) => directive.span,
+fn is_dynamic_shared(variable: &Variable<'_>) -> bool {
+    variable.space == Space::Shared && variable.dims.first() == Some(&None)
+}
+
+fn reach_of_function(function: &Function<'_>) -> Reach {
+    let is_kernel = function.kind == FunctionKind::Entry;
+    match function.linkage {
+        Linkage::Extern => Reach::Undefined,
+        Linkage::None if !is_kernel => Reach::Module,
+        _ if function.body.is_none() => Reach::Declared,
+        Linkage::Weak => Reach::All(Strength::Weak),
+        _ => Reach::All(Strength::Strong),
     }
 }
 
@@ -48,13 +89,12 @@ fn span(item: &Item<'_>) -> Span {
 pub(crate) fn needs_others(source: &str) -> bool {
     let module = ptx::read(source).module;
     let symbols: Vec<_> = module.items.iter().filter_map(symbol).collect();
-    let defined: HashSet<_> = symbols
+    let defined = symbols
         .iter()
-        .filter(|s| s.defined)
-        .map(|s| s.name)
-        .collect();
+        .filter(|symbol| matches!(symbol.reach, Reach::All(_)));
+    let defined: HashSet<_> = defined.map(|symbol| symbol.name).collect();
     symbols.iter().any(|symbol| {
-        symbol.linkage == Linkage::Extern
+        symbol.reach == Reach::Undefined
             && !defined.contains(symbol.name)
             && !SYSTEM.contains(&symbol.name)
             && !IN_PTX.contains(&symbol.name)
@@ -88,10 +128,55 @@ pub(crate) fn with_device_runtime(source: &str) -> Result<Option<String>, String
     }
     let module = ptx::read(source).module;
     let mut symbols = module.items.iter().filter_map(symbol);
-    match symbols.any(|symbol| IN_PTX.contains(&symbol.name) && !symbol.defined) {
+    match symbols.any(|symbol| IN_PTX.contains(&symbol.name) && symbol.reach == Reach::Undefined) {
         true => merge(&[source, DEVICE_RUNTIME]).map(Some),
         false => Ok(None),
     }
+}
+
+/// The definition of a symbol that is used.
+#[derive(Clone, Copy)]
+struct Definition<'m, 'a> {
+    module: usize,
+    item: &'m Item<'a>,
+    strength: Strength,
+}
+
+/// The definitions of all symbols that modules share.
+fn definitions<'m, 'a>(
+    modules: &'m [Module<'a>],
+) -> Result<HashMap<&'a str, Definition<'m, 'a>>, String> {
+    let mut definitions: HashMap<&str, Definition<'_, '_>> = HashMap::new();
+    for (module, item) in items(modules) {
+        let Some(Symbol {
+            name,
+            reach: Reach::All(strength),
+        }) = symbol(item)
+        else {
+            continue;
+        };
+        let new = Definition {
+            module,
+            item,
+            strength,
+        };
+        match definitions.get(name) {
+            Some(known) if known.module == module => {}
+            Some(known) if known.strength.min(strength) == Strength::Strong => {
+                return Err(format!("Multiple definition of '{name}'"));
+            }
+            Some(known) if known.strength >= strength => {}
+            _ => {
+                definitions.insert(name, new);
+            }
+        }
+    }
+    Ok(definitions)
+}
+
+fn items<'m, 'a>(modules: &'m [Module<'a>]) -> impl Iterator<Item = (usize, &'m Item<'a>)> {
+    let modules = modules.iter().enumerate();
+    modules.flat_map(|(index, module)| module.items.iter().map(move |item| (index, item)))
 }
 
 /// Merges modules. The error is a message of the linker.
@@ -100,26 +185,13 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
         .iter()
         .map(|source| ptx::read(source).module)
         .collect();
-    let symbols: Vec<Vec<Symbol<'_>>> = modules
-        .iter()
-        .map(|module| module.items.iter().filter_map(symbol).collect())
-        .collect();
-
-    // The module whose definition is used: the first strong one, otherwise the first.
-    let mut owner: HashMap<&str, (usize, Linkage)> = HashMap::new();
-    for (index, symbols) in symbols.iter().enumerate() {
-        for symbol in symbols.iter().filter(|s| s.defined && is_shared(s)) {
-            match owner.get(symbol.name) {
-                Some((other, _)) if *other == index => {}
-                None | Some((_, Linkage::Weak)) if symbol.linkage != Linkage::Weak => {
-                    owner.insert(symbol.name, (index, symbol.linkage));
-                }
-                None => {
-                    owner.insert(symbol.name, (index, symbol.linkage));
-                }
-                Some(_) if matches!(symbol.linkage, Linkage::Weak | Linkage::Common) => {}
-                Some(_) => return Err(format!("Multiple definition of '{}'", symbol.name)),
-            }
+    let definitions = definitions(&modules)?;
+    // By name: the only module that has it, if there is one.
+    let mut only: HashMap<&str, Option<usize>> = HashMap::new();
+    for (module, item) in items(&modules) {
+        if let Some(symbol) = symbol(item) {
+            let known = only.entry(symbol.name).or_insert(Some(module));
+            *known = known.filter(|known| *known == module);
         }
     }
 
@@ -129,24 +201,17 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
         .map(|(version, _)| version);
     let newest = newest.max_by_key(|version| (version.major, version.minor));
     let Version { major, minor } = newest.unwrap_or(super::compile::NEWEST_PTX);
-    let target = modules.iter().find_map(|module| module.target.first());
-    let target = target.map_or("sm_50", |name| name.text);
+    let targets = modules.iter().filter_map(|module| module.target.first());
+    let highest = targets.max_by_key(|target| target.text.parse::<Target>().ok());
+    let target = highest.map_or("sm_50", |name| name.text);
     let mut text = format!(".version {major}.{minor}\n.target {target}\n.address_size 64\n");
 
+    // Names that the text has declared so far.
+    let mut declared = HashSet::new();
     for (index, (module, source)) in modules.iter().zip(sources).enumerate() {
-        let taken = |name: &str| {
-            let others = symbols
-                .iter()
-                .enumerate()
-                .filter(|(other, _)| *other != index);
-            others
-                .flat_map(|(_, symbols)| symbols)
-                .any(|symbol| symbol.name == name)
-        };
-        let renamed: HashMap<&str, String> = symbols[index]
-            .iter()
-            .filter(|symbol| !is_shared(symbol) && symbol.linkage == Linkage::None)
-            .filter(|symbol| taken(symbol.name))
+        let symbols = module.items.iter().filter_map(symbol);
+        let renamed: HashMap<&str, String> = symbols
+            .filter(|symbol| symbol.reach == Reach::Module && only[symbol.name].is_none())
             .map(|symbol| (symbol.name, format!("{}$module{index}", symbol.name)))
             .collect();
         // Files of different modules have different numbers.
@@ -156,22 +221,38 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
         };
         for item in &module.items {
             if let Some(symbol) = symbol(item)
-                && symbol.defined
-                && is_shared(&symbol)
-                && owner
-                    .get(symbol.name)
-                    .is_some_and(|(owner, _)| *owner != index)
+                && symbol.reach != Reach::Module
             {
-                continue; // another module's definition is used
+                let definition = definitions.get(symbol.name);
+                let is_new = declared.insert(symbol.name);
+                match definition {
+                    Some(definition) if definition.module != index => {
+                        if is_new {
+                            text.push_str(&declaration(definition.item));
+                        }
+                        continue;
+                    }
+                    Some(definition) if std::ptr::eq(definition.item, item) => {}
+                    _ if is_new => {}
+                    _ => continue,
+                }
             }
-            if let Item::Directive(directive) = item
-                && !matches!(directive.kind, DirectiveKind::Alias { .. })
-            {
+            match item {
+                Item::Function(_) => {}
+                Item::Variable(_) => {
+                    rename(&printed(item.clone()), &renamed, &mut text);
+                    continue;
+                }
                 // Others are debugging information and hints.
-                text.extend(file_directive(directive, number));
-                continue;
+                Item::Directive(directive)
+                    if !matches!(directive.kind, DirectiveKind::Alias { .. }) =>
+                {
+                    text.extend(file_directive(directive, number));
+                    continue;
+                }
+                Item::Directive(_) => {}
             }
-            let Span { mut start, end } = span(item);
+            let Span { mut start, end } = item.span();
             for (place, replacement) in locations(item, number) {
                 let piece = source.get(start as usize..place.start as usize);
                 rename(piece.unwrap_or_default(), &renamed, &mut text);
@@ -180,13 +261,46 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
             }
             let piece = source.get(start as usize..end as usize).unwrap_or_default();
             rename(piece, &renamed, &mut text);
-            if matches!(item, Item::Variable(_)) && !piece.trim_end().ends_with(';') {
-                text.push(';');
-            }
             text.push('\n');
         }
     }
     Ok(text)
+}
+
+/// The text of an item.
+fn printed(item: Item<'_>) -> String {
+    print(&Module {
+        items: vec![item],
+        ..Module::default()
+    })
+}
+
+/// What says in front of its definition what a name is.
+fn declaration(definition: &Item<'_>) -> String {
+    match definition {
+        Item::Variable(variable) => printed(Item::Variable(Variable {
+            linkage: Linkage::Extern,
+            init: None,
+            ..variable.clone()
+        })),
+        Item::Function(function) => {
+            let is_shown =
+                |directive: &&ptx::ast::FunctionDirective<'_>| directive.name == "noreturn";
+            let directives = function.directives.iter().filter(is_shown);
+            printed(Item::Function(Function {
+                kind: function.kind,
+                linkage: function.linkage,
+                attributes: function.attributes,
+                name: function.name,
+                returns: function.returns.clone(),
+                params: function.params.clone(),
+                directives: directives.cloned().collect(),
+                body: None,
+                span: function.span,
+            }))
+        }
+        Item::Directive(_) => String::new(),
+    }
 }
 
 /// A `.file` directive with another number.
@@ -223,15 +337,6 @@ fn locations<'m>(
         }
         _ => None,
     })
-}
-
-/// Whether other modules or the host may refer to it.
-fn is_shared(symbol: &Symbol<'_>) -> bool {
-    symbol.is_kernel
-        || matches!(
-            symbol.linkage,
-            Linkage::Visible | Linkage::Weak | Linkage::Common
-        )
 }
 
 /// Appends a piece of text with symbols renamed, except in comments and strings. A name
@@ -332,6 +437,98 @@ mod tests {
             b"!<arch>\n/ 0 0\ncuda_device_runtime.o/ 0"
         ));
         assert!(!is_device_runtime(b"!<arch>\nother.o/") && !is_device_runtime(b""));
+    }
+
+    /// Merges modules of these items, and says what the checker finds in the result.
+    fn merged(modules: &[&str]) -> (String, Vec<String>) {
+        let modules: Vec<_> = modules
+            .iter()
+            .map(|items| format!("{HEAD}{items}"))
+            .collect();
+        let modules: Vec<_> = modules.iter().map(String::as_str).collect();
+        let text = merge(&modules).unwrap();
+        let reading = ptx::read(&text);
+        assert!(reading.diagnostics.is_empty(), "{text}");
+        let found = ptx::check(&reading.module, &text).into_iter();
+        let found = found.map(|diagnostic| diagnostic.message).collect();
+        (text, found)
+    }
+
+    #[test]
+    fn symbols_of_other_modules_are_declared_as_they_are_defined() {
+        let kernel = |name: &str, body: &str| {
+            format!(".visible .entry {name}() {{ .reg .b64 %x; .reg .b32 %r; {body} ret; }}")
+        };
+        let uses = format!(
+            ".extern .global .b32 t[];\n.extern .func (.param .b32 r) f(.param .b32 x);\n\
+             .weak .func g() {{ ret; }}\n.extern .shared .align 16 .b8 tile[];\n{}",
+            kernel(
+                "a",
+                "mov.b64 %x, t; ld.shared.b32 %r, [tile]; call g;\
+                 { .param .b32 p; .param .b32 q; st.param.b32 [p], %r; call (q), f, (p); }"
+            )
+        );
+        let defines = format!(
+            ".visible .global .align 8 .b8 t[2] = {{1, 2}};\n.visible .func g() {{ trap; }}\n\
+             .extern .shared .align 4 .f32 tile[];\n{}\n\
+             .visible .func (.param .b32 r) f(.param .b32 x) {{ ret; }}",
+            kernel("b", "ld.shared.b32 %r, [tile]; call g;")
+        );
+        for modules in [[&uses, &defines], [&defines, &uses]] {
+            let (text, found) = merged(&[modules[0], modules[1]]);
+            assert_eq!(found, [""; 0], "{text}");
+            assert!(
+                text.contains("trap") && text.contains("t[2] = {1, 2}"),
+                "{text}"
+            );
+        }
+        // A call of another signature than the definition has.
+        let other = ".visible .func f() { ret; }";
+        let (text, found) = merged(&[&uses, other]);
+        assert!(
+            found.iter().any(|found| found.contains('f')),
+            "{text}: {found:?}"
+        );
+        let shared = format!("{HEAD}.extern .shared .align 16 .b8 tile[];");
+        assert!(!needs_others(&shared) && needs_others(&format!("{HEAD}{uses}")));
+    }
+
+    #[test]
+    fn of_common_variables_one_is_used() {
+        let small = ".common .global .b32 x;";
+        let large = ".common .global .b32 x[16];";
+        let filled = ".common .global .b32 x = 42;";
+        let strong = ".visible .global .b32 x = 7;";
+        let weak = ".weak .global .b32 x = 1;";
+        for (one, two, used) in [
+            (small, large, "x[16];"),
+            (small, filled, "x = 42;"),
+            (large, filled, "x = 42;"),
+            (filled, strong, "x = 7;"),
+            (weak, small, ".common .global .b32 x;"),
+            (weak, strong, "x = 7;"),
+        ] {
+            for modules in [[one, two], [two, one]] {
+                let (text, found) = merged(&modules);
+                assert_eq!(found, [""; 0], "{text}");
+                let definitions = text.lines().filter(|line| line.contains(" x"));
+                let definitions = definitions.filter(|line| !line.contains(".extern"));
+                let definitions: Vec<_> = definitions.collect();
+                assert!(
+                    definitions.len() == 1 && definitions[0].ends_with(used),
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_highest_target_is_that_of_all() {
+        let older = HEAD;
+        let newer = &HEAD.replace("80", "90a");
+        for modules in [[older, newer], [newer, older]] {
+            assert!(merge(&modules).unwrap().contains(".target sm_90a\n"));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::compile::{
 };
 use super::program::{self, LoweringError, ModuleData, Program, module_data};
 use ptx::ast::{Body, Function, FunctionKind, Item, Module};
-use ptx::diagnostic::{Code, Diagnostic, LineIndex, MAX_DIAGNOSTICS, Severity};
+use ptx::diagnostic::{Diagnostic, LineIndex, Severity};
 use ptx::isa::target::Target;
 use ptx::line_table::LineTable;
 
@@ -181,12 +181,7 @@ impl Source {
     /// state spaces that it has.
     fn checked(&self) -> Result<(), CompileError> {
         let text = self.text();
-        let mut found = ptx::check_parallel(self.module(), text, threads(text));
-        // Linked modules may have a declaration beside the definition, of another linkage. A full list
-        // may lack other errors.
-        if found.len() < MAX_DIAGNOSTICS {
-            found.retain(|diagnostic| diagnostic.code != Code::Duplicate);
-        }
+        let found = ptx::check_parallel(self.module(), text, threads(text));
         match found.iter().any(is_error) {
             true => Err(invalid(text, &found)),
             false => Ok(()),

@@ -7,7 +7,7 @@
 pub(crate) const LANES: usize = 128;
 pub(crate) const LANES_OF_WARP: usize = 32;
 /// Columns, and those of a unit of allocation.
-const COLUMNS: usize = 512;
+pub(crate) const COLUMNS: usize = 512;
 const UNIT: usize = 32;
 
 /// The words of a column, by lane.

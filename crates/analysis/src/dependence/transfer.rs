@@ -277,7 +277,7 @@ fn integer(
             let from = u32::try_from(from).ok().filter(|from| *from < 32)?;
             let count = u32::try_from(count)
                 .ok()
-                .filter(|count| from + count < 32)?;
+                .filter(|count| from.saturating_add(*count) < 32)?;
             a.shift_right(from, symbol)?.and(mask(count), symbol)
         }
         _ => None,
@@ -401,13 +401,15 @@ fn orders(modifiers: &Modifiers) -> Option<i64> {
 /// Whether all lanes of a warp are on one side of `after`, or all on the other.
 fn same_for_lanes(difference: &Linear, after: i64) -> bool {
     let mut rest = *difference;
-    let lanes: Vec<i64> = rest.bits[..5].iter().map(|part| i64::from(*part)).collect();
+    // Sums of these and the offset may take more than 64 bits.
+    let lanes = rest.bits[..5].iter().map(|part| i128::from(*part));
+    let lanes: Vec<i128> = lanes.collect();
     rest.bits[..5].fill(0);
     let others = rest.bits[5..BITS].iter().chain([&rest.row, &rest.plane]);
     let steps = others.fold(0, |all, part| all | i64::from(*part));
     let align = steps.trailing_zeros().min(u32::from(rest.base.align));
-    let offset = rest.base.offset - after;
-    let low: i64 = lanes.iter().map(|part| (*part).min(0)).sum();
-    let high: i64 = lanes.iter().map(|part| (*part).max(0)).sum();
+    let offset = i128::from(rest.base.offset) - i128::from(after);
+    let low: i128 = lanes.iter().map(|part| (*part).min(0)).sum();
+    let high: i128 = lanes.iter().map(|part| (*part).max(0)).sum();
     (offset + low) >> align == (offset + high) >> align
 }

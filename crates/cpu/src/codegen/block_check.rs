@@ -49,7 +49,7 @@ fn of_block(
     has_fma: bool,
 ) -> Vec<BlockCheck> {
     let mut checks: Vec<BlockCheck> = Vec::new();
-    // By how much registers have changed; unknown if that is no constant.
+    // By how much registers have changed; unknown if that is no constant of 64 bits.
     let mut changes: Vec<(Reg, Option<i64>)> = Vec::new();
     for step in steps {
         if let Some(access) = shared_access(program, uniformity, step, has_fma) {
@@ -66,7 +66,9 @@ fn of_block(
             };
             match changes.iter_mut().find(|(known, _)| *known == reg) {
                 Some((_, change)) => {
-                    *change = change.zip(by).map(|(change, by)| change.saturating_add(by));
+                    *change = change
+                        .zip(by)
+                        .and_then(|(change, by)| change.checked_add(by));
                 }
                 None => changes.push((reg, by)),
             }
@@ -77,9 +79,9 @@ fn of_block(
 
 fn add(checks: &mut Vec<BlockCheck>, access: &SharedAccess, change: i64) {
     let distance = access.offset.saturating_add(change);
-    // An address of 32 bits below 0 would wrap around before the distance is added.
-    let wraps = (change < 0 || access.lowest < 0) && distance > 0;
-    if wraps || distance.abs() >= MAX_DISTANCE || change.abs() >= MAX_DISTANCE {
+    // An address of 32 bits below 0 would wrap around before the offset is added.
+    let wraps = (change < 0 || access.lowest < 0) && distance.max(access.offset) > 0;
+    if wraps || distance.unsigned_abs() >= MAX_DISTANCE || change.unsigned_abs() >= MAX_DISTANCE {
         return;
     }
     let lowest = distance + access.lowest;

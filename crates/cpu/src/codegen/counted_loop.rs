@@ -246,7 +246,10 @@ impl<'p, 'a> Body<'p, 'a> {
             Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
         );
         let bytes = u64::from(self.program.registers[counter.index()].bytes());
-        if !is_integer || ty.bytes() != bytes || !step.unsigned_abs().is_power_of_two() {
+        // The least number is none: its magnitude takes another bit.
+        let size = step.checked_abs();
+        let is_power = size.is_some_and(|size| size.count_ones() == 1);
+        if !is_integer || ty.bytes() != bytes || !is_power {
             return None;
         }
         let goes_on = goes_on(&i.modifiers, goes_on_if, swapped, step > 0)?;
@@ -275,10 +278,11 @@ impl<'p, 'a> Body<'p, 'a> {
                     Some(Change::By(step, at)) => (*step, *at < number),
                     Some(Change::Once(_) | Change::Unknown) => return None,
                 };
-                let distance = access.offset + if before { step } else { 0 };
-                let small = step.abs() < MAX_DISTANCE && distance.abs() < MAX_DISTANCE;
-                // An address of 32 bits that shrinks could pass 0 before the distance is added.
-                let wraps = (step < 0 || access.lowest < 0) && distance > 0;
+                let distance = access.offset.checked_add(if before { step } else { 0 })?;
+                let is_small = |n: i64| n.unsigned_abs() < MAX_DISTANCE;
+                let small = is_small(step) && is_small(distance);
+                // An address of 32 bits that shrinks could pass 0 before the offset is added.
+                let wraps = (step < 0 || access.lowest < 0) && distance.max(access.offset) > 0;
                 let aligned = step % i64::from(access.align) == 0;
                 (small && !wraps && aligned).then_some(LoopAccess {
                     access,

@@ -552,11 +552,11 @@ impl<'e, 'a> Emitter<'e, 'a> {
                 self.add_offset(address, at)
             }
             Storage::Shared(base) | Storage::Local(base) | Storage::Param(base) => {
-                self.int(types::I64, (i64::from(base) + at).cast_unsigned())
+                self.int(types::I64, i64::from(base).wrapping_add(at).cast_unsigned())
             }
             Storage::DynamicShared => {
                 let base = i64::from(self.program.shared_bytes);
-                self.int(types::I64, (base + at).cast_unsigned())
+                self.int(types::I64, base.wrapping_add(at).cast_unsigned())
             }
             // Promotion and the lowering of calls have replaced all of these.
             Storage::CallParam(_) | Storage::Stack(_) => self.int(types::I64, 0),

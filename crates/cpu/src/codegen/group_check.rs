@@ -18,7 +18,7 @@ use crate::program::{Arg, Base, Instruction, Reg, RegClass, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// Offsets and distances below it cannot wrap around within the size of shared memory.
-const MAX_DISTANCE: i64 = 1 << 24;
+const MAX_DISTANCE: u64 = 1 << 24;
 
 /// Where and how much each lane accesses.
 struct LaneAccess {
@@ -52,7 +52,7 @@ fn lane_access(e: &Emitter<'_, '_>, i: &Instruction) -> Option<LaneAccess> {
         _ => 1,
     };
     let bytes = (i.modifiers.types().next()?.bytes() as u32).checked_mul(count)?;
-    let is_known = offset.abs() < MAX_DISTANCE
+    let is_known = offset.unsigned_abs() < MAX_DISTANCE
         && matches!(bytes, 1 | 2 | 4 | 8 | 16)
         && offset % i64::from(bytes) == 0
         && !i.modifiers.has(M::MbarrierCompleteTxBytes);
@@ -182,7 +182,7 @@ fn distances(e: &Emitter<'_, '_>, access: &LaneAccess) -> Option<[i32; WARP_SIZE
     for (lane, distance) in (0..access.lanes).zip(&mut distances) {
         let set = (0..).zip(bits).filter(|(bit, _)| lane >> bit & 1 != 0);
         let all = set.map(|(_, part)| part).sum::<i64>();
-        if all.abs() >= MAX_DISTANCE || all % i64::from(access.bytes) != 0 {
+        if all.unsigned_abs() >= MAX_DISTANCE || all % i64::from(access.bytes) != 0 {
             return None;
         }
         *distance = i32::try_from(all).ok()?;

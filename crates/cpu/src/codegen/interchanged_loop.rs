@@ -138,7 +138,7 @@ fn stride(
     blocks: &[BlockId],
     written: &[Reg],
 ) -> Option<Size> {
-    let threads = program.required_threads.map(|[x, y, z]| x * y * z);
+    let threads = program.required_block();
     let size = |arg: &Arg| match *arg {
         Arg::Int(amount) if threads.is_some_and(|threads| amount == u64::from(threads)) => {
             Some(Size::Block)

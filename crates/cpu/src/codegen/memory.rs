@@ -294,7 +294,8 @@ impl Emitter<'_, '_> {
             _ => return None,
         };
         let at = i64::from(base).checked_add(offset)?;
-        let good = at >= 0 && at % i64::from(width) == 0 && at + i64::from(width) <= size.into();
+        let last = i64::from(size) - i64::from(width);
+        let good = (0..=last).contains(&at) && at % i64::from(width) == 0;
         if good { i32::try_from(at).ok() } else { None }
     }
 

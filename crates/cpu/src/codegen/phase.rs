@@ -298,8 +298,8 @@ fn steps_of<'s>(
 
 /// Whether a block may have so many groups.
 fn has_groups(e: &Emitter<'_, '_>, groups: u32) -> bool {
-    let threads = e.program.required_threads;
-    threads.is_none_or(|sizes| sizes.iter().product::<u32>() >= groups * e.width)
+    let threads = e.program.required_block();
+    threads.is_none_or(|threads| threads >= groups * e.width)
 }
 
 /// Whether the groups agree on how often the loop runs, and load vectors at the same addresses.

@@ -7,7 +7,7 @@ use crate::program::{
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// Offsets and steps below it cannot wrap around within the size of shared memory.
-pub(super) const MAX_DISTANCE: i64 = 1 << 24;
+pub(super) const MAX_DISTANCE: u64 = 1 << 24;
 
 /// What all lanes of a group access together.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ pub(super) fn shared_access(
     // An address of 32 bits that shrinks could pass 0 before the offset is added.
     let wraps = distance < 0 && offset > 0;
     let align = u32::try_from(align).ok().filter(|n| n.is_power_of_two())?;
-    (!wraps && offset.abs() < MAX_DISTANCE).then_some(SharedAccess {
+    (!wraps && offset.unsigned_abs() < MAX_DISTANCE).then_some(SharedAccess {
         operands: i.args.start,
         base,
         offset,

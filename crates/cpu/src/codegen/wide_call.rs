@@ -48,8 +48,8 @@ pub(super) fn find(
         return Vec::new();
     }
     // In a block of known size, fewer of them are never left.
-    let threads = e.program.required_threads;
-    let all = threads.map(|sizes| sizes.iter().product::<u32>() / e.width);
+    let threads = e.program.required_block();
+    let all = threads.map(|threads| threads / e.width);
     let mut found: Vec<(u32, WideLoop)> = Vec::new();
     for groups in GROUPS.into_iter().skip(usize::from(!e.has_512)) {
         let is_needed = |(more, _): &(u32, WideLoop)| all.is_none_or(|all| all % more >= groups);

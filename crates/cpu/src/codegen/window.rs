@@ -82,7 +82,8 @@ impl Window {
             ..*self
         };
         let alike = (self.base, self.stride, self.bytes) == (other.base, other.stride, other.bytes);
-        (alike && both.end - both.start <= self.stride.into()).then_some(both)
+        let length = both.end.checked_sub(both.start).filter(|_| alike)?;
+        (length <= self.stride.into()).then_some(both)
     }
 
     /// Its address for the first lane, and how much lies from there on in memory that may be
@@ -110,7 +111,7 @@ impl Window {
     /// Whether so many units are those of all lanes.
     fn has_all(&self, e: &mut Emitter<'_, '_>, units: Value) -> Value {
         let others = i64::from(self.stride) * i64::from(e.width - 1);
-        let length = others + self.end - self.start;
+        let length = others + (self.end - self.start);
         let all = length >> self.bytes.trailing_zeros();
         e.icmp_imm(IntCC::SignedGreaterThanOrEqual, units, all)
     }

@@ -41,7 +41,8 @@ impl WrapChecks {
         for number in 0..program.blocks.len() {
             let mut number = number;
             let mut known: Vec<NoWrap> = Vec::new();
-            let mut loads: Vec<(usize, ClampedLoad)> = Vec::new();
+            // With the checks that were known before the block of the clamp.
+            let mut loads: Vec<(usize, ClampedLoad, Vec<NoWrap>)> = Vec::new();
             let mut at = 0;
             while at < program.blocks[number].steps.len() {
                 let Step::Instruction(i) = program.blocks[number].steps[at] else {
@@ -58,7 +59,10 @@ impl WrapChecks {
                     if check.clamp.is_some() {
                         let steps = &program.blocks[number].steps;
                         let load = clamped_load::find(program, uniformity, steps, has_fma);
-                        loads.extend(load.map(|load| (number, load)));
+                        let here = &checks.of_blocks[number];
+                        let before = known.iter().filter(|check| !here.contains(check));
+                        let before = before.copied().collect();
+                        loads.extend(load.map(|load| (number, load, before)));
                     }
                     checks.of_blocks[number].push(check);
                     known.push(check);
@@ -69,13 +73,13 @@ impl WrapChecks {
                     known.retain(|c| c.reg != reg && !is_bound(c));
                 });
                 at += 1;
-                let ends = |(_, load): &(usize, ClampedLoad)| load.ends_with(&i);
-                if loads.iter().any(ends) {
+                if loads.iter().any(|(_, load, _)| load.ends_with(&i)) {
                     number = checks.split_block(program, number, at);
                     at = 0;
-                    for (start, mut load) in loads.drain(..) {
-                        // Groups in which one of them does not hold come here, too.
-                        known.retain(|check| !checks.of_blocks[start].contains(check));
+                    for (start, mut load, before) in loads.drain(..) {
+                        // Groups in which one of them does not hold come here, too, without those
+                        // of the blocks in between.
+                        known.retain(|check| before.contains(check));
                         load.next = BlockId(number as u32);
                         checks.clamped[start] = Some(load);
                     }

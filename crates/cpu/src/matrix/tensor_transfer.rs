@@ -2,7 +2,7 @@
 
 use super::operation::{Code, Operation};
 use super::registers::Registers;
-use crate::tensor_memory::{LANES, LANES_OF_WARP, Place, TensorFault, TensorMemory};
+use crate::tensor_memory::{COLUMNS, LANES, LANES_OF_WARP, Place, TensorFault, TensorMemory};
 
 /// The lanes and columns that an instruction moves, as it names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub(super) fn transfer(
     let stores = operation.code == Code::TensorStore;
     let packs = operation.has(Operation::PACKS);
     let at = Place::of(address);
+    // There is none beyond these.
+    let halves = halves.min(COLUMNS);
     let own = warp * LANES_OF_WARP % LANES;
     if at.lane < own || at.lane + tile.lanes() > own + LANES_OF_WARP {
         return Err(TensorFault::OtherLanes(at));

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::call_params::CallParam;
 use super::frames::{self, Stack};
 use super::ir::{
-    Arg, ArgList, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program, Reg,
-    RegClass, Step, Storage, Terminator, can_speculate,
+    Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program,
+    Reg, RegClass, Step, Storage, Terminator, can_speculate,
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
@@ -19,6 +19,14 @@ use ptx::ast::{self, Body, Function, FunctionDirective, Name, Operand, Span, Sta
 use ptx::isa::Effect;
 use ptx::names::{Modifier, Opcode, Type};
 use ptx::scope;
+
+/// The limit of registers in a kernel, with those of the functions that it calls.
+pub(super) const MAX_REGISTERS: usize = 1 << 22;
+
+pub(super) fn too_many_registers(span: Span) -> LoweringError {
+    let reason = format!("more than {MAX_REGISTERS} registers in a kernel and what it calls");
+    LoweringError::unsupported(span, reason)
+}
 
 pub(super) struct Builder<'m, 'a> {
     pub module: &'m ModuleData<'m, 'a>,
@@ -45,6 +53,8 @@ pub(super) struct Builder<'m, 'a> {
     /// Alignment of the dynamic shared memory; 1 if there is none.
     pub dynamic_align: u32,
     pub local_bytes: u32,
+    /// The largest alignment of a local variable.
+    pub local_align: u32,
     carry: Option<Reg>,
     /// The bytes that the next load needs, by a `.pragma` before it.
     pub used_bytes: Option<u64>,
@@ -52,6 +62,8 @@ pub(super) struct Builder<'m, 'a> {
     /// returns to.
     pub calls: Vec<(&'a str, BlockId)>,
     pub stack: Stack<'m, 'a>,
+    /// The parts of parameters that calls through the stack copy, so far.
+    pub copies: u32,
 }
 
 /// Lowers one kernel. On failure all problems found are returned.
@@ -79,9 +91,11 @@ pub(crate) fn build<'m, 'a>(
         reserved_shared: None,
         dynamic_align: 1,
         local_bytes: 0,
+        local_align: 1,
         carry: None,
         calls: Vec::new(),
         stack: Stack::default(),
+        copies: 0,
     };
     builder.scopes = builder.scopes_of(body);
     let mut params = Vec::new();
@@ -119,6 +133,9 @@ pub(crate) fn build<'m, 'a>(
             "too much shared memory",
         )]);
     };
+    if builder.errors.is_empty() && builder.registers.len() > MAX_REGISTERS {
+        builder.report(too_many_registers(module.span(kernel.name)));
+    }
     if !builder.errors.is_empty() {
         return Err(builder.errors);
     }
@@ -141,6 +158,7 @@ pub(crate) fn build<'m, 'a>(
         param_bytes,
         shared_bytes,
         local_bytes: builder.local_bytes,
+        local_align: builder.local_align,
         required_threads: thread_directive(&kernel.directives, "reqntid"),
         required_cluster: thread_directive(&kernel.directives, "reqnctapercluster"),
         max_threads: thread_directive(&kernel.directives, "maxntid"),
@@ -150,7 +168,7 @@ pub(crate) fn build<'m, 'a>(
     program.counts_in_shared = memory_access::counts_in_shared(&program);
     frames::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
     simplify_cfg::simplify(&mut program, &builder.ended);
-    call_params::promote(&mut program, &builder.call_params);
+    call_params::promote(&mut program, &builder.call_params).map_err(|error| vec![error])?;
     live_ranges::split(&mut program);
     reg_class::choose(&mut program);
     lockstep::insert_meetings(&mut program);
@@ -167,7 +185,10 @@ fn thread_directive(directives: &[FunctionDirective<'_>], name: &str) -> Option<
 
 impl<'m, 'a> Builder<'m, 'a> {
     pub fn new_register(&mut self, class: RegClass) -> Reg {
-        self.registers.push(class);
+        // A kernel with one beyond the limit is refused: further ones can be the same.
+        if self.registers.len() <= MAX_REGISTERS {
+            self.registers.push(class);
+        }
         Reg(self.registers.len() as u32 - 1)
     }
 
@@ -406,6 +427,9 @@ impl<'m, 'a> Builder<'m, 'a> {
             Opcode::St => self.normalize_access(instruction.args, 0),
             _ => {}
         }
+        if matches!(ast.opcode, Opcode::Ld | Opcode::St | Opcode::Cvta) {
+            self.place_parameters(&mut instruction);
+        }
         if modifiers.types().any(|ty| ty == Type::B128) {
             instruction = self.in_halves(&instruction)?;
         }
@@ -437,6 +461,31 @@ impl<'m, 'a> Builder<'m, 'a> {
             self.leave_guard();
         }
         Ok(())
+    }
+
+    /// An address of a parameter is that of one of the kernel, but in a device function, whose own
+    /// parameters are in local memory.
+    fn place_parameters(&self, instruction: &mut Instruction) {
+        let words = [Modifier::Param, Modifier::ParamFunc, Modifier::ParamEntry];
+        let Some(word) = instruction.modifiers.first_of(&words) else {
+            return;
+        };
+        let ArgList { start, len } = instruction.args;
+        let args = &self.args[start as usize..(start + len) as usize];
+        let is_variable = args
+            .iter()
+            .any(|arg| matches!(arg, Arg::Address(Base::Storage(_), _)));
+        let is_own = word != Modifier::ParamEntry && !is_variable && !self.calls.is_empty();
+        let space = if is_own {
+            Modifier::Local
+        } else {
+            Modifier::Param
+        };
+        let mut modifiers = Modifiers::default();
+        for &modifier in instruction.modifiers.as_slice() {
+            modifiers.push(if modifier == word { space } else { modifier });
+        }
+        instruction.modifiers = modifiers;
     }
 
     /// Moves the constants among the fragments of an operation on matrices to registers.
@@ -593,7 +642,29 @@ pub(super) fn bits_of(formal: &Variable<'_>) -> Modifier {
         (Type::F64, _) => Modifier::F64,
         (_, 8) => Modifier::B8,
         (_, 16) => Modifier::B16,
-        (_, 64) => Modifier::B64,
+        // Of two such parts.
+        (_, 64 | 128) => Modifier::B64,
         _ => Modifier::B32,
     }
+}
+
+/// The type of an access to a parameter: of each part, if the value is in several registers.
+pub(super) fn access_of(
+    formal: &Variable<'_>,
+    value: Arg,
+    span: Span,
+) -> Result<Modifier, LoweringError> {
+    let bits = formal.ty.bits() * u32::from(formal.vector.max(1));
+    let reason = match value {
+        Arg::List(list) => match bits / list.len.max(1) {
+            8 => return Ok(Modifier::B8),
+            16 => return Ok(Modifier::B16),
+            32 => return Ok(Modifier::B32),
+            64 => return Ok(Modifier::B64),
+            _ => "a vector as a parameter of this type",
+        },
+        Arg::Int(_) | Arg::Float(_) if bits > 64 => "a constant as a parameter of 128 bits",
+        _ => return Ok(bits_of(formal)),
+    };
+    Err(LoweringError::unsupported(span, reason))
 }

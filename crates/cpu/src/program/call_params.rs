@@ -4,8 +4,12 @@
 //! code that compilers generate. Any other becomes local memory.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use super::ir::{Arg, ArgList, Base, Modifiers, Program, Reg, RegClass, Step, Storage};
+use super::ir::{
+    Arg, ArgList, Base, LoweringError, Modifiers, Program, Reg, RegClass, Step, Storage,
+};
+use ptx::ast::Span;
 use ptx::names::{Modifier, Opcode};
 
 /// A `.param` variable of a call sequence.
@@ -19,9 +23,12 @@ pub(super) struct CallParam {
 /// overlap, or if its address is taken.
 type ScalarAccesses = Option<BTreeMap<u32, u32>>;
 
-pub(super) fn promote(program: &mut Program<'_>, call_params: &[CallParam]) {
+pub(super) fn promote(
+    program: &mut Program<'_>,
+    call_params: &[CallParam],
+) -> Result<(), LoweringError> {
     if call_params.is_empty() {
-        return;
+        return Ok(());
     }
     let mut scalars: Vec<ScalarAccesses> = vec![Some(BTreeMap::new()); call_params.len()];
     for block in &program.blocks {
@@ -30,6 +37,7 @@ pub(super) fn promote(program: &mut Program<'_>, call_params: &[CallParam]) {
         }
     }
 
+    let too_large = || LoweringError::unsupported(Span::default(), "too much local memory");
     let mut promoted: Vec<Option<BTreeMap<u32, Reg>>> = Vec::with_capacity(call_params.len());
     let mut offsets = Vec::with_capacity(call_params.len());
     for (param, scalars) in call_params.iter().zip(scalars) {
@@ -47,8 +55,10 @@ pub(super) fn promote(program: &mut Program<'_>, call_params: &[CallParam]) {
             scalars.into_iter().map(new).collect()
         }));
         if matches!(promoted.last(), Some(None)) {
-            offset = program.local_bytes.next_multiple_of(param.align.min(16));
-            program.local_bytes = offset + param.size;
+            let align = param.align.min(16);
+            let start = program.local_bytes.checked_next_multiple_of(align);
+            offset = start.ok_or_else(too_large)?;
+            program.local_bytes = offset.checked_add(param.size).ok_or_else(too_large)?;
         }
         offsets.push(offset);
     }
@@ -71,6 +81,7 @@ pub(super) fn promote(program: &mut Program<'_>, call_params: &[CallParam]) {
             _ => {}
         }
     }
+    Ok(())
 }
 
 /// The variable, offset, scalar width and scalar count of a load or store.
@@ -94,19 +105,26 @@ fn access(program: &Program<'_>, step: &Step) -> Option<(u32, i64, u32, u32)> {
     Some((param, offset, bytes, count))
 }
 
+/// Where a scalar of an access is in its variable; `None` where no variable has it.
+fn place_of(offset: i64, number: u32, bytes: u32) -> Option<Range<u32>> {
+    let start = offset.checked_add(i64::from(number * bytes))?;
+    let start = u32::try_from(start).ok()?;
+    Some(start..start.checked_add(bytes)?)
+}
+
 /// Adds the accesses of a step to the variables that it names.
 fn collect(program: &Program<'_>, step: &Step, call_params: &mut [ScalarAccesses]) {
     let found = access(program, step);
     if let Some((param, offset, bytes, count)) = found {
         let scalars = &mut call_params[param as usize];
         for i in 0..count {
-            let Ok(at) = u32::try_from(offset + i64::from(i * bytes)) else {
+            let Some(Range { start: at, end }) = place_of(offset, i, bytes) else {
                 *scalars = None;
                 return;
             };
             let Some(known) = scalars else { return };
             let clash = known
-                .range(..at + bytes)
+                .range(..end)
                 .next_back()
                 .is_some_and(|(&start, &size)| start + size > at && (start, size) != (at, bytes));
             if clash || !matches!(bytes, 1 | 2 | 4 | 8) {
@@ -170,8 +188,8 @@ fn rewrite(
             Arg::List(list) => program.list(list)[i as usize],
             single => single,
         };
-        let at = (offset + i64::from(i * bytes)) as u32;
-        let Some(&register) = scalars.get(&at) else {
+        let place = place_of(offset, i, bytes);
+        let Some(&register) = place.and_then(|place| scalars.get(&place.start)) else {
             continue;
         };
         let register = Arg::Reg(register);

@@ -1,6 +1,6 @@
 //! The variables that a function declares: registers, and their storage.
 
-use super::build::Builder;
+use super::build::{Builder, MAX_REGISTERS, too_many_registers};
 use super::call_params::CallParam;
 use super::ir::{LoweringError, Reg, RegClass, Storage};
 use super::module_data::{align_of, size_of};
@@ -28,6 +28,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 let align = u64::from(align_of(variable));
                 let offset = u64::from(self.local_bytes).next_multiple_of(align);
                 self.local_bytes = u32::try_from(offset + size).map_err(|_| too_large())?;
+                self.local_align = self.local_align.max(align_of(variable));
                 let storage = Storage::Local(offset as u32);
                 self.note_elements(storage, variable);
                 Symbol::Variable(storage)
@@ -88,9 +89,14 @@ impl<'m, 'a> Builder<'m, 'a> {
                 "more than 1048576 registers in one declaration",
             ));
         }
-        let end = self.registers.len() + count as usize;
-        self.registers.resize(end, class);
         self.declare_name(variable.name, variable.count, symbol);
+        let before = self.registers.len();
+        let end = before + count as usize;
+        self.registers.resize(end.min(MAX_REGISTERS + 1), class);
+        // The first that is beyond the limit: a copy of a function may have thousands.
+        if before <= MAX_REGISTERS && end > MAX_REGISTERS {
+            return Err(too_many_registers(variable.span));
+        }
         Ok(())
     }
 }
@@ -108,4 +114,40 @@ pub(super) fn class_of(ty: Type) -> Option<RegClass> {
             _ => return None,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::source::check;
+
+    /// The lines of the problems in functions, which begin in line 4, and a kernel behind them.
+    fn refused(functions: &str, kernel: &str) -> Vec<u32> {
+        let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+        let text = format!("{head}{functions}.entry k() {{\n{kernel}\nret; }}\n");
+        let error = check(&text).unwrap_err();
+        let limit = "more than 4194304 registers in a kernel and what it calls";
+        for problem in &error.problems {
+            assert!(problem.message.ends_with(limit), "{error}");
+        }
+        error.problems.iter().map(|problem| problem.line).collect()
+    }
+
+    #[test]
+    fn the_registers_of_all_declarations_have_a_limit() {
+        let large = |name: &str| format!(".reg .b32 {name}<1048576>;\n");
+        let declared: String = ["a", "b", "c", "d"].map(large).concat();
+        // What is beyond the limit is declared.
+        let kernel = format!("{declared}.reg .b32 e; .reg .v2 .b32 f;\n.reg .b32 g<4>;\n");
+        let uses = "mov.b32 e, f.y; add.u32 g0, g3, d1048575;";
+        assert_eq!(refused("", &format!("{kernel}{uses}")), [9]);
+
+        let many: String = (0..1000).map(|n| large(&format!("a{n}_"))).collect();
+        assert_eq!(refused("", &many), [9]);
+    }
+
+    #[test]
+    fn registers_of_inlined_functions_count() {
+        let function = ".func f() { .reg .b32 a<1048576>; ret; }\n";
+        assert_eq!(refused(function, &"call f;\n".repeat(9)), [4]);
+    }
 }

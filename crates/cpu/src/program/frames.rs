@@ -311,7 +311,7 @@ fn replace_storage(program: &mut Program<'_>, pointer: Reg) {
             for at in list.start..list.start + list.len {
                 match program.args[at as usize] {
                     Arg::Address(Base::Storage(Storage::Stack(start)), offset) => {
-                        let offset = i64::from(start) + offset;
+                        let offset = i64::from(start).wrapping_add(offset);
                         program.args[at as usize] = Arg::Address(Base::Reg(pointer), offset);
                         if let Step::Instruction(i) = &mut step {
                             i.modifiers = call_params::in_local_memory(&i.modifiers);
@@ -320,9 +320,9 @@ fn replace_storage(program: &mut Program<'_>, pointer: Reg) {
                     Arg::Symbol(Storage::Stack(start), offset) => {
                         program.registers.push(RegClass::I64);
                         let sum = Arg::Reg(Reg(program.registers.len() as u32 - 1));
-                        let offset = Arg::Int((i64::from(start) + offset).cast_unsigned());
+                        let offset = i64::from(start).wrapping_add(offset).cast_unsigned();
                         program.args[at as usize] = sum;
-                        let parts = [sum, Arg::Reg(pointer), offset];
+                        let parts = [sum, Arg::Reg(pointer), Arg::Int(offset)];
                         let add =
                             new_instruction(program, Opcode::Add, &[Modifier::U64], &parts, line);
                         block.steps.push(add);

@@ -162,10 +162,18 @@ impl<'a> Scan<'_, '_, 'a> {
                 ) => {
                     let callee = self.function(name.text);
                     let is_known = self.symbols.contains_key(name.text);
-                    if let Some(caller) = caller
-                        && (callee.is_some() || !is_known)
-                    {
-                        self.calls[caller].push(callee);
+                    // With a prototype or a list of targets the name is that of a register, which
+                    // may hide a function.
+                    let names = operands.iter();
+                    let names = names.filter(|operand| matches!(operand, Operand::Name(_)));
+                    let is_indirect = names.count() > 1;
+                    if let Some(caller) = caller {
+                        if callee.is_some() {
+                            self.calls[caller].push(callee);
+                        }
+                        if is_indirect || !is_known {
+                            self.calls[caller].push(None);
+                        }
                     }
                 }
                 _ => {}

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::build::{Builder, bits_of};
+use super::build::{Builder, access_of, bits_of};
 use super::ir::{
     Arg, ArgList, Base, LoweringError, Modifiers, Reg, RegClass, Step, Storage, SystemCall,
     Terminator,
@@ -53,37 +53,34 @@ impl<'m, 'a> Builder<'m, 'a> {
             [Operand::Arguments(list, _), rest @ ..] => (body.list(*list), rest),
             rest => (&[], rest),
         };
-        let function = match self.module.symbols.get(name.text) {
-            Some(ModuleSymbol::Function(function)) => *function,
-            _ => match self.find(name) {
-                Some(Symbol::Register(address)) => {
-                    let signature = self.signature_of(body, ast.span, operands)?;
-                    let (candidates, params, results) = signature;
-                    let call = Call {
-                        callee: Callee::Address(address, candidates),
-                        params,
-                        returns: results,
-                        arguments,
-                        results: returns,
-                        span: ast.span,
-                        line,
-                    };
-                    return match params.len() == arguments.len() && results.len() == returns.len() {
-                        true => self.stack_call(body, &call),
-                        false => Err(LoweringError::invalid(
-                            ast.span,
-                            "the call has not the parameters of its prototype",
-                        )),
-                    };
-                }
-                _ => {
-                    return Err(LoweringError::invalid(
-                        self.module.span(name),
-                        format!("there is no function {}", name.text),
-                    ));
-                }
-            },
+        // A register hides a function of its name.
+        if let Some(Symbol::Register(address)) = self.find(name) {
+            let signature = self.signature_of(body, ast.span, operands)?;
+            let (candidates, params, results) = signature;
+            let call = Call {
+                callee: Callee::Address(address, candidates),
+                params,
+                returns: results,
+                arguments,
+                results: returns,
+                span: ast.span,
+                line,
+            };
+            return match params.len() == arguments.len() && results.len() == returns.len() {
+                true => self.stack_call(body, &call),
+                false => Err(LoweringError::invalid(
+                    ast.span,
+                    "the call has not the parameters of its prototype",
+                )),
+            };
+        }
+        let Some(ModuleSymbol::Function(function)) = self.module.symbols.get(name.text) else {
+            return Err(LoweringError::invalid(
+                self.module.span(name),
+                format!("there is no function {}", name.text),
+            ));
         };
+        let function = *function;
         if function.params.len() != arguments.len() || function.returns.len() != returns.len() {
             return Err(LoweringError::invalid(
                 ast.span,
@@ -218,7 +215,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     self.push_move(bits_of(formal), to, Arg::Reg(from), span);
                 }
                 (Symbol::Variable(storage), to) => {
-                    self.push_access(Opcode::Ld, formal, to, storage, span);
+                    self.push_access(Opcode::Ld, formal, to, storage, span)?;
                 }
                 _ => {
                     return Err(LoweringError::unsupported(
@@ -251,7 +248,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 None => Storage::CallParam(self.new_call_param(formal)?),
             };
             if input {
-                self.push_access(Opcode::St, formal, arg, storage, formal.span);
+                self.push_access(Opcode::St, formal, arg, storage, formal.span)?;
             }
             return Ok(Symbol::Variable(storage));
         }
@@ -259,7 +256,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         if input {
             match arg {
                 Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) => {
-                    self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, formal.span);
+                    self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, formal.span)?;
                 }
                 _ => self.push_move(bits_of(formal), Arg::Reg(reg), arg, formal.span),
             }
@@ -287,16 +284,17 @@ impl<'m, 'a> Builder<'m, 'a> {
         value: Arg,
         storage: Storage,
         span: Span,
-    ) {
+    ) -> Result<(), LoweringError> {
         let mut modifiers = Modifiers::default();
         modifiers.push(Modifier::Param);
-        modifiers.push(bits_of(formal));
+        modifiers.push(access_of(formal, value, span)?);
         let address = Arg::Address(Base::Storage(storage), 0);
         let args = match opcode {
             Opcode::Ld => [value, address],
             _ => [address, value],
         };
         self.push_synthetic(opcode, modifiers, &args, span);
+        Ok(())
     }
 
     fn system_call(

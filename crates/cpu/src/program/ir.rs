@@ -1,6 +1,6 @@
 //! The intermediate representation.
 
-use crate::abi::FaultKind;
+use crate::abi::{FaultKind, LOCAL_ALIGN};
 use crate::blob::ParamLayout;
 use analysis::control_flow::Graph;
 use ptx::ast::{self, FloatValue, Span};
@@ -355,6 +355,8 @@ pub(crate) struct Program<'a> {
     /// Bytes of static shared memory, and the offset of the dynamic part.
     pub shared_bytes: u32,
     pub local_bytes: u32,
+    /// The largest alignment of a local variable.
+    pub local_align: u32,
     pub required_threads: Option<[u32; 3]>,
     pub required_cluster: Option<[u32; 3]>,
     pub max_threads: Option<[u32; 3]>,
@@ -366,6 +368,20 @@ pub(crate) struct Program<'a> {
 }
 
 impl Program<'_> {
+    /// The bytes of local memory from one thread to the next: variables have their alignment in each.
+    pub fn local_frame(&self) -> u32 {
+        let align = self.local_align.min(LOCAL_ALIGN);
+        let bytes = self.local_bytes.checked_next_multiple_of(align);
+        bytes.unwrap_or(u32::MAX)
+    }
+
+    /// The number of threads of a block, if the kernel requires one.
+    pub fn required_block(&self) -> Option<u32> {
+        let threads = self.required_threads;
+        // No launch has as many as overflow.
+        threads.map(|sizes| sizes.into_iter().fold(1, u32::saturating_mul))
+    }
+
     /// The control-flow graph of its blocks as they are.
     pub fn graph(&self) -> Graph {
         let mut edges = Vec::with_capacity(self.blocks.len() * 2);

@@ -15,7 +15,7 @@ use ptx::isa::Outcome;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
 /// No large stride is contiguous.
-const MAX_STRIDE: i32 = 1 << 20;
+const MAX_STRIDE: u32 = 1 << 20;
 
 /// How the value of a register varies over the threads of a lane group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Uniformity {
                 let stride = linear.bits[0];
                 let mut bits = linear.bits[..group.lane_bits()].iter().zip(0..);
                 let same = bits.all(|(part, bit)| stride.checked_mul(1 << bit) == Some(*part));
-                match same && stride.abs() < MAX_STRIDE {
+                match same && stride.unsigned_abs() < MAX_STRIDE {
                     true => Uniformity::Affine(stride.into()),
                     false => Uniformity::Divergent,
                 }
@@ -195,10 +195,14 @@ pub(super) fn operand(
             let lane = special(S::TidX, &Shape::of(WARP, 1, 1), symbol);
             known.0.of(lane, symbol)
         }
-        // The lanes of a group are those of one warp.
-        Arg::Special(S::TidX | S::Laneid) => known
-            .0
-            .of(special(S::TidX, &Shape::default(), symbol), symbol),
+        // The lanes of a group are half of a warp, and it is not known which.
+        Arg::Special(S::Laneid) => {
+            let mut linear = Linear::symbol(symbol, 4);
+            linear.bits[..4].copy_from_slice(&[1, 2, 4, 8]);
+            let sources = linear.sources();
+            let linear = Some(linear);
+            known.0.of(Dependence { sources, linear }, symbol)
+        }
         // There are lane groups only in blocks with a multiple of that many threads.
         Arg::Special(S::NtidX) => {
             let mut size = uniform;

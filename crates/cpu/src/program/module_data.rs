@@ -13,6 +13,14 @@ use ptx::ast::{
 use ptx::names::Type;
 use ptx::scope;
 
+/// The limit of bytes of initial values in a module: a short text can have its last value far
+/// behind the others.
+const MAX_INITIAL_BYTES: u64 = 1 << 28;
+
+fn too_many_initial_bytes() -> String {
+    format!("more than {MAX_INITIAL_BYTES} bytes of initial values in a module")
+}
+
 /// The symbol table of a module, shared by all of its kernels.
 pub(crate) struct ModuleData<'m, 'a> {
     pub ast: &'m Module<'a>,
@@ -128,6 +136,7 @@ pub(crate) fn module_data<'m, 'a>(
         }
     }
     data.functions = FunctionTable::new(module, source, &data.symbols);
+    let mut limit = MAX_INITIAL_BYTES;
     // Initializers may refer to later variables.
     for item in &module.items {
         if let Item::Variable(variable) = item
@@ -139,11 +148,13 @@ pub(crate) fn module_data<'m, 'a>(
                 functions: &data.functions,
                 bytes: Vec::new(),
                 relocations: Vec::new(),
+                limit,
             };
             match writer.list(init, 0, &element_sizes(variable), variable.ty) {
                 Ok(()) => {
                     let (bytes, relocations) = (writer.bytes, writer.relocations);
                     let image = &mut data.variables[index as usize];
+                    limit -= bytes.len() as u64;
                     // `x[] = {…}` has the size of its values.
                     image.size = image.size.max(bytes.len() as u64);
                     image.init = bytes;
@@ -227,6 +238,8 @@ struct InitWriter<'d, 'm, 'a> {
     functions: &'d FunctionTable<'m, 'a>,
     bytes: Vec<u8>,
     relocations: Vec<Relocation>,
+    /// The limit of bytes.
+    limit: u64,
 }
 
 impl InitWriter<'_, '_, '_> {
@@ -244,8 +257,10 @@ impl InitWriter<'_, '_, '_> {
         let (&size, inner) = sizes
             .split_first()
             .ok_or("the initial value is nested too deeply")?;
-        for (i, item) in items.iter().enumerate() {
-            self.list(item, at + i as u64 * size, inner, ty)?;
+        for (i, item) in (0..).zip(items) {
+            let start = size.checked_mul(i).and_then(|start| start.checked_add(at));
+            let start = start.ok_or_else(too_many_initial_bytes)?;
+            self.list(item, start, inner, ty)?;
         }
         Ok(())
     }
@@ -296,7 +311,9 @@ impl InitWriter<'_, '_, '_> {
             }
             Initializer::List(_) => return Err("the initial value is nested too deeply".into()),
         };
-        let end = usize::try_from(at).map_err(|_| "the initial value is too large")? + width;
+        let end = at.checked_add(width as u64);
+        let end = end.filter(|&end| end <= self.limit);
+        let end = end.ok_or_else(too_many_initial_bytes)? as usize;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }
@@ -367,5 +384,24 @@ mod tests {
         });
         let other = format!("{items}\n");
         with_table(&other, |_, first, _| assert_ne!(first, found));
+    }
+
+    #[test]
+    fn a_value_far_behind_the_others_is_refused() {
+        let items = "
+            .global .b8 x[2][500000000000] = {{1},{2}};
+            .global .b8 y[][5000000000][5000000000] = {{{1}},{{2}},{{3}}};
+            .global .b16 small[2][3] = {{1},{2}};";
+        let source = format!(".version 8.0\n.target sm_80\n.address_size 64{items}");
+        let reading = ptx::read(&source);
+        assert_eq!(reading.diagnostics, []);
+        let (data, errors) = module_data(&reading.module, &source);
+        let lines: Vec<u32> = errors.iter().map(|error| data.line(error.span)).collect();
+        assert_eq!(lines, [4, 5]);
+        for error in errors {
+            assert!(!error.invalid);
+            assert_eq!(error.reason, too_many_initial_bytes());
+        }
+        assert_eq!(data.variables[2].init, [1, 0, 0, 0, 0, 0, 2, 0]);
     }
 }

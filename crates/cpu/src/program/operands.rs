@@ -86,21 +86,31 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// The value of a special register that names a part of the reserved shared memory. A
     /// kernel that names one has such memory beside its own variables.
-    fn reserved_offset(&mut self, register: SpecialRegister) -> Option<u32> {
+    fn reserved_offset(
+        &mut self,
+        register: SpecialRegister,
+        span: Span,
+    ) -> Result<Option<u32>, LoweringError> {
         use SpecialRegister as S;
         let within = match register {
             S::ReservedSmemOffsetBegin | S::ReservedSmemOffset0 => 0,
             S::ReservedSmemOffset1 => RESERVED_SHARED / 2,
             S::ReservedSmemOffsetEnd => RESERVED_SHARED,
-            S::ReservedSmemOffsetCap => return Some(RESERVED_SHARED),
-            _ => return None,
+            S::ReservedSmemOffsetCap => return Ok(Some(RESERVED_SHARED)),
+            _ => return Ok(None),
         };
-        let start = *self.reserved_shared.get_or_insert_with(|| {
-            let start = self.shared_bytes.next_multiple_of(16);
-            self.shared_bytes = start.saturating_add(RESERVED_SHARED);
-            start
-        });
-        Some(start + within)
+        let start = match self.reserved_shared {
+            Some(start) => start,
+            None => {
+                let start = self.shared_bytes.checked_next_multiple_of(16);
+                let end = start.and_then(|start| start.checked_add(RESERVED_SHARED));
+                let too_large = || LoweringError::invalid(span, "too much shared memory");
+                self.shared_bytes = end.ok_or_else(too_large)?;
+                let start = self.shared_bytes - RESERVED_SHARED;
+                *self.reserved_shared.insert(start)
+            }
+        };
+        Ok(Some(start + within))
     }
 
     fn register(&mut self, name: Name<'a>) -> Result<Reg, LoweringError> {
@@ -176,7 +186,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     ));
                 }
             },
-            Operand::Special(register, _) => match self.reserved_offset(*register) {
+            Operand::Special(register, span) => match self.reserved_offset(*register, *span)? {
                 Some(offset) => Arg::Int(offset.into()),
                 None => Arg::Special(*register),
             },

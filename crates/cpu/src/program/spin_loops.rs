@@ -8,6 +8,7 @@
 //!
 //! So does a loop that reads the same memory by weak loads and never ends by itself.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use super::ir::{
@@ -15,6 +16,7 @@ use super::ir::{
 };
 use super::liveness::RegisterSet;
 use super::simplify_cfg::retarget;
+use analysis::control_flow::Graph;
 use ptx::ast::Span;
 use ptx::isa::Effect;
 use ptx::names::{Modifier, Opcode, SpecialRegister as S};
@@ -42,13 +44,14 @@ pub(super) fn insert_yields(program: &mut Program<'_>) {
         return;
     }
     let graph = program.graph();
+    let post_dominators = PostDominators::new(program, &graph);
     let waiting = |&(from, to): &(BlockId, BlockId)| {
         let is_quiet = quiet.contains(&(from, to));
         if !polls && !is_quiet {
             return false;
         }
         let inside = graph.natural_loop(from, to);
-        polls && exit_depends_on_poll(program, &inside)
+        polls && exit_depends_on_poll(program, &inside, &post_dominators)
             || is_quiet && ends_by_memory_alone(program, to, &inside)
     };
     let waiting: Vec<_> = graph.back_edges().filter(waiting).collect();
@@ -101,52 +104,106 @@ fn has_effect(step: &Step, effect: Effect) -> bool {
     matches!(step, Step::Instruction(i) if i.meaning.effect == effect)
 }
 
-/// Whether a branch out of the loop depends on a value that is polled in it.
-fn exit_depends_on_poll(program: &Program<'_>, inside: &[bool]) -> bool {
+/// Whether a branch out of the loop depends on a value that is polled in it, or is executed
+/// only where one allows it.
+fn exit_depends_on_poll(
+    program: &Program<'_>,
+    inside: &[bool],
+    post_dominators: &PostDominators<'_>,
+) -> bool {
     let mut polled = RegisterSet::new(program.registers.len());
     // Whether memory holds what was polled.
     let mut stored = false;
-    let blocks = || {
-        program
-            .blocks
-            .iter()
-            .zip(inside)
-            .filter(|&(_, &i)| i)
-            .map(|(b, _)| b)
-    };
+    // The blocks that are executed only if a polled value says so.
+    let mut controlled = vec![false; program.blocks.len()];
+    let blocks = || (0..).map(BlockId).zip(&program.blocks).zip(inside);
+    let blocks = || blocks().filter_map(|(block, is_inside)| is_inside.then_some(block));
     loop {
         let mut changed = false;
-        for step in blocks().flat_map(|b| &b.steps) {
-            let mut tainted = is_poll(step) || (stored && has_effect(step, Effect::Load));
-            let mut written = Vec::new();
-            program.step_effects(
-                step,
-                &mut |reg| tainted |= polled.contains(reg),
-                &mut |reg| written.push(reg),
-            );
-            if tainted && !stored && has_effect(step, Effect::Store) {
-                stored = true;
-                changed = true;
-            }
-            for reg in written {
-                if tainted && !polled.contains(reg) {
-                    polled.insert(reg);
+        for (at, block) in blocks() {
+            for step in &block.steps {
+                let mut tainted = controlled[at.index()]
+                    || is_poll(step)
+                    || (stored && has_effect(step, Effect::Load));
+                let mut written = Vec::new();
+                program.step_effects(
+                    step,
+                    &mut |reg| tainted |= polled.contains(reg),
+                    &mut |reg| written.push(reg),
+                );
+                if tainted && !stored && has_effect(step, Effect::Store) {
+                    stored = true;
                     changed = true;
+                }
+                for reg in written {
+                    if tainted && !polled.contains(reg) {
+                        polled.insert(reg);
+                        changed = true;
+                    }
+                }
+            }
+            let decides = match &block.terminator {
+                Terminator::Branch { predicate, .. } => polled.contains(predicate.reg),
+                Terminator::Table {
+                    index: Arg::Reg(reg),
+                    ..
+                } => polled.contains(*reg),
+                _ => false,
+            };
+            if !decides && !controlled[at.index()] {
+                continue;
+            }
+            let ways = block.terminator.successors().count();
+            let mut next = block.terminator.successors();
+            if ways > 1 && next.any(|to| !inside[to.index()]) {
+                return true;
+            }
+            if decides {
+                // Control dependence: all up to where the ways meet.
+                let meet = post_dominators.of(at);
+                for to in block.terminator.successors() {
+                    let mut next = Some(to);
+                    while let Some(to) = next.filter(|_| next != meet) {
+                        if !inside[to.index()] || controlled[to.index()] {
+                            break;
+                        }
+                        controlled[to.index()] = true;
+                        changed = true;
+                        next = post_dominators.of(to);
+                    }
                 }
             }
         }
         if !changed {
-            break;
+            return false;
         }
     }
-    blocks().any(|b| match &b.terminator {
-        Terminator::Branch {
-            predicate,
-            then,
-            otherwise,
-        } => polled.contains(predicate.reg) && !(inside[then.index()] && inside[otherwise.index()]),
-        _ => false,
-    })
+}
+
+/// Where the ways from a block meet. Most kernels never ask.
+struct PostDominators<'g> {
+    graph: &'g Graph,
+    ends: Vec<bool>,
+    found: OnceCell<Vec<Option<BlockId>>>,
+}
+
+impl<'g> PostDominators<'g> {
+    fn new(program: &Program<'_>, graph: &'g Graph) -> Self {
+        let ends = |block: &BasicBlock| matches!(block.terminator, Terminator::Exit);
+        PostDominators {
+            graph,
+            ends: program.blocks.iter().map(ends).collect(),
+            found: OnceCell::new(),
+        }
+    }
+
+    fn of(&self, block: BlockId) -> Option<BlockId> {
+        let leaves = |block: BlockId| self.ends[block.index()];
+        let found = self
+            .found
+            .get_or_init(|| self.graph.post_dominators(leaves, &[]));
+        found[block.index()]
+    }
 }
 
 /// Whether it is a load of memory that other threads may write.
@@ -297,6 +354,28 @@ mod tests {
             "A: ld.global.u64 %x1, [%x0]; ld.global.u32 %r3, [%x1]; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
         ] {
             assert_eq!(yields(body), 1, "{body}");
+        }
+    }
+
+    #[test]
+    fn loops_whose_way_depends_on_a_poll() {
+        let poll = "ld.acquire.gpu.global.u32 %r3, [%x0]; setp.eq.u32 %p0, %r3, 0;";
+        for rest in [
+            // It counts what it sees, or notes that it has.
+            "@%p0 bra B; add.u32 %r1, %r1, 1; B: setp.lt.u32 %p1, %r1, 2; @%p1 bra A;",
+            "@%p0 bra B; mov.u32 %r1, 1; st.global.u32 [%x0+4], %r1; B: setp.eq.u32 %p1, %r1, 0; @%p1 bra A;",
+            "mov.u32 %r1, 1; @%p0 bra B; bra C; B: mov.u32 %r1, 0; C: setp.eq.u32 %p1, %r1, 0; @%p1 bra A;",
+            "@%p0 bra B; setp.eq.u32 %p1, %r2, 0; @%p1 bra C; B: bra A; C:",
+            "T: .branchtargets A, C; brx.idx %r3, T; C:",
+        ] {
+            assert_eq!(yields(&format!("A: {poll} {rest}")), 1, "{rest}");
+        }
+        for rest in [
+            // Both ways meet before the register is written.
+            "@%p0 bra B; st.shared.u32 [tile], %r2; B: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra A;",
+            "@%p0 bra B; add.u32 %r4, %r4, 1; B: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra A;",
+        ] {
+            assert_eq!(yields(&format!("A: {poll} {rest}")), 0, "{rest}");
         }
     }
 

@@ -7,7 +7,7 @@
 //! of the thread, behind its variables. No address of code is in memory or in a register of
 //! the PTX: an address of a function is an index into a table, too.
 
-use super::build::{Builder, bits_of};
+use super::build::{Builder, access_of};
 use super::frames::{
     Amount, MAX_JUMPS, RETURN_SITE, Signature, Site, Slot, StackFunction, modifiers_of, slot,
     too_many_jumps,
@@ -16,7 +16,12 @@ use super::ir::{Arg, Base, Guard, LoweringError, Reg, RegClass, Storage, Termina
 use super::scope::Symbol;
 use crate::abi::FaultKind;
 use ptx::ast::{Body, Function, Operand, Space, Span, Variable};
-use ptx::names::{Modifier, Opcode};
+use ptx::names::{Modifier, Opcode, Type};
+
+/// The limit of bytes of a parameter that a call copies: each part takes two instructions.
+const MAX_PARAMETER: u32 = 1 << 16;
+/// The limit of parts of parameters that all calls of a kernel copy.
+const MAX_COPIES: u32 = 1 << 18;
 
 /// What a call jumps to.
 pub(super) enum Callee<'m, 'a> {
@@ -261,7 +266,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     let reg = self.formal_register(formal)?;
                     let storage = Storage::Stack(slot.offset);
                     if is_param {
-                        self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, span);
+                        self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, span)?;
                     } else {
                         results.push((formal, reg, storage));
                     }
@@ -274,7 +279,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         self.statements(body);
         self.end_and_open(Terminator::Jump(leave), leave);
         for (formal, reg, storage) in results {
-            self.push_access(Opcode::St, formal, Arg::Reg(reg), storage, span);
+            self.push_access(Opcode::St, formal, Arg::Reg(reg), storage, span)?;
         }
         let index = Arg::Reg(self.new_register(RegClass::I32));
         let address = Arg::Address(Base::Reg(pointer), RETURN_SITE.into());
@@ -322,24 +327,36 @@ impl<'m, 'a> Builder<'m, 'a> {
         actual: Arg,
         span: Span,
     ) -> Result<(), LoweringError> {
+        if slot.size == 0 && !formal.dims.is_empty() {
+            let reason = "a parameter without a size in a call through the stack";
+            return Err(LoweringError::unsupported(formal.span, reason));
+        }
         let Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) = actual else {
-            return match bits_of(formal) {
-                Modifier::Pred => Err(LoweringError::unsupported(
-                    span,
-                    "a predicate as the parameter of a call through the stack",
-                )),
-                _ if actual == Arg::Sink => Ok(()),
-                ty => {
-                    self.frame_access(opcode, ty, slot.offset, actual, span);
-                    Ok(())
-                }
-            };
+            if formal.ty == Type::Pred {
+                let reason = "a predicate as the parameter of a call through the stack";
+                return Err(LoweringError::unsupported(span, reason));
+            }
+            if actual != Arg::Sink {
+                let ty = access_of(formal, actual, span)?;
+                self.frame_access(opcode, ty, slot.offset, actual, span);
+            }
+            return Ok(());
         };
+        if slot.size > MAX_PARAMETER {
+            let size = slot.size;
+            let reason = format!("a parameter of {size} bytes: at most {MAX_PARAMETER} are copied");
+            return Err(LoweringError::unsupported(formal.span, reason));
+        }
         let (mut at, mut bytes) = (0, slot.align.min(8));
         while at < slot.size {
             while at + bytes > slot.size {
                 bytes /= 2;
             }
+            if self.copies >= MAX_COPIES {
+                let reason = "calls through the stack copy more than 262144 parts of parameters";
+                return Err(LoweringError::unsupported(span, reason));
+            }
+            self.copies += 1;
             let (ty, class) = match bytes {
                 1 => (Modifier::B8, RegClass::I16),
                 2 => (Modifier::B16, RegClass::I16),
@@ -378,5 +395,55 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     fn push_with(&mut self, opcode: Opcode, modifiers: &[Modifier], args: &[Arg], span: Span) {
         self.push_synthetic(opcode, modifiers_of(modifiers), args, span);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::source::check;
+
+    const HEAD: &str = ".version 8.3\n.target sm_90\n.address_size 64\n";
+
+    /// The problems in a module whose text begins in line 4.
+    #[track_caller]
+    fn refused(text: &str, expected: &[(u32, &str)]) {
+        let error = check(&format!("{HEAD}{text}")).unwrap_err();
+        assert_eq!(error.problems.len(), expected.len(), "{error}");
+        for (problem, (line, reason)) in error.problems.iter().zip(expected) {
+            assert_eq!(problem.line, *line, "{error}");
+            assert!(problem.message.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn large_parameters_are_refused() {
+        let text = ".func big(.param .align 8 .b8 a[200000000]) {
+            { .param .align 8 .b8 b[200000000]; call big, (b); } ret; }
+            .entry k() { .param .align 8 .b8 b[200000000]; call big, (b); ret; }";
+        let reason = "a parameter of 200000000 bytes: at most 65536 are copied";
+        refused(text, &[(4, reason)]);
+
+        // Of five calls four fit; no other does.
+        let function =
+            ".func f(.param .b8 a[65536]) { { .param .b8 b[65536]; call f, (b); } ret; }";
+        let calls = "call f, (b);\n".repeat(5);
+        let text = format!("{function}\n.entry k() {{ .param .b8 b[65536];\n{calls}ret; }}");
+        let reason = "copy more than 262144 parts of parameters";
+        refused(&text, &[(4, reason), (10, reason)]);
+    }
+
+    #[test]
+    fn parameters_without_a_size_are_refused() {
+        let text = ".func v(.param .b32 n, .param .b8 rest[]) {
+            { .param .b32 m; .param .b8 b[4]; call v, (m, b); } ret; }
+            .entry k() { .param .b32 m; .param .b8 b[4]; call v, (m, b); ret; }";
+        refused(text, &[(4, "a parameter without a size")]);
+    }
+
+    #[test]
+    fn constants_of_128_bits_are_refused() {
+        let text = ".func f(.param .b128 p) { { .param .b128 q; call f, (q); } ret; }
+            .entry k() { call f, (5); ret; }";
+        refused(text, &[(5, "a constant as a parameter of 128 bits")]);
     }
 }

@@ -41,29 +41,26 @@ impl Barrier {
     }
 
     /// Whether all threads have arrived. `live` is the number of threads that have not
-    /// exited, and `exited` returns the exited lanes of a warp. If the barrier counts
-    /// threads, a warp that arrives counts with its exited lanes.
-    pub(super) fn is_complete(&self, live: u32, exited: impl Fn(usize) -> LaneMask) -> bool {
+    /// exited, and `gone` returns the lanes of a warp that have, or that never were. If the barrier
+    /// counts threads, a warp that arrives counts with these.
+    pub(super) fn is_complete(&self, live: u32, gone: impl Fn(usize) -> LaneMask) -> bool {
         let arrived = self.waiting_count + self.arrived_count;
-        if self.waiting_count == 0 && (self.expected == 0 || arrived < self.expected) {
-            return false;
-        }
         if self.expected == 0 {
-            return arrived >= live;
+            return self.waiting_count > 0 && arrived >= live;
         }
         if arrived >= self.expected {
             return true;
         }
         let warps = self.waiting.len().max(self.arrived.len());
-        let exited_with_warp = (0..warps).map(|warp| {
+        let gone_with_warp = (0..warps).map(|warp| {
             let at = |set: &[LaneMask]| set.get(warp).copied().unwrap_or(0);
-            if at(&self.waiting) | at(&self.arrived) == 0 {
-                0
-            } else {
-                exited(warp).count_ones()
+            match at(&self.waiting) | at(&self.arrived) {
+                0 => 0,
+                // A lane may exit behind `bar.arrive`.
+                here => (gone(warp) & !here).count_ones(),
             }
         });
-        arrived + exited_with_warp.sum::<u32>() >= self.expected
+        arrived + gone_with_warp.sum::<u32>() >= self.expected
     }
 
     /// The threads that have arrived.

@@ -428,7 +428,8 @@ impl Schedule {
     ) {
         let barrier = &mut self.barriers[id];
         let warps = &mut self.warps;
-        if barrier.is_idle() || !barrier.is_complete(self.live, |warp| warps[warp].exited) {
+        let gone = |warp: usize| warps[warp].exited | !warps[warp].exists;
+        if barrier.is_idle() || !barrier.is_complete(self.live, gone) {
             return;
         }
         // SAFETY: the caller's contract.

@@ -9,7 +9,7 @@ use super::config::LaunchConfig;
 use super::fault::Fault;
 use super::launch::{Kernel, Launch};
 use super::schedule::{Outcome, Schedule};
-use crate::abi::{BlockContext, FaultRecord, SLOT_BYTES, SlowCheck, WARP_SIZE};
+use crate::abi::{BlockContext, FaultRecord, LOCAL_ALIGN, SLOT_BYTES, SlowCheck, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 use crate::sanitizer::{BlockSanitizer, Range};
 use crate::tensor_memory::TensorMemory;
@@ -141,7 +141,7 @@ impl<'a> ThreadBlock<'a> {
         }
         if context.local_stride > 0 {
             let bytes = context.local_stride * u64::from(context.threads);
-            context.local = memory.allocate(bytes, 256, Purpose::Local)?;
+            context.local = memory.allocate(bytes, LOCAL_ALIGN.into(), Purpose::Local)?;
             self.allocations[1] = Some(context.local);
         }
         if !self.kernel.code.stateless {

@@ -183,6 +183,9 @@ impl BoxCopy {
             }
         };
         let boxes = places((space, shared));
+        if boxes.is_empty() {
+            return Some(());
+        }
         let reduction = Reduction::from_number((encoded >> shifts.reduction) as u8 & 0xF);
         let rows = match by_rows {
             true => 4,

@@ -132,7 +132,10 @@ fn fetch_operands(mode: Mode, access: &TextureAccess) -> FetchOperands {
             false => Coordinates::Floats(place.map(f32::from_bits)),
         },
         layer,
-        lod: f32::from_bits(access.lod),
+        lod: match mode.integers {
+            true => access.lod.cast_signed() as f32,
+            false => f32::from_bits(access.lod),
+        },
         gradients: access
             .gradients
             .map(|[x, y, z, _]| [x, y, z].map(f32::from_bits)),

@@ -8,7 +8,7 @@ use super::status::{Result, Status};
 use crate::memory::{DeviceMemory, MemoryError};
 use crate::run::{Engine, MAX_BLOCK, MAX_GRID, MAX_THREADS, THREADS};
 use crate::setting::Setting;
-use crate::texture::MAX_LINEAR_TEXELS;
+use crate::texture::{MAX_LINEAR_TEXELS, MAX_PITCH};
 use api::CUdevice;
 use occupancy::{Multiprocessor, WARP};
 
@@ -314,8 +314,8 @@ fn array_limit(attribute: c_uint) -> Option<c_uint> {
         29 | 43 | 62 | 65 => MAX_LAYERS,
         54 | 68 => MAX_LAYERS - 2, // layers of cubes, six each
         69 => MAX_LINEAR_TEXELS as usize,
-        72 => 1 << 21, // bytes of a pitch
-        44 => 1,       // CAN_TEX2D_GATHER
+        72 => MAX_PITCH,
+        44 => 1, // CAN_TEX2D_GATHER
         _ => return None,
     };
     Some(limit as c_uint)

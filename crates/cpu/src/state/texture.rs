@@ -5,11 +5,12 @@ use std::sync::{Arc, Weak};
 
 use super::array;
 use super::context::{self, Context};
+use super::device::MAX_2D;
 use super::handle::{self, Handles};
 use super::status::{Failure, Result, Status};
 use crate::texture::{
-    self, MAX_LINEAR_TEXELS, MipLevel, NORMALIZED, Object, READ_AS_INTEGER, SURFACE, Sampler,
-    Surface, Texels, Texture,
+    self, MAX_LINEAR_TEXELS, MAX_PITCH, MipLevel, NORMALIZED, Object, READ_AS_INTEGER, SURFACE,
+    Sampler, Surface, Texels, Texture,
 };
 use api::{ArrayFormat, ResourceDesc, ResourceViewDesc, TextureDesc};
 
@@ -133,6 +134,9 @@ impl Source {
                     return Err(refuse(
                         "its rows are empty, longer than the pitch, or misaligned",
                     ));
+                }
+                if width > MAX_2D[0] || height > MAX_2D[1] || pitch > MAX_PITCH {
+                    return Err(refuse("its rows are too many or too long"));
                 }
                 Source::in_memory(format, resource.resource, [width, height], pitch)
             }

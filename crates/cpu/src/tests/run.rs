@@ -169,6 +169,52 @@ fn one_warp_may_shuffle_while_others_wait() {
     assert_eq!(run(100, 1, 100, body).unwrap(), vec![496; 100]);
 }
 
+/// A barrier counts the threads of a warp that have exited, once each.
+#[test]
+fn threads_that_arrive_and_exit_count_once() {
+    let body = |last: &str| {
+        format!(
+            "shr.u32 %r2, %t, 5; setp.eq.u32 %p1, %r2, 0; @%p1 bra W0; setp.eq.u32 %p2, %r2, 1; @%p2 bra W1;
+            bar.warp.sync -1; bar.warp.sync -1; st.shared.u32 [buffer], 7; {last} 1, 96; ret;
+            W0: bar.arrive 1, 96; ret;
+            W1: bar.warp.sync -1; bar.sync 1, 96; ld.shared.u32 %r4, [buffer]; st.global.u32 [%at], %r4;"
+        )
+    };
+    for last in ["bar.arrive", "bar.sync"] {
+        let words = run(96, 1, 96, &body(last)).unwrap();
+        assert_eq!(words[32..64], [7; 32], "{last}");
+    }
+}
+
+/// It counts warps, of which the last one may lack threads.
+#[test]
+fn barriers_count_the_threads_that_a_warp_lacks() {
+    for body in [
+        "setp.ge.u32 %p1, %t, 32; @%p1 bra A; bar.warp.sync -1; A: bar.sync 1, 64; st.global.u32 [%at], 1;",
+        "st.global.u32 [%at], 1; setp.lt.u32 %p1, %t, 16; @%p1 bra A; bar.sync 1, 64; A:",
+        "setp.lt.u32 %p1, %t, 40; bar.red.popc.u32 %r5, 1, 64, %p1; sub.u32 %r5, %r5, 39; st.global.u32 [%at], %r5;",
+    ] {
+        assert_eq!(run(48, 1, 48, body).unwrap(), [1; 48], "{body}");
+    }
+}
+
+/// What a poll decides may be where the loop goes on, not a value.
+#[test]
+fn waits_that_count_what_they_see() {
+    let poll = "L: ld.acquire.gpu.global.u32 %r2, [%out]; setp.eq.u32 %p2, %r2, 0;";
+    for rest in [
+        "@%p2 bra N; add.u32 %r8, %r8, 1; N: setp.lt.u32 %p3, %r8, 2; @%p3 bra L;",
+        "@%p2 bra N; mov.u32 %r8, 1; N: setp.eq.u32 %p3, %r8, 0; @%p3 bra L;",
+        "T: .branchtargets L, E, E, E, E, E; brx.idx %r2, T;",
+    ] {
+        let body = format!(
+            "setp.ge.u32 %p1, %t, 32; @%p1 bra W; mov.u32 %r8, 0; {poll} {rest} bra E;
+            W: st.volatile.global.u32 [%out], 5; E:"
+        );
+        assert_eq!(run(1, 1, 64, &body).unwrap(), [5], "{rest}");
+    }
+}
+
 #[test]
 fn producers_arrive_and_consumers_wait() {
     // The first warp fills for the second, four times.

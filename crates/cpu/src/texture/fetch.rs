@@ -371,7 +371,8 @@ impl Texture {
     ) -> Result<Texel, Unmapped> {
         let bytes = self.format.bytes();
         let size = bytes * self.channels as usize;
-        let address = level.address + (x * size + y * level.pitch + z * level.plane) as u64;
+        let offset = x * size + y * level.pitch + z * level.plane;
+        let address = level.address.wrapping_add(offset as u64);
         if self.checked && !readable(address, size as u32) {
             let bytes = size as u32;
             return Err(Unmapped { address, bytes });

@@ -21,3 +21,5 @@ pub(crate) use texels::{CUBEMAP, GATHER, LAYERED, SURFACE, Texels, level};
 
 /// The largest texture in linear memory, in texels.
 pub(crate) const MAX_LINEAR_TEXELS: u32 = 1 << 28;
+/// The largest pitch of a texture in pitched memory, in bytes.
+pub(crate) const MAX_PITCH: usize = 1 << 21;
