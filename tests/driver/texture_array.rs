@@ -154,13 +154,6 @@ fn levels_of_a_mipmapped_array() {
         reds(&fetch(&texture, LEVEL, &places)),
         [0.0, 100.0, 100.0, 200.0, 300.0, 300.0, 0.0]
     );
-    // With coordinates that are integers, so is the level.
-    let by_number = "tex.level.2d.v4.f32.s32 {%v0, %v1, %v2, %v3}, [%t, {%i0, %i0}], %i1;";
-    let places = [0, 1, 3, 9].map(|level| [0, level, 0, 0, 0, 0, 0, 0, 0, 0]);
-    assert_eq!(
-        reds(&fetch(&texture, by_number, &places)),
-        [0.0, 100.0, 300.0, 300.0]
-    );
     // Without a level, it is the first.
     assert_eq!(reds(&fetch(&texture, TEX_2D, &[at([0.4, 0.4])])), [0.0]);
 
@@ -186,6 +179,41 @@ fn levels_of_a_mipmapped_array() {
         reds(&fetch(&texture, LEVEL, &places)),
         [100.0, 150.0, 200.0, 225.0]
     );
+}
+
+/// With coordinates that are integers, so is the level: it is that one, whatever the sampler says.
+#[test]
+fn levels_by_number() {
+    let context = context();
+    let by_number = "tex.level.2d.v4.f32.s32 {%v0, %v1, %v2, %v3}, [%t, {%i0, %i0}], %i1;";
+    let places = [1, 2, 3, 0, 4, 9, u32::MAX].map(|level| [0, level, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let plain = TextureDescriptor {
+        normalized_coordinates: true,
+        ..TextureDescriptor::default()
+    };
+    let narrowed = TextureDescriptor {
+        mipmap_filter: FilterMode::Linear,
+        mipmap_bias: 0.5,
+        mipmap_levels: [1.0, 2.25],
+        ..plain
+    };
+    let array = pyramid(&context);
+    for descriptor in [plain, narrowed] {
+        let texture = Texture::new(&array, &descriptor).unwrap();
+        assert_eq!(
+            reds(&fetch(&texture, by_number, &places)),
+            [100.0, 200.0, 300.0, 0.0, 0.0, 0.0, 0.0]
+        );
+    }
+    // An array without a pyramid has one level.
+    let shape = ArrayShape::D2 {
+        width: 2,
+        height: 2,
+    };
+    let flat = Array::from_slice(&context, shape, &[5.0_f32; 4]).unwrap();
+    let texture = Texture::new(&flat, &plain).unwrap();
+    let found = reds(&fetch(&texture, by_number, &places));
+    assert_eq!(found, [0.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(crate) enum Coordinates {
 pub(crate) struct FetchOperands {
     pub coordinates: Coordinates,
     pub layer: u32,
-    /// The level of detail, for [`Lod::Level`].
+    /// The level of detail, for [`Lod::Level`]; with integer coordinates, the number of a level.
     pub lod: f32,
     /// The derivatives of the coordinates in x and y, for [`Lod::Gradient`].
     pub gradients: [[f32; 3]; 2],
@@ -105,6 +105,15 @@ impl Texture {
         let Some(first) = self.levels.first() else {
             return Ok([0; 4]);
         };
+        if mode.integers && mode.lod == Lod::Level {
+            // As on an H200: neither the sampler nor the number of levels limits it.
+            let levels = self.levels.iter().zip(0_u16..);
+            let mut found = levels.filter(|(_, number)| f32::from(*number) == at.lod);
+            return match found.next() {
+                Some((level, _)) => self.sample(level, mode.geometry, at, readable),
+                None => Ok([0; 4]),
+            };
+        }
         if self.levels.len() == 1 || mode.lod == Lod::Base {
             return self.sample(first, mode.geometry, at, readable);
         }
