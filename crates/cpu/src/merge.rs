@@ -179,12 +179,33 @@ fn items<'m, 'a>(modules: &'m [Module<'a>]) -> impl Iterator<Item = (usize, &'m 
     modules.flat_map(|(index, module)| module.items.iter().map(move |item| (index, item)))
 }
 
+/// Gives functions the linkage of their declarations: `.visible .func f(); .func f() { … }`.
+fn link_as_declared(module: &mut Module<'_>) {
+    let mut declared = HashMap::new();
+    for item in &mut module.items {
+        let Item::Function(function) = item else {
+            continue;
+        };
+        match (function.linkage, &function.body) {
+            (Linkage::Visible | Linkage::Weak, None) => {
+                declared.insert(function.name.text, function.linkage);
+            }
+            (Linkage::None, Some(_)) => {
+                let linkage = declared.get(function.name.text);
+                function.linkage = linkage.copied().unwrap_or(Linkage::None);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Merges modules. The error is a message of the linker.
 pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
-    let modules: Vec<Module<'_>> = sources
+    let mut modules: Vec<Module<'_>> = sources
         .iter()
         .map(|source| ptx::read(source).module)
         .collect();
+    modules.iter_mut().for_each(link_as_declared);
     let definitions = definitions(&modules)?;
     // By name: the only module that has it, if there is one.
     let mut only: HashMap<&str, Option<usize>> = HashMap::new();
@@ -253,7 +274,13 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
                 Item::Directive(_) => {}
             }
             let Span { mut start, end } = item.span();
-            for (place, replacement) in locations(item, number) {
+            let mut places: Vec<_> = locations(item, number).collect();
+            // What a body declares is an item of its own.
+            let inside = module.items.iter().map(Item::span);
+            let inside = inside.filter(|span| span.start > start && span.end < end);
+            places.extend(inside.map(|span| (statement(span, source), String::new())));
+            places.sort_by_key(|(place, _)| place.start);
+            for (place, replacement) in places {
                 let piece = source.get(start as usize..place.start as usize);
                 rename(piece.unwrap_or_default(), &renamed, &mut text);
                 text.push_str(&replacement);
@@ -265,6 +292,16 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
         }
     }
     Ok(text)
+}
+
+/// A declaration with the `;` that ends it.
+fn statement(mut span: Span, source: &str) -> Span {
+    let rest = source.get(span.end as usize..).unwrap_or_default();
+    let behind = rest.trim_start();
+    if behind.starts_with(';') {
+        span.end += (rest.len() - behind.len() + 1) as u32;
+    }
+    span
 }
 
 /// The text of an item.
@@ -280,8 +317,19 @@ fn declaration(definition: &Item<'_>) -> String {
     match definition {
         Item::Variable(variable) => printed(Item::Variable(Variable {
             linkage: Linkage::Extern,
+            space: variable.space,
+            bank: variable.bank,
+            align: variable.align,
+            ty: variable.ty,
+            vector: variable.vector,
+            name: variable.name,
+            count: variable.count,
+            dims: variable.dims.clone(),
+            // It may be large.
             init: None,
-            ..variable.clone()
+            pointer: variable.pointer,
+            attributes: variable.attributes,
+            span: variable.span,
         })),
         Item::Function(function) => {
             let is_shown =
@@ -491,6 +539,22 @@ mod tests {
         );
         let shared = format!("{HEAD}.extern .shared .align 16 .b8 tile[];");
         assert!(!needs_others(&shared) && needs_others(&format!("{HEAD}{uses}")));
+    }
+
+    /// As people write it.
+    #[test]
+    fn declarations_in_bodies_and_before_definitions() {
+        let calls = ".visible .entry k() { .extern .func f(); call f; ret; }";
+        for defines in [
+            ".visible .func f() { trap; }",
+            ".visible .func f();\n.func f() { trap; }",
+        ] {
+            for modules in [[calls, defines], [defines, calls]] {
+                let (text, found) = merged(&modules);
+                assert_eq!(found, [""; 0], "{text}");
+                assert!(text.contains("trap") && !text.contains("module"), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -463,8 +463,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(())
     }
 
-    /// An address of a parameter is that of one of the kernel, but in a device function, whose own
-    /// parameters are in local memory.
+    /// An address of a parameter is that of one of the kernel, but for loads and stores of a device
+    /// function, whose own parameters are in local memory.
     fn place_parameters(&self, instruction: &mut Instruction) {
         let words = [Modifier::Param, Modifier::ParamFunc, Modifier::ParamEntry];
         let Some(word) = instruction.modifiers.first_of(&words) else {
@@ -475,7 +475,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         let is_variable = args
             .iter()
             .any(|arg| matches!(arg, Arg::Address(Base::Storage(_), _)));
-        let is_own = word != Modifier::ParamEntry && !is_variable && !self.calls.is_empty();
+        let is_access = instruction.opcode != Opcode::Cvta && word != Modifier::ParamEntry;
+        let is_own = is_access && !is_variable && !self.calls.is_empty();
         let space = if is_own {
             Modifier::Local
         } else {

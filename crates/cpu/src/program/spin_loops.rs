@@ -122,9 +122,7 @@ fn exit_depends_on_poll(
         let mut changed = false;
         for (at, block) in blocks() {
             for step in &block.steps {
-                let mut tainted = controlled[at.index()]
-                    || is_poll(step)
-                    || (stored && has_effect(step, Effect::Load));
+                let mut tainted = is_poll(step) || (stored && loads_what_is_stored(step));
                 let mut written = Vec::new();
                 program.step_effects(
                     step,
@@ -135,6 +133,9 @@ fn exit_depends_on_poll(
                     stored = true;
                     changed = true;
                 }
+                // What is stored there and read again is left out: many loops do so, and wait for
+                // nothing.
+                tainted |= controlled[at.index()];
                 for reg in written {
                     if tainted && !polled.contains(reg) {
                         polled.insert(reg);
@@ -155,7 +156,11 @@ fn exit_depends_on_poll(
             }
             let ways = block.terminator.successors().count();
             let mut next = block.terminator.successors();
-            if ways > 1 && next.any(|to| !inside[to.index()]) {
+            let leaves = |to: BlockId| {
+                let end = &program.blocks[to.index()].terminator;
+                !inside[to.index()] && !matches!(end, Terminator::Fault { .. })
+            };
+            if ways > 1 && next.any(leaves) {
                 return true;
             }
             if decides {
@@ -206,20 +211,22 @@ impl<'g> PostDominators<'g> {
     }
 }
 
-/// Whether it is a load of memory that other threads may write.
-fn loads_common_memory(step: &Step) -> bool {
-    let own = [
-        Modifier::Param,
-        Modifier::Local,
-        Modifier::Const,
-        Modifier::Nc,
-    ];
+/// Whether it is a load of memory that the kernel may write.
+fn loads_what_is_stored(step: &Step) -> bool {
+    let constant = [Modifier::Param, Modifier::Const, Modifier::Nc];
     match step {
         Step::Instruction(i) => {
-            i.meaning.effect == Effect::Load && i.modifiers.first_of(&own).is_none()
+            i.meaning.effect == Effect::Load && i.modifiers.first_of(&constant).is_none()
         }
         Step::SystemCall { .. } => false,
     }
+}
+
+/// Whether it is a load of memory that other threads may write.
+fn loads_common_memory(step: &Step) -> bool {
+    let is_local =
+        |step: &Step| matches!(step, Step::Instruction(i) if i.modifiers.has(Modifier::Local));
+    loads_what_is_stored(step) && !is_local(step)
 }
 
 /// Whether a step does nothing that another thread sees.
@@ -374,6 +381,11 @@ mod tests {
             // Both ways meet before the register is written.
             "@%p0 bra B; st.shared.u32 [tile], %r2; B: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra A;",
             "@%p0 bra B; add.u32 %r4, %r4, 1; B: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; @%p1 bra A;",
+            // A parent is noted, and the number of edges read again.
+            "@%p0 bra B; st.global.u32 [%x0+4], %r2; B: ld.global.u32 %r4, [%x0+8]; add.u32 %r1, %r1, 1; \
+             setp.lt.u32 %p1, %r1, %r4; @%p1 bra A;",
+            "@%p0 bra B; setp.gt.u32 %p2, %r1, 7; @%p2 bra C; B: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 9; \
+             @%p1 bra A; bra D; C: trap; D:",
         ] {
             assert_eq!(yields(&format!("A: {poll} {rest}")), 0, "{rest}");
         }

@@ -41,9 +41,13 @@ impl Barrier {
     }
 
     /// Whether all threads have arrived. `live` is the number of threads that have not
-    /// exited, and `gone` returns the lanes of a warp that have, or that never were. If the barrier
-    /// counts threads, a warp that arrives counts with these.
-    pub(super) fn is_complete(&self, live: u32, gone: impl Fn(usize) -> LaneMask) -> bool {
+    /// exited. `gone` returns the lanes of a warp that have, and those that never were. If the barrier
+    /// counts threads, a warp that arrives counts with the former; with both, if it counts warps.
+    pub(super) fn is_complete(
+        &self,
+        live: u32,
+        gone: impl Fn(usize) -> (LaneMask, LaneMask),
+    ) -> bool {
         let arrived = self.waiting_count + self.arrived_count;
         if self.expected == 0 {
             return self.waiting_count > 0 && arrived >= live;
@@ -51,14 +55,22 @@ impl Barrier {
         if arrived >= self.expected {
             return true;
         }
+        let counts_warps = self.expected.is_multiple_of(WARP_SIZE);
         let warps = self.waiting.len().max(self.arrived.len());
         let gone_with_warp = (0..warps).map(|warp| {
             let at = |set: &[LaneMask]| set.get(warp).copied().unwrap_or(0);
-            match at(&self.waiting) | at(&self.arrived) {
-                0 => 0,
-                // A lane may exit behind `bar.arrive`.
-                here => (gone(warp) & !here).count_ones(),
+            let here = at(&self.waiting) | at(&self.arrived);
+            if here == 0 {
+                return 0;
             }
+            let (exited, missing) = gone(warp);
+            let gone = if counts_warps {
+                exited | missing
+            } else {
+                exited
+            };
+            // A lane may exit behind `bar.arrive`.
+            (gone & !here).count_ones()
         });
         arrived + gone_with_warp.sum::<u32>() >= self.expected
     }

@@ -428,7 +428,7 @@ impl Schedule {
     ) {
         let barrier = &mut self.barriers[id];
         let warps = &mut self.warps;
-        let gone = |warp: usize| warps[warp].exited | !warps[warp].exists;
+        let gone = |warp: usize| (warps[warp].exited, !warps[warp].exists);
         if barrier.is_idle() || !barrier.is_complete(self.live, gone) {
             return;
         }

@@ -192,6 +192,10 @@ fn barriers_count_the_threads_that_a_warp_lacks() {
     for body in [
         "setp.ge.u32 %p1, %t, 32; @%p1 bra A; bar.warp.sync -1; A: bar.sync 1, 64; st.global.u32 [%at], 1;",
         "st.global.u32 [%at], 1; setp.lt.u32 %p1, %t, 16; @%p1 bra A; bar.sync 1, 64; A:",
+        // A count that is none of warps is one of threads.
+        "setp.lt.u32 %p1, %t, 16; @%p1 bra A; barrier.sync 1, %n; ld.shared.u32 %r4, [buffer];
+        st.global.u32 [%at], %r4; bra B; A: bar.warp.sync 65535; st.shared.u32 [buffer], 1;
+        barrier.sync 1, %n; st.global.u32 [%at], 1; B:",
         "setp.lt.u32 %p1, %t, 40; bar.red.popc.u32 %r5, 1, 64, %p1; sub.u32 %r5, %r5, 39; st.global.u32 [%at], %r5;",
     ] {
         assert_eq!(run(48, 1, 48, body).unwrap(), [1; 48], "{body}");
