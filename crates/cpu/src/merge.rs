@@ -240,7 +240,7 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
             let file = file.wrapping_mul(sources.len() as u32);
             file.wrapping_add(index as u32)
         };
-        for item in &module.items {
+        for (at, item) in module.items.iter().enumerate() {
             if let Some(symbol) = symbol(item)
                 && symbol.reach != Reach::Module
             {
@@ -275,9 +275,9 @@ pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
             }
             let Span { mut start, end } = item.span();
             let mut places: Vec<_> = locations(item, number).collect();
-            // What a body declares is an item of its own.
-            let inside = module.items.iter().map(Item::span);
-            let inside = inside.filter(|span| span.start > start && span.end < end);
+            // What a body declares is an item of its own, in front of the function.
+            let before = module.items[..at].iter().rev().map(Item::span);
+            let inside = before.take_while(|span| span.start > start);
             places.extend(inside.map(|span| (statement(span, source), String::new())));
             places.sort_by_key(|(place, _)| place.start);
             for (place, replacement) in places {
