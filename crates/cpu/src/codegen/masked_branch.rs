@@ -20,6 +20,8 @@ pub(super) struct MaskedBranch {
     pub join: BlockId,
     /// The registers that keep their values in lanes that do not execute an arm, in their order.
     pub kept: Vec<Reg>,
+    /// The kept registers that an arm writes, so that a vector of one has old and new values.
+    pub merged: Vec<Reg>,
 }
 
 /// By block: how its branch is masked, if it can be.
@@ -78,7 +80,7 @@ fn masked(
     kept.sort_unstable();
     kept.dedup();
     let is_kept = |reg: Reg| kept.binary_search(&reg).is_ok();
-    let mut accesses = 0;
+    let (mut accesses, mut merged) = (0, Vec::new());
     for step in arms
         .iter()
         .flatten()
@@ -92,7 +94,10 @@ fn masked(
         let mut keeps = false;
         let mut possible = true;
         program.effects(i, &mut |_| {}, &mut |reg| {
-            keeps |= is_kept(reg);
+            if is_kept(reg) {
+                keeps = true;
+                merged.push(reg);
+            }
             // Its lanes would have values that are no longer shared.
             possible &= !is_kept(reg) || uniformity.of(reg) == Uniformity::Divergent;
             possible &= reg != predicate.reg;
@@ -111,7 +116,8 @@ fn masked(
         steps.map(Vec::len).sum()
     };
     let fits = accesses <= MAX_ACCESSES * arms.len() && arms.iter().map(count).max()? <= MAX_STEPS;
-    fits.then_some((MaskedBranch { join, kept }, accesses))
+    let masked = MaskedBranch { join, kept, merged };
+    fits.then_some((masked, accesses))
 }
 
 /// The blocks that follow one another from `start` on, which nothing else reaches, and the block

@@ -421,7 +421,8 @@ impl ResumePlan {
                 at_definition[reg.index()] += frequency;
             }
         }
-        // These are defined where no block ends.
+        // These are defined where no block ends, or keep the values of lanes that skip the
+        // definition: to save those there, each of them would have to be loaded before.
         let mut elsewhere = RegisterSet::new(registers);
         self.entry_live_in
             .iter()
@@ -429,6 +430,8 @@ impl ResumePlan {
         for instruction in sync_points(program) {
             program.effects(instruction, &mut |_| {}, &mut |reg| elsewhere.insert(reg));
         }
+        let masked = self.masked.iter().flatten();
+        masked.for_each(|m| m.merged.iter().for_each(|&reg| elsewhere.insert(reg)));
         let chosen = |reg: &Reg| {
             at_definition[reg.index()] < at_sync[reg.index()] && !elsewhere.contains(*reg)
         };

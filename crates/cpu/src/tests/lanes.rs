@@ -21,6 +21,7 @@ mod guarded;
 mod halves;
 mod known_lanes;
 mod lockstep;
+mod partial_writes;
 mod prefetch;
 mod scattered;
 mod shuffle_loops;
@@ -123,10 +124,14 @@ pub(super) fn agree(body: &str) {
     ] {
         let alone = run(&source, Vectorization::Never, grid, block, n);
         let together = run(&source, Vectorization::Always, grid, block, n);
-        assert_eq!(
-            together, alone,
-            "{body}\n{grid} blocks of {block:?}, n = {n}"
-        );
+        let launch = format!("{body}\n{grid} blocks of {block:?}, n = {n}");
+        if let (Ok(together), Ok(alone)) = (&together, &alone)
+            && let Some(at) = (0..WORDS).find(|&at| together[at] != alone[at])
+        {
+            let (together, alone) = (together[at], alone[at]);
+            panic!("word {at}: {together} in vectors, {alone} one by one: {launch}");
+        }
+        assert_eq!(together, alone, "{launch}");
         let written = alone.map(|words| words.iter().any(|&w| w != 0));
         assert_eq!(written, Ok(true), "{body}");
     }
