@@ -75,7 +75,8 @@ macro_rules! samples {
 samples! {
     approximations assert atomics axpy_f64 barrier_reduce bf16 bf16_sm90 bits branch_table
     cas_double_add collatz conversions cube_root_f64 device_function dynamic_shared f16 grayscale
-    heap histogram local_array r#match matmul matmul_shared matmul_wgmma module_variables param_struct pitched
+    heap histogram local_array r#match matmul matmul_shared matmul_wgmma module_variables param_struct
+    partial_writes pitched
     printf reduction rounding saxpy scan simd_video spin_lock stencil tensor_tiles transpose vecadd vote
     warp_reduce wide_arithmetic
 }
