@@ -4,8 +4,8 @@
 //! Where one of them may be out of bounds, the scalar function takes over at the start of the
 //! block, and reports exactly that one.
 
-use super::shared_access::{MAX_DISTANCE, SharedAccess, increment, shared_access};
-use crate::program::{Program, Reg, Step, UniformityInfo};
+use super::shared_access::{SharedAccess, increment, shared_access};
+use crate::program::{ByteOffset, Program, Reg, Step, UniformityInfo};
 
 /// Fewer accesses of a block are checked one by one.
 const MIN_ACCESSES: usize = 4;
@@ -50,11 +50,13 @@ fn of_block(
 ) -> Vec<BlockCheck> {
     let mut checks: Vec<BlockCheck> = Vec::new();
     // By how much registers have changed; unknown if that is no constant of 64 bits.
-    let mut changes: Vec<(Reg, Option<i64>)> = Vec::new();
+    let mut changes: Vec<(Reg, Option<ByteOffset>)> = Vec::new();
     for step in steps {
         if let Some(access) = shared_access(program, uniformity, step, has_fma) {
             let mut known = changes.iter().filter(|(reg, _)| *reg == access.base);
-            let change = known.next().map_or(Some(0), |(_, change)| *change);
+            let change = known
+                .next()
+                .map_or(Some(ByteOffset::ZERO), |(_, change)| *change);
             if let Some(change) = change {
                 add(&mut checks, &access, change);
             }
@@ -77,13 +79,17 @@ fn of_block(
     checks
 }
 
-fn add(checks: &mut Vec<BlockCheck>, access: &SharedAccess, change: i64) {
-    let distance = access.offset.saturating_add(change);
+fn add(checks: &mut Vec<BlockCheck>, access: &SharedAccess, change: ByteOffset) {
+    let Some(distance) = access.offset.checked_add(change) else {
+        return;
+    };
     // An address of 32 bits below 0 would wrap around before the offset is added.
-    let wraps = (change < 0 || access.lowest < 0) && distance.max(access.offset) > 0;
-    if wraps || distance.unsigned_abs() >= MAX_DISTANCE || change.unsigned_abs() >= MAX_DISTANCE {
+    let shrinks = change < ByteOffset::ZERO || access.lowest < 0;
+    let wraps = shrinks && distance.max(access.offset) > ByteOffset::ZERO;
+    if wraps || !distance.is_small() || !change.is_small() {
         return;
     }
+    let distance = distance.bytes();
     let lowest = distance + access.lowest;
     let end = lowest + access.bytes;
     let member = (access.operands, distance);

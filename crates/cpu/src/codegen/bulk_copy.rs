@@ -298,7 +298,7 @@ impl Emitter<'_, '_> {
             Arg::Address(Base::Reg(reg), offset) => {
                 let value = self.register(reg);
                 let value = self.coerce(value, types::I64);
-                self.add_offset(value, offset)
+                self.add_offset(value, offset.bytes())
             }
             _ => self.read(map, types::I64)?,
         };

@@ -6,9 +6,10 @@ use std::collections::HashMap;
 use analysis::control_flow::Loops;
 
 use super::emitter::is_signed;
-use super::shared_access::{MAX_DISTANCE, SharedAccess, increment, shared_access, shared_address};
+use super::shared_access::{SharedAccess, increment, shared_access, shared_address};
 use crate::program::{
-    Arg, BlockId, Instruction, Liveness, Program, Reg, Step, Terminator, Uniformity, UniformityInfo,
+    Arg, BlockId, ByteOffset, Instruction, Liveness, Program, Reg, Step, Terminator, Uniformity,
+    UniformityInfo,
 };
 use ptx::ast::Modifiers;
 use ptx::isa::Effect;
@@ -149,7 +150,7 @@ fn way_around(
 #[derive(Clone, Copy)]
 enum Change {
     /// By this amount, in the step with this number.
-    By(i64, usize),
+    By(ByteOffset, usize),
     /// Otherwise, in one step.
     Once(usize),
     Unknown,
@@ -222,7 +223,7 @@ impl<'p, 'a> Body<'p, 'a> {
         let counter = |arg: Arg| match arg {
             Arg::Reg(reg) if self.uniformity.of(reg) == Uniformity::Uniform => {
                 match self.changes.get(&reg)? {
-                    Change::By(step, changed) => Some((reg, *step, *changed < at)),
+                    Change::By(step, changed) => Some((reg, step.bytes(), *changed < at)),
                     _ => None,
                 }
             }
@@ -246,9 +247,7 @@ impl<'p, 'a> Body<'p, 'a> {
             Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
         );
         let bytes = u64::from(self.program.registers[counter.index()].bytes());
-        // The least number is none: its magnitude takes another bit.
-        let size = step.checked_abs();
-        let is_power = size.is_some_and(|size| size.count_ones() == 1);
+        let is_power = step.unsigned_abs().is_power_of_two();
         if !is_integer || ty.bytes() != bytes || !is_power {
             return None;
         }
@@ -274,15 +273,19 @@ impl<'p, 'a> Body<'p, 'a> {
             .filter_map(|(number, step)| {
                 let access = shared_access(self.program, self.uniformity, step, has_fma)?;
                 let (step, before) = match self.changes.get(&access.base) {
-                    None => (0, false),
+                    None => (ByteOffset::ZERO, false),
                     Some(Change::By(step, at)) => (*step, *at < number),
                     Some(Change::Once(_) | Change::Unknown) => return None,
                 };
-                let distance = access.offset.checked_add(if before { step } else { 0 })?;
-                let is_small = |n: i64| n.unsigned_abs() < MAX_DISTANCE;
-                let small = is_small(step) && is_small(distance);
+                let distance = match before {
+                    true => access.offset.checked_add(step)?,
+                    false => access.offset,
+                };
+                let small = step.is_small() && distance.is_small();
                 // An address of 32 bits that shrinks could pass 0 before the offset is added.
-                let wraps = (step < 0 || access.lowest < 0) && distance.max(access.offset) > 0;
+                let shrinks = step < ByteOffset::ZERO || access.lowest < 0;
+                let wraps = shrinks && distance.max(access.offset) > ByteOffset::ZERO;
+                let (distance, step) = (distance.bytes(), step.bytes());
                 let aligned = step % i64::from(access.align) == 0;
                 (small && !wraps && aligned).then_some(LoopAccess {
                     access,

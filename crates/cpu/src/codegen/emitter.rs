@@ -288,7 +288,7 @@ impl<'e, 'a> Emitter<'e, 'a> {
                 self.coerce(value, ty)
             }
             Arg::Symbol(storage, offset) => {
-                let value = self.storage_address(storage, offset);
+                let value = self.storage_address(storage, offset.bytes());
                 let value = self.splat(value);
                 self.coerce(value, ty)
             }
@@ -584,9 +584,9 @@ impl<'e, 'a> Emitter<'e, 'a> {
     /// Base and offset of address operand `i`.
     pub fn address(&self, instruction: &Instruction, i: usize) -> EmitResult<(Base, i64)> {
         match self.arg(instruction, i)? {
-            Arg::Address(base, offset) => Ok((base, offset)),
+            Arg::Address(base, offset) => Ok((base, offset.bytes())),
             // `name[4]`
-            Arg::Symbol(storage, offset) => Ok((Base::Storage(storage), offset)),
+            Arg::Symbol(storage, offset) => Ok((Base::Storage(storage), offset.bytes())),
             _ => Err(LoweringError::invalid(
                 instruction.span,
                 "an address is missing",

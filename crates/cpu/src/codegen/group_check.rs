@@ -3,6 +3,7 @@
 //! Where a lane may be out of bounds, each is checked by itself in the order of the lanes, so that
 //! the first that is out of bounds is reported.
 
+use crate::program::ByteOffset;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
@@ -16,9 +17,6 @@ use crate::abi::{Access, WARP_SIZE, offset};
 use crate::memory::GRANULE;
 use crate::program::{Arg, Base, Instruction, Reg, RegClass, Uniformity};
 use ptx::names::{Modifier as M, Opcode as O};
-
-/// Offsets and distances below it cannot wrap around within the size of shared memory.
-const MAX_DISTANCE: u64 = 1 << 24;
 
 /// Where and how much each lane accesses.
 struct LaneAccess {
@@ -52,7 +50,9 @@ fn lane_access(e: &Emitter<'_, '_>, i: &Instruction) -> Option<LaneAccess> {
         _ => 1,
     };
     let bytes = (i.modifiers.types().next()?.bytes() as u32).checked_mul(count)?;
-    let is_known = offset.unsigned_abs() < MAX_DISTANCE
+    let is_small = offset.is_small();
+    let offset = offset.bytes();
+    let is_known = is_small
         && matches!(bytes, 1 | 2 | 4 | 8 | 16)
         && offset % i64::from(bytes) == 0
         && !i.modifiers.has(M::MbarrierCompleteTxBytes);
@@ -182,7 +182,8 @@ fn distances(e: &Emitter<'_, '_>, access: &LaneAccess) -> Option<[i32; WARP_SIZE
     for (lane, distance) in (0..access.lanes).zip(&mut distances) {
         let set = (0..).zip(bits).filter(|(bit, _)| lane >> bit & 1 != 0);
         let all = set.map(|(_, part)| part).sum::<i64>();
-        if all.unsigned_abs() >= MAX_DISTANCE || all % i64::from(access.bytes) != 0 {
+        let small = ByteOffset::new(all).filter(|all| all.is_small())?;
+        if small.bytes() % i64::from(access.bytes) != 0 {
             return None;
         }
         *distance = i32::try_from(all).ok()?;

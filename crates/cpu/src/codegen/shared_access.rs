@@ -2,12 +2,9 @@
 
 use super::vectorize::{Lowering, lowering};
 use crate::program::{
-    Arg, Base, Instruction, Program, Reg, RegClass, Step, Uniformity, UniformityInfo,
+    Arg, Base, ByteOffset, Instruction, Program, Reg, RegClass, Step, Uniformity, UniformityInfo,
 };
 use ptx::names::{Modifier as M, Opcode as O};
-
-/// Offsets and steps below it cannot wrap around within the size of shared memory.
-pub(super) const MAX_DISTANCE: u64 = 1 << 24;
 
 /// What all lanes of a group access together.
 #[derive(Clone, Copy)]
@@ -16,7 +13,7 @@ pub(super) struct SharedAccess {
     pub operands: u32,
     /// The register with the address of the first lane, and the distance of its access.
     pub base: Reg,
-    pub offset: i64,
+    pub offset: ByteOffset,
     /// The distance of the lowest byte from the first lane's.
     pub lowest: i64,
     pub bytes: i64,
@@ -47,9 +44,9 @@ pub(super) fn shared_access(
         Lowering::Widened | Lowering::FirstLane | Lowering::LastLane => return None,
     };
     // An address of 32 bits that shrinks could pass 0 before the offset is added.
-    let wraps = distance < 0 && offset > 0;
+    let wraps = distance < 0 && offset > ByteOffset::ZERO;
     let align = u32::try_from(align).ok().filter(|n| n.is_power_of_two())?;
-    (!wraps && offset.unsigned_abs() < MAX_DISTANCE).then_some(SharedAccess {
+    (!wraps && offset.is_small()).then_some(SharedAccess {
         operands: i.args.start,
         base,
         offset,
@@ -60,7 +57,7 @@ pub(super) fn shared_access(
 }
 
 /// The address of an access to shared memory that nothing orders.
-pub(super) fn shared_address(program: &Program<'_>, i: &Instruction) -> Option<(Reg, i64)> {
+pub(super) fn shared_address(program: &Program<'_>, i: &Instruction) -> Option<(Reg, ByteOffset)> {
     let operand = match i.opcode {
         O::Ld => 1,
         O::St => 0,
@@ -99,7 +96,7 @@ fn size(program: &Program<'_>, i: &Instruction) -> Option<(u32, u32)> {
 }
 
 /// The amount by which an instruction increments a register.
-pub(super) fn increment(program: &Program<'_>, i: &Instruction, reg: Reg) -> Option<i64> {
+pub(super) fn increment(program: &Program<'_>, i: &Instruction, reg: Reg) -> Option<ByteOffset> {
     let amount = match program.list(i.args) {
         &[Arg::Reg(to), Arg::Reg(from), Arg::Int(amount)] if to == reg && from == reg => amount,
         _ => return None,
@@ -118,9 +115,10 @@ pub(super) fn increment(program: &Program<'_>, i: &Instruction, reg: Reg) -> Opt
         4 => i64::from(amount as u32 as i32),
         _ => amount.cast_signed(),
     };
-    match i.opcode {
-        O::Add => Some(amount),
-        O::Sub => amount.checked_neg(),
-        _ => None,
-    }
+    let amount = match i.opcode {
+        O::Add => amount,
+        O::Sub => amount.checked_neg()?,
+        _ => return None,
+    };
+    ByteOffset::new(amount)
 }

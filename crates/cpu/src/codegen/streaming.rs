@@ -4,6 +4,7 @@
 //! They are not in order with other stores before a worker ends its part of a launch. So kernels have
 //! none in which a thread tells another block what it has stored.
 
+use crate::program::ByteOffset;
 use std::collections::{HashMap, HashSet};
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -53,7 +54,7 @@ pub(super) fn stores(program: &Program<'_>, pointers: &[Option<u32>]) -> HashSet
     let loaded: HashSet<_> = accesses(Effect::Load)
         .map(|(.., (base, _))| pointer(base))
         .collect();
-    let mut stored: HashMap<(Reg, i64), u32> = HashMap::new();
+    let mut stored: HashMap<(Reg, ByteOffset), u32> = HashMap::new();
     for (.., place) in accesses(Effect::Store) {
         *stored.entry(place).or_default() += 1;
     }

@@ -1,6 +1,7 @@
 //! Texture and surface instructions are calls of a helper. The modifiers are encoded in
 //! an integer; operands and results are passed in a stack slot.
 
+use crate::program::ByteOffset;
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -270,11 +271,13 @@ impl Emitter<'_, '_> {
     /// A handle in a register, or the address of a texture or surface reference.
     fn handle(&mut self, i: &Instruction, n: usize) -> EmitResult<Value> {
         match self.arg(i, n)? {
-            Arg::Address(Base::Reg(reg), 0) => self.read(Arg::Reg(reg), types::I64),
-            Arg::Address(Base::Storage(storage @ Storage::Global(_)), 0) => {
+            Arg::Address(Base::Reg(reg), ByteOffset::ZERO) => self.read(Arg::Reg(reg), types::I64),
+            Arg::Address(Base::Storage(storage @ Storage::Global(_)), ByteOffset::ZERO) => {
                 Ok(self.storage_address(storage, 0))
             }
-            arg @ (Arg::Reg(_) | Arg::Symbol(Storage::Global(_), 0)) => self.read(arg, types::I64),
+            arg @ (Arg::Reg(_) | Arg::Symbol(Storage::Global(_), ByteOffset::ZERO)) => {
+                self.read(arg, types::I64)
+            }
             _ => self.unsupported(i, "unsupported operand"),
         }
     }

@@ -63,12 +63,12 @@ impl Window {
             && !e.is_in_bounds(i)
             && matches!(stride, 2 | 4 | 8)
             && bytes <= stride
-            && start % i64::from(bytes) == 0;
+            && start.bytes() % i64::from(bytes) == 0;
         let window = Window {
             base,
             stride,
-            start,
-            end: start.checked_add(bytes.into())?,
+            start: start.bytes(),
+            end: start.bytes() + i64::from(bytes),
             bytes,
         };
         is_known.then_some((window, to))

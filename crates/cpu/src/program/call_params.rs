@@ -3,6 +3,7 @@
 //! A variable is promoted if its loads and stores access separate scalars, as in
 //! code that compilers generate. Any other becomes local memory.
 
+use super::byte_offset::ByteOffset;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -85,7 +86,7 @@ pub(super) fn promote(
 }
 
 /// The variable, offset, scalar width and scalar count of a load or store.
-fn access(program: &Program<'_>, step: &Step) -> Option<(u32, i64, u32, u32)> {
+fn access(program: &Program<'_>, step: &Step) -> Option<(u32, ByteOffset, u32, u32)> {
     let Step::Instruction(i) = step else {
         return None;
     };
@@ -106,9 +107,8 @@ fn access(program: &Program<'_>, step: &Step) -> Option<(u32, i64, u32, u32)> {
 }
 
 /// Where a scalar of an access is in its variable; `None` where no variable has it.
-fn place_of(offset: i64, number: u32, bytes: u32) -> Option<Range<u32>> {
-    let start = offset.checked_add(i64::from(number * bytes))?;
-    let start = u32::try_from(start).ok()?;
+fn place_of(offset: ByteOffset, number: u32, bytes: u32) -> Option<Range<u32>> {
+    let start = u32::try_from(offset.bytes() + i64::from(number * bytes)).ok()?;
     Some(start..start.checked_add(bytes)?)
 }
 

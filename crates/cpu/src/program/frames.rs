@@ -1,5 +1,6 @@
 //! Gives the frames of functions that are called through the stack their sizes and places.
 
+use super::byte_offset::ByteOffset;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -172,7 +173,9 @@ pub(super) fn lower(program: &mut Program<'_>, stack: Stack<'_, '_>) -> Result<(
         };
         match &mut program.args[arg] {
             Arg::Int(value) => *value += u64::from(amount),
-            Arg::Address(_, offset) => *offset += i64::from(amount),
+            Arg::Address(_, offset) => {
+                *offset = ByteOffset::saturating(offset.bytes() + i64::from(amount));
+            }
             _ => {}
         }
     }
@@ -237,7 +240,7 @@ fn save(program: &mut Program<'_>, stack: &Stack<'_, '_>, pointer: Reg, frames: 
         let mut offset = function.frame.next_multiple_of(8);
         for reg in live {
             let class = program.registers[reg.index()];
-            let address = Arg::Address(Base::Reg(pointer), offset.into());
+            let address = Arg::Address(Base::Reg(pointer), ByteOffset::saturating(offset.into()));
             offset += 8;
             let (ty, kept) = match class {
                 RegClass::I16 => (Modifier::B16, reg),
@@ -311,7 +314,7 @@ fn replace_storage(program: &mut Program<'_>, pointer: Reg) {
             for at in list.start..list.start + list.len {
                 match program.args[at as usize] {
                     Arg::Address(Base::Storage(Storage::Stack(start)), offset) => {
-                        let offset = i64::from(start).wrapping_add(offset);
+                        let offset = ByteOffset::saturating(i64::from(start) + offset.bytes());
                         program.args[at as usize] = Arg::Address(Base::Reg(pointer), offset);
                         if let Step::Instruction(i) = &mut step {
                             i.modifiers = call_params::in_local_memory(&i.modifiers);
@@ -320,7 +323,7 @@ fn replace_storage(program: &mut Program<'_>, pointer: Reg) {
                     Arg::Symbol(Storage::Stack(start), offset) => {
                         program.registers.push(RegClass::I64);
                         let sum = Arg::Reg(Reg(program.registers.len() as u32 - 1));
-                        let offset = i64::from(start).wrapping_add(offset).cast_unsigned();
+                        let offset = (i64::from(start) + offset.bytes()).cast_unsigned();
                         program.args[at as usize] = sum;
                         let parts = [sum, Arg::Reg(pointer), Arg::Int(offset)];
                         let add =

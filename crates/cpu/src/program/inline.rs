@@ -1,6 +1,7 @@
 //! Calls. Device functions are inlined, unless they may call themselves; functions of
 //! CUDA's device runtime become calls of the host.
 
+use super::byte_offset::ByteOffset;
 use std::collections::HashSet;
 
 use super::build::{Builder, access_of, bits_of};
@@ -210,7 +211,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         for ((symbol, actual), formal) in results.into_iter().zip(&function.returns) {
             match (symbol, actual) {
                 // The callee writes the caller's variable.
-                (Symbol::Variable(from), Arg::Symbol(to, 0)) if from == to => {}
+                (Symbol::Variable(from), Arg::Symbol(to, ByteOffset::ZERO)) if from == to => {}
                 (Symbol::Register(from), to) => {
                     self.push_move(bits_of(formal), to, Arg::Reg(from), span);
                 }
@@ -240,7 +241,11 @@ impl<'m, 'a> Builder<'m, 'a> {
         if formal.space == Space::Param {
             // A callee cannot write its parameters, so the caller's variable needs
             // no copy.
-            if let Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) = arg {
+            if let Arg::Symbol(
+                storage @ (Storage::CallParam(_) | Storage::Stack(_)),
+                ByteOffset::ZERO,
+            ) = arg
+            {
                 return Ok(Symbol::Variable(storage));
             }
             let storage = match self.in_frame(formal)? {
@@ -255,7 +260,10 @@ impl<'m, 'a> Builder<'m, 'a> {
         let reg = self.formal_register(formal)?;
         if input {
             match arg {
-                Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) => {
+                Arg::Symbol(
+                    storage @ (Storage::CallParam(_) | Storage::Stack(_)),
+                    ByteOffset::ZERO,
+                ) => {
                     self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, formal.span)?;
                 }
                 _ => self.push_move(bits_of(formal), Arg::Reg(reg), arg, formal.span),
@@ -288,7 +296,7 @@ impl<'m, 'a> Builder<'m, 'a> {
         let mut modifiers = Modifiers::default();
         modifiers.push(Modifier::Param);
         modifiers.push(access_of(formal, value, span)?);
-        let address = Arg::Address(Base::Storage(storage), 0);
+        let address = Arg::Address(Base::Storage(storage), ByteOffset::ZERO);
         let args = match opcode {
             Opcode::Ld => [value, address],
             _ => [address, value],
@@ -348,9 +356,10 @@ impl<'m, 'a> Builder<'m, 'a> {
             };
             let reg = Arg::Reg(self.new_register(class));
             let storage = match arg {
-                Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) => {
-                    Some(storage)
-                }
+                Arg::Symbol(
+                    storage @ (Storage::CallParam(_) | Storage::Stack(_)),
+                    ByteOffset::ZERO,
+                ) => Some(storage),
                 _ => None,
             };
             match storage {
@@ -358,7 +367,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                     let mut modifiers = Modifiers::default();
                     modifiers.push(Modifier::Param);
                     modifiers.push(ty);
-                    let address = Arg::Address(Base::Storage(storage), 0);
+                    let address = Arg::Address(Base::Storage(storage), ByteOffset::ZERO);
                     self.push_synthetic(Opcode::Ld, modifiers, &[reg, address], span);
                 }
                 None => self.push_move(ty, reg, arg, span),
@@ -387,11 +396,14 @@ impl<'m, 'a> Builder<'m, 'a> {
         });
         if let (Some(reg), Some(ty), [operand]) = (result_register, result, returns) {
             match self.argument(caller, operand)? {
-                Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) => {
+                Arg::Symbol(
+                    storage @ (Storage::CallParam(_) | Storage::Stack(_)),
+                    ByteOffset::ZERO,
+                ) => {
                     let mut modifiers = Modifiers::default();
                     modifiers.push(Modifier::Param);
                     modifiers.push(ty);
-                    let address = Arg::Address(Base::Storage(storage), 0);
+                    let address = Arg::Address(Base::Storage(storage), ByteOffset::ZERO);
                     self.push_synthetic(Opcode::St, modifiers, &[address, Arg::Reg(reg)], span);
                 }
                 to => self.push_move(ty, to, Arg::Reg(reg), span),

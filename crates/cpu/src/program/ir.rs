@@ -1,5 +1,6 @@
 //! The intermediate representation.
 
+use super::byte_offset::ByteOffset;
 use crate::abi::{FaultKind, LOCAL_ALIGN};
 use crate::blob::ParamLayout;
 use analysis::control_flow::Graph;
@@ -121,9 +122,9 @@ pub(crate) enum Arg {
     Float(FloatValue),
     Special(SpecialRegister),
     /// The address of a variable as a value.
-    Symbol(Storage, i64),
+    Symbol(Storage, ByteOffset),
     /// `[base + offset]`
-    Address(Base, i64),
+    Address(Base, ByteOffset),
     /// `{a, b}`, `p|q`
     List(ArgList),
     /// `!p`

@@ -181,7 +181,7 @@ pub(super) fn operand(
         Arg::Reg(reg) => register(reg)?,
         Arg::Address(Base::Reg(reg), offset) => {
             let mut fact = register(reg)?;
-            fact.linear = fact.linear.and_then(|linear| linear.moved(offset));
+            fact.linear = fact.linear.and_then(|linear| linear.moved(offset.bytes()));
             fact
         }
         Arg::Not(reg) | Arg::Select { reg, .. } => {
@@ -189,7 +189,7 @@ pub(super) fn operand(
         }
         Arg::Int(number) => Dependence::number(number.cast_signed()),
         Arg::Symbol(Storage::Shared(base), offset) if program.counts_in_shared => {
-            Dependence::number(i64::from(base).wrapping_add(offset))
+            Dependence::number(i64::from(base).wrapping_add(offset.bytes()))
         }
         Arg::Special(S::Laneid) if known.0.group == Group::Warp => {
             let lane = special(S::TidX, &Shape::of(WARP, 1, 1), symbol);

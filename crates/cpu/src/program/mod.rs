@@ -7,6 +7,7 @@
 
 mod build;
 mod butterflies;
+mod byte_offset;
 mod call_params;
 mod clamps;
 mod declarations;
@@ -40,6 +41,7 @@ mod uniformity;
 mod used_bytes;
 
 pub(crate) use build::build;
+pub(crate) use byte_offset::ByteOffset;
 pub(crate) use clamps::Bound;
 pub(crate) use frames::STACK_BYTES;
 pub(crate) use frequency::block_frequencies;

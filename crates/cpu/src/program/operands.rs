@@ -1,7 +1,10 @@
 //! Resolves the operands of the text to arguments.
 
 use super::build::Builder;
-use super::ir::{Arg, ArgList, Base, Instruction, LoweringError, Modifiers, Reg, Storage};
+use super::byte_offset::ByteOffset;
+use super::ir::{
+    Arg, ArgList, Base, Instruction, LoweringError, Modifiers, Reg, RegClass, Storage,
+};
 use super::module_data::{align_of, element_bytes, size_of};
 use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
@@ -151,7 +154,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 ..
             } => Some(Arg::Address(
                 Base::Reg(self.known_register(*name)?),
-                *offset,
+                ByteOffset::new(*offset)?,
             )),
             Operand::Integer(n) => Some(Arg::Int(n.value)),
             Operand::Float(f) => Some(Arg::Float(f.value)),
@@ -177,7 +180,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                         len: count.into(),
                     })
                 }
-                Symbol::Variable(storage) => Arg::Symbol(storage, 0),
+                Symbol::Variable(storage) => Arg::Symbol(storage, ByteOffset::ZERO),
                 Symbol::Function(address) => Arg::Int(address),
                 Symbol::Label(_) | Symbol::Targets(_) | Symbol::Prototype(_) => {
                     return Err(LoweringError::unsupported(
@@ -220,7 +223,9 @@ impl<'m, 'a> Builder<'m, 'a> {
                 selector: Modifier::from_text(selector.text()).unwrap_or(Modifier::UNKNOWN),
             },
             Operand::Offset { name, offset } => match self.lookup(*name)? {
-                Symbol::Variable(storage) => Arg::Symbol(storage, *offset),
+                Symbol::Variable(storage) => {
+                    self.symbol_at(storage, *offset, self.module.span(*name))
+                }
                 _ => {
                     return Err(LoweringError::invalid(
                         self.module.span(*name),
@@ -229,10 +234,14 @@ impl<'m, 'a> Builder<'m, 'a> {
                 }
             },
             Operand::Address { base, offset, .. } => match base {
-                AddressBase::Immediate(_) => Arg::Address(Base::Absolute, *offset),
+                AddressBase::Immediate(span) => self.address_at(Base::Absolute, *offset, *span),
                 AddressBase::Name(name) => match self.lookup(*name)? {
-                    Symbol::Register(reg) => Arg::Address(Base::Reg(reg), *offset),
-                    Symbol::Variable(storage) => Arg::Address(Base::Storage(storage), *offset),
+                    Symbol::Register(reg) => {
+                        self.address_at(Base::Reg(reg), *offset, self.module.span(*name))
+                    }
+                    Symbol::Variable(storage) => {
+                        self.address_at(Base::Storage(storage), *offset, self.module.span(*name))
+                    }
                     _ => {
                         return Err(LoweringError::invalid(
                             self.module.span(*name),
@@ -280,7 +289,41 @@ impl<'m, 'a> Builder<'m, 'a> {
                 return Err(LoweringError::unsupported(span, reason));
             }
         };
-        Ok(Arg::Symbol(storage, offset.cast_signed()))
+        Ok(self.symbol_at(storage, offset.cast_signed(), span))
+    }
+
+    /// An address operand. A distance that no [`ByteOffset`] holds is added to the base before.
+    fn address_at(&mut self, base: Base, bytes: i64, span: Span) -> Arg {
+        match (ByteOffset::new(bytes), base) {
+            (Some(offset), _) => Arg::Address(base, offset),
+            (None, Base::Reg(reg)) => self.address_from(Arg::Reg(reg), bytes, span),
+            (None, Base::Storage(storage)) => {
+                self.address_from(Arg::Symbol(storage, ByteOffset::ZERO), bytes, span)
+            }
+            (None, Base::Absolute) => self.address_from(Arg::Int(0), bytes, span),
+        }
+    }
+
+    fn address_from(&mut self, base: Arg, bytes: i64, span: Span) -> Arg {
+        Arg::Address(Base::Reg(self.sum(base, bytes, span)), ByteOffset::ZERO)
+    }
+
+    /// The address of a variable, or of a place at a distance from it.
+    fn symbol_at(&mut self, storage: Storage, bytes: i64, span: Span) -> Arg {
+        match ByteOffset::new(bytes) {
+            Some(offset) => Arg::Symbol(storage, offset),
+            None => Arg::Reg(self.sum(Arg::Symbol(storage, ByteOffset::ZERO), bytes, span)),
+        }
+    }
+
+    /// A register with an address and a distance added.
+    fn sum(&mut self, address: Arg, bytes: i64, span: Span) -> Reg {
+        let sum = self.new_register(RegClass::I64);
+        let mut modifiers = Modifiers::default();
+        modifiers.push(Modifier::U64);
+        let args = [Arg::Reg(sum), address, Arg::Int(bytes.cast_unsigned())];
+        self.push_synthetic(Opcode::Add, modifiers, &args, span);
+        sum
     }
 
     /// Notes the size of the elements of an array in shared or local memory.

@@ -74,9 +74,9 @@ fn loaded(from: &[Arg]) -> Origin {
         [
             Arg::Address(Base::Storage(Storage::Param(base)), offset),
             ..,
-        ] => match i64::from(base).checked_add(offset).map(u32::try_from) {
-            Some(Ok(offset)) => Origin::Param(offset),
-            _ => Origin::Nowhere,
+        ] => match u32::try_from(i64::from(base) + offset.bytes()) {
+            Ok(offset) => Origin::Param(offset),
+            Err(_) => Origin::Nowhere,
         },
         _ => Origin::Nowhere,
     }

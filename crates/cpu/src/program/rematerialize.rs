@@ -217,8 +217,7 @@ fn is_cheap(program: &Program<'_>, i: &Instruction) -> bool {
             &[Arg::Address(Base::Storage(Storage::Param(at)), offset)] => {
                 let bytes = i64::from(program.registers[to.index()].bytes());
                 let last = i64::from(program.param_bytes) - bytes;
-                let first = i64::from(at).checked_add(offset);
-                first.is_some_and(|first| (0..=last).contains(&first))
+                (0..=last).contains(&(i64::from(at) + offset.bytes()))
             }
             _ => false,
         };

@@ -8,6 +8,7 @@
 //! the PTX: an address of a function is an index into a table, too.
 
 use super::build::{Builder, access_of};
+use super::byte_offset::ByteOffset;
 use super::frames::{
     Amount, MAX_JUMPS, RETURN_SITE, Signature, Site, Slot, StackFunction, modifiers_of, slot,
     too_many_jumps,
@@ -282,7 +283,10 @@ impl<'m, 'a> Builder<'m, 'a> {
             self.push_access(Opcode::St, formal, Arg::Reg(reg), storage, span)?;
         }
         let index = Arg::Reg(self.new_register(RegClass::I32));
-        let address = Arg::Address(Base::Reg(pointer), RETURN_SITE.into());
+        let address = Arg::Address(
+            Base::Reg(pointer),
+            ByteOffset::saturating(RETURN_SITE.into()),
+        );
         let load = [Modifier::Local, Modifier::B32];
         self.push_with(Opcode::Ld, &load, &[index, address], span);
         let wrong = self.new_block();
@@ -331,7 +335,9 @@ impl<'m, 'a> Builder<'m, 'a> {
             let reason = "a parameter without a size in a call through the stack";
             return Err(LoweringError::unsupported(formal.span, reason));
         }
-        let Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), 0) = actual else {
+        let Arg::Symbol(storage @ (Storage::CallParam(_) | Storage::Stack(_)), ByteOffset::ZERO) =
+            actual
+        else {
             if formal.ty == Type::Pred {
                 let reason = "a predicate as the parameter of a call through the stack";
                 return Err(LoweringError::unsupported(span, reason));
@@ -364,7 +370,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 _ => (Modifier::B64, RegClass::I64),
             };
             let part = Arg::Reg(self.new_register(class));
-            let param = Arg::Address(Base::Storage(storage), at.into());
+            let param = Arg::Address(Base::Storage(storage), ByteOffset::saturating(at.into()));
             let modifiers = [Modifier::Param, ty];
             if opcode == Opcode::St {
                 self.push_with(Opcode::Ld, &modifiers, &[part, param], span);
@@ -381,7 +387,7 @@ impl<'m, 'a> Builder<'m, 'a> {
     /// An access to the frame behind that of the function that is being built.
     fn frame_access(&mut self, opcode: Opcode, ty: Modifier, offset: u32, value: Arg, span: Span) {
         let pointer = self.frame_pointer();
-        let address = Arg::Address(Base::Reg(pointer), offset.into());
+        let address = Arg::Address(Base::Reg(pointer), ByteOffset::saturating(offset.into()));
         let (at, args) = match opcode {
             Opcode::Ld => (1, [value, address]),
             _ => (0, [address, value]),

@@ -1,6 +1,7 @@
 //! Sync points that the lanes of a full warp execute together, without being suspended: of
 //! shuffles, votes and reductions those that name all lanes.
 
+use super::byte_offset::ByteOffset;
 use super::ir::{Arg, Base, Instruction, Program, RegClass};
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
@@ -65,7 +66,8 @@ fn loads_rows(program: &Program<'_>, i: &Instruction) -> bool {
     let in_register = match program.list(i.args).get(1) {
         Some(&Arg::Address(Base::Reg(reg), offset)) => {
             let is_word = program.registers[reg.index()] == RegClass::I32;
-            is_word && (0..MAX_OFFSET).contains(&offset) && offset % ROW_BYTES == 0
+            let is_row = offset >= ByteOffset::ZERO && offset.bytes() % ROW_BYTES == 0;
+            is_word && is_row && offset.is_small()
         }
         _ => false,
     };
@@ -74,4 +76,3 @@ fn loads_rows(program: &Program<'_>, i: &Instruction) -> bool {
 
 /// Bytes of a row of a matrix.
 const ROW_BYTES: i64 = 16;
-const MAX_OFFSET: i64 = 1 << 24;

@@ -4,6 +4,7 @@
 //! buffer, and say so by this pragma. Such a load becomes loads of the used elements.
 
 use super::build::Builder;
+use super::byte_offset::ByteOffset;
 use super::ir::{Arg, ArgList, Base, Instruction, Modifiers, Step};
 use ptx::ast::{Directive, DirectiveKind};
 use ptx::names::Modifier;
@@ -44,7 +45,9 @@ impl Builder<'_, '_> {
         // The first part must not take the address from the others.
         let is_base =
             |part: &Arg| matches!((part, base), (Arg::Reg(part), Base::Reg(base)) if *part == base);
-        if bytes > 8 || bytes * parts.len() as u64 > 64 || parts.iter().any(is_base) {
+        let place = |at: u64| ByteOffset::saturating(offset.bytes() + at as i64);
+        let is_large = bytes > 8 || bytes * parts.len() as u64 > 64;
+        if is_large || place(64).bytes() - offset.bytes() < 64 || parts.iter().any(is_base) {
             return self.push(Step::Instruction(load));
         }
         for (part, at) in parts.into_iter().zip((0..).step_by(bytes as usize)) {
@@ -82,7 +85,7 @@ impl Builder<'_, '_> {
                 }
             }
             let start = self.args.len() as u32;
-            let address = Arg::Address(base, offset.wrapping_add(at as i64));
+            let address = Arg::Address(base, place(at as u64));
             self.args.extend([part, address]);
             let args = ArgList { start, len: 2 };
             let mut one = Instruction::new(load.opcode, modifiers, args, load.span, load.line);

@@ -310,3 +310,24 @@ fn together_as_alone() {
     // Both happen often.
     assert!(good > kernels && bad > kernels, "{good} {bad}");
 }
+
+/// A distance of up to 64 bits between a register and the address is added to it.
+#[test]
+fn distances_of_64_bits_are_added() {
+    for distance in [
+        "0x7FFFFFFF",
+        "0x80000000",
+        "0x100000000",
+        "-0x80000000",
+        "-0x80000001",
+        "0x7FFFFFFFFFFFFFF0",
+        "-0x7FFFFFFFFFFFFFFF",
+        "-0x8000000000000000",
+    ] {
+        super::agree(&format!(
+            "{ADDRESSES} mov.u64 %x3, {distance}; sub.u64 %x3, %x1, %x3; sub.u64 %x4, %x3, 4; \
+             ld.global.u32 %r3, [%x3+{distance}]; @%p0 ld.global.u32 %r3, [%x4+{distance}]; \
+             st.global.u32 [%x2], %r3;"
+        ));
+    }
+}
