@@ -99,12 +99,13 @@ impl Outcome {
     }
 
     /// The outcome without what may differ between two runs of one mistake.
-    pub fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> String {
         match self {
-            Outcome::Digest(_) => "digest",
-            Outcome::Error(_) => "error",
-            Outcome::Crash(_) => "crash",
-            Outcome::Timeout => "timeout",
+            Outcome::Digest(_) => "digest".to_owned(),
+            // The entry that failed: a load that fails is not a launch that fails.
+            Outcome::Error(text) => text.split(':').next().unwrap_or_default().to_owned(),
+            Outcome::Crash(_) => "crash".to_owned(),
+            Outcome::Timeout => "timeout".to_owned(),
         }
     }
 }

@@ -59,8 +59,8 @@ impl Mode {
             Mode::Scalar => &[("PTXKIT_CPU_LANES", "never")],
             Mode::Auto => &[("PTXKIT_CPU_LANES", "auto")],
             Mode::Vectors => &[("PTXKIT_CPU_LANES", "always")],
-            Mode::Sliced => &[("PTXKIT_CPU_LANES", "always"), ("PTXKIT_SLICED", "always")],
-            Mode::OneWorker => &[("PTXKIT_CPU_LANES", "always"), ("PTXKIT_CPU_THREADS", "1")],
+            Mode::Sliced => &[("PTXKIT_CPU_LANES", "auto"), ("PTXKIT_SLICED", "always")],
+            Mode::OneWorker => &[("PTXKIT_CPU_LANES", "auto"), ("PTXKIT_CPU_THREADS", "1")],
             Mode::Nvidia | Mode::Reference => &[],
         }
     }

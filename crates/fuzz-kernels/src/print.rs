@@ -66,13 +66,26 @@ impl Kernel {
                     bar.sync 0;\n";
         }
         for &(register, initial) in &self.initial {
-            first(&mut ptx, register, initial);
+            if body.contains(&name(register)) {
+                first(&mut ptx, register, initial);
+            }
         }
         ptx += &body;
-        results(&mut ptx);
+        results(&mut ptx, &body);
         ptx += "ret;\n}\n";
         ptx
     }
+}
+
+/// The registers whose values are results: those that the body names.
+pub fn results_of(kernel: &Kernel) -> Vec<Register> {
+    let (body, _) = Body::print(kernel, &kernel.body, Some(0));
+    let registers = Class::ALL
+        .into_iter()
+        .flat_map(|class| (0..class.count()).map(move |number| Register { class, number }));
+    registers
+        .filter(|&register| body.contains(&name(register)))
+        .collect()
 }
 
 /// The number of the thread, and addresses that depend on it.
@@ -135,8 +148,8 @@ fn first(ptx: &mut String, register: Register, initial: Initial) {
     }
 }
 
-/// Stores the registers behind the memory of the thread.
-fn results(ptx: &mut String) {
+/// Stores the registers of the body behind the memory of the thread.
+fn results(ptx: &mut String, body: &str) {
     let mut at = RESULTS_AT;
     for class in Class::ALL {
         let (kind, bytes) = match class {
@@ -147,12 +160,16 @@ fn results(ptx: &mut String) {
         };
         for number in 0..class.count() {
             let mut from = name(Register { class, number });
+            let to = at;
+            at += bytes;
+            if !body.contains(&from) {
+                continue;
+            }
             if class == Class::Predicate {
                 let _ = writeln!(ptx, "selp.b32 %sr0, 1, 0, {from};");
                 from = "%sr0".to_owned();
             }
-            let _ = writeln!(ptx, "st.global.{kind} [%slot+{at}], {from};");
-            at += bytes;
+            let _ = writeln!(ptx, "st.global.{kind} [%slot+{to}], {from};");
         }
     }
 }
@@ -181,6 +198,9 @@ fn function(kernel: &Kernel, number: usize) -> String {
         };
         for number in taken..class.count() {
             let name = name(Register { class, number });
+            if !body.contains(&name) {
+                continue;
+            }
             let value = number as u32 * 0x3779_79B9;
             let _ = match class {
                 Class::Word => writeln!(ptx, "xor.b32 {name}, %r0, {value:#x};"),
@@ -334,7 +354,7 @@ impl<'k> Body<'k> {
                         self.line(format!("setp.lt.u32 %lp{depth}, %u{parameter}, {value};"));
                     }
                     Uniform::AnyOfBlock(predicate) => {
-                        self.line(format!("bar.red.or.pred %lp{depth}, 0, !%p{predicate};"));
+                        self.line(format!("bar.red.or.pred %lp{depth}, 0, %p{predicate};\nnot.pred %lp{depth}, %lp{depth};"));
                     }
                 }
                 self.line(format!("@%lp{depth} bra.uni END{n};"));
