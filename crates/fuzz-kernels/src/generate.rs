@@ -1,0 +1,255 @@
+//! Random kernels. They have no undefined behaviour and no race, and their results do not
+//! depend on the order in which threads run:
+//!
+//! - A thread writes its own part of the output and of shared memory. Other threads read shared
+//!   memory between two barriers.
+//! - Barriers are where all threads of a block arrive. Warp operations have the mask of the lanes
+//!   that arrive.
+//! - Memory that several threads update, they update by atomics that commute.
+
+use crate::kernel::{Class, Count, Function, Initial, Kernel, Register, Stmt, Uniform};
+use crate::random::Random;
+use crate::template::{self, TEMPLATES, Template, guard};
+
+/// What a generated kernel may contain.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// NaN results keep their bits.
+    pub nan_bits: bool,
+}
+
+/// The kernel of a seed.
+pub fn generate(seed: u64, options: Options) -> Kernel {
+    let mut random = Random::new(seed);
+    let random = &mut random;
+    let block = *random.pick(&[[1, 1], [31, 1], [32, 1], [32, 1], [33, 1], [96, 1], [5, 7], [256, 1]]);
+    let mut kernel = Kernel {
+        seed,
+        functions: Vec::new(),
+        body: Vec::new(),
+        initial: initial(random),
+        grid: random.between(1, 3) as u32,
+        block,
+        parameters: [(); 4].map(|()| random.below(4) as u32),
+        nan_bits: options.nan_bits,
+    };
+    // Grids whose blocks run on several workers, some of them after the kernel is hot.
+    if random.chance(3) {
+        kernel.grid = 200;
+    }
+    // One in three is for the reference interpreter.
+    let reference = random.chance(33);
+    let mut generator = Generator {
+        weights: weights(random, reference),
+        reference,
+        full_warps: kernel.has_full_warps(),
+        functions: Vec::new(),
+    };
+    if !reference && random.chance(35) {
+        for _ in 0..random.between(1, 2) {
+            let recursive = random.chance(35);
+            let warp = !recursive && random.chance(50);
+            let flow = Flow {
+                warp,
+                block: false,
+                full: false,
+                may_return: !warp,
+                depth: 2,
+            };
+            let mut budget = random.between(3, 15);
+            let body = generator.list(random, flow, &mut budget);
+            kernel.functions.push(Function { body, recursive });
+            generator.functions.push(flow.warp);
+        }
+    }
+    let flow = Flow {
+        warp: true,
+        block: true,
+        full: kernel.has_full_warps(),
+        may_return: false,
+        depth: 0,
+    };
+    let mut budget = random.between(12, 90);
+    while budget > 0 {
+        kernel.body.extend(generator.list(random, flow, &mut budget));
+    }
+    kernel
+}
+
+fn initial(random: &mut Random) -> Vec<(Register, Initial)> {
+    let registers = Class::ALL
+        .iter()
+        .flat_map(|&class| (0..class.count()).map(move |number| Register { class, number }));
+    registers
+        .map(|register| {
+            let bits = match register.class {
+                Class::Double => 64,
+                Class::Half => 16,
+                Class::Word | Class::Predicate => 32,
+            };
+            let initial = match random.below(5) {
+                0 => Initial::Constant(template::integer(random, bits)),
+                1 | 2 => Initial::Thread(random.next() as u32 & 0xFF, template::integer(random, 16) as u32),
+                _ => Initial::Input((random.below(200) * 8) as u32),
+            };
+            (register, initial)
+        })
+        .collect()
+}
+
+/// The weights of the templates: each kernel has some groups, so that their instructions meet.
+fn weights(random: &mut Random, reference: bool) -> Vec<u32> {
+    let mut weights = Vec::new();
+    let mut group = ("", 0);
+    for template in TEMPLATES.iter() {
+        if template.group != group.0 {
+            let always = matches!(template.group, "integer" | "move" | "predicate");
+            let factor = match always || random.chance(50) {
+                true => random.between(1, 4) as u32,
+                false => 0,
+            };
+            group = (template.group, factor);
+        }
+        weights.push(match reference && !template.needs.reference {
+            true => 0,
+            false => template.weight * group.1,
+        });
+    }
+    weights
+}
+
+/// What the statements at a place may contain.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    /// The mask of the lanes that arrive is known.
+    warp: bool,
+    /// All threads of the block arrive.
+    block: bool,
+    /// The mask is that of 32 lanes.
+    full: bool,
+    /// In a device function without warp operations.
+    may_return: bool,
+    depth: usize,
+}
+
+struct Generator {
+    weights: Vec<u32>,
+    reference: bool,
+    full_warps: bool,
+    /// Whether each function executes warp operations.
+    functions: Vec<bool>,
+}
+
+impl Generator {
+    fn list(&mut self, random: &mut Random, flow: Flow, budget: &mut usize) -> Vec<Stmt> {
+        let mut statements = Vec::new();
+        let mut left = random.between(1, 8);
+        while left > 0 && *budget > 0 {
+            (left, *budget) = (left - 1, *budget - 1);
+            statements.push(self.statement(random, flow, budget));
+        }
+        statements
+    }
+
+    fn statement(&mut self, random: &mut Random, flow: Flow, budget: &mut usize) -> Stmt {
+        let nested = random.below(100);
+        if flow.depth >= 3 || nested >= 26 {
+            return self.op(random, flow);
+        }
+        let masked = flow.warp && random.chance(60);
+        let inner = Flow {
+            depth: flow.depth + 1,
+            ..flow
+        };
+        let divergent = Flow {
+            warp: masked,
+            block: false,
+            full: false,
+            ..inner
+        };
+        match nested {
+            0..4 if flow.block => {
+                let condition = match random.below(3) {
+                    0 if !self.reference => Uniform::AnyOfBlock(random.below(4)),
+                    _ => Uniform::Parameter(random.below(4), random.below(4) as u32),
+                };
+                Stmt::UniformIf(condition, self.list(random, inner, budget))
+            }
+            4..9 if flow.block => {
+                let count = match random.chance(50) {
+                    true => Count::Constant(random.between(1, 4) as u32),
+                    false => Count::Parameter(random.below(4)),
+                };
+                Stmt::Loop(count, self.list(random, inner, budget))
+            }
+            9..13 => {
+                let count = Count::Register {
+                    register: random.below(8),
+                    masked,
+                };
+                Stmt::Loop(count, self.list(random, divergent, budget))
+            }
+            13..15 if !self.reference => {
+                let arms = random.between(2, 4);
+                Stmt::Switch {
+                    selector: random.below(8),
+                    masked,
+                    arms: (0..arms)
+                        .map(|_| self.list(random, divergent, budget))
+                        .collect(),
+                }
+            }
+            15..17 if !self.reference => {
+                let flow = Flow {
+                    warp: false,
+                    ..divergent
+                };
+                Stmt::Irreducible {
+                    entry: guard(random),
+                    count: random.below(8),
+                    first: self.list(random, flow, budget),
+                    second: self.list(random, flow, budget),
+                }
+            }
+            17..20 if !self.functions.is_empty() => {
+                let function = random.below(self.functions.len());
+                match flow.warp || !self.functions[function] {
+                    true => Stmt::Call {
+                        function,
+                        arguments: [random.below(8), random.below(4), random.below(5)],
+                        results: [random.below(8), random.below(5)],
+                        depth: random.below(8),
+                    },
+                    false => self.op(random, flow),
+                }
+            }
+            20 if flow.may_return => Stmt::Return(guard(random)),
+            _ => Stmt::If {
+                condition: guard(random),
+                masked,
+                then: self.list(random, divergent, budget),
+                otherwise: match random.chance(40) {
+                    true => self.list(random, divergent, budget),
+                    false => Vec::new(),
+                },
+            },
+        }
+    }
+
+    fn op(&mut self, random: &mut Random, flow: Flow) -> Stmt {
+        let fits = |template: &Template| {
+            let needs = template.needs;
+            (!needs.warp || flow.warp)
+                && (!needs.full || (flow.full && self.full_warps))
+                && (!needs.block || flow.block)
+        };
+        let weights = TEMPLATES.iter().zip(&self.weights);
+        let weights: Vec<u32> = weights
+            .map(|(template, &weight)| match fits(template) {
+                true => weight,
+                false => 0,
+            })
+            .collect();
+        Stmt::Op(TEMPLATES[random.weighted(&weights)].instantiate(random))
+    }
+}

@@ -1,0 +1,78 @@
+//! Runs a kernel in several modes.
+
+use crate::child::Child;
+use crate::job::{Job, Outcome};
+use crate::kernel::Kernel;
+use crate::mode::Mode;
+use crate::reference;
+
+/// One child process for each mode.
+pub struct Runner {
+    children: Vec<Child>,
+    reference: bool,
+}
+
+/// The outcome in each mode.
+pub type Outcomes = Vec<(Mode, Outcome)>;
+
+impl Runner {
+    /// A runner for these modes.
+    pub fn new(modes: &[Mode]) -> Runner {
+        let devices = modes.iter().filter(|&&mode| mode != Mode::Reference);
+        Runner {
+            children: devices.map(|&mode| Child::new(mode)).collect(),
+            reference: modes.contains(&Mode::Reference),
+        }
+    }
+
+    /// Runs a kernel in all modes at once.
+    pub fn run(&mut self, kernel: &Kernel) -> Outcomes {
+        let job = Job::new(kernel);
+        for child in &mut self.children {
+            child.start(&job);
+        }
+        let reference = match self.reference {
+            true => reference::run(kernel),
+            false => None,
+        };
+        let mut outcomes: Outcomes = self
+            .children
+            .iter_mut()
+            .map(|child| (child.mode(), child.wait()))
+            .collect();
+        outcomes.extend(reference.map(|digest| (Mode::Reference, Outcome::Digest(digest))));
+        outcomes
+    }
+}
+
+/// Whether the modes differ, or one of them gave no results.
+pub fn is_finding(outcomes: &Outcomes) -> bool {
+    outcomes
+        .iter()
+        .any(|(_, outcome)| !matches!(outcome, Outcome::Digest(_)) || *outcome != outcomes[0].1)
+}
+
+/// The modes by outcome: `baseline scalar: 0123…; vectors: crash: …`.
+pub fn describe(outcomes: &Outcomes) -> String {
+    let mut groups: Vec<(&Outcome, Vec<&str>)> = Vec::new();
+    for (mode, outcome) in outcomes {
+        match groups.iter_mut().find(|(of, _)| *of == outcome) {
+            Some((_, names)) => names.push(mode.name()),
+            None => groups.push((outcome, vec![mode.name()])),
+        }
+    }
+    let groups: Vec<String> = groups
+        .iter()
+        .map(|(outcome, names)| format!("{}: {outcome}", names.join(" ")))
+        .collect();
+    groups.join("; ")
+}
+
+/// What a reduced kernel must keep: which modes gave what kind of outcome, and which agreed with
+/// the first.
+pub fn signature(outcomes: &Outcomes) -> Vec<(Mode, String, bool)> {
+    outcomes
+        .iter()
+        .map(|(mode, outcome)| (*mode, outcome.kind(), *outcome == outcomes[0].1))
+        .collect()
+}
