@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io;
 
 use super::status::{Result, Status};
+#[cfg(target_os = "linux")]
+use crate::memory::{page_size, sealed_size};
 
 /// What a handle says after its title, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,9 +76,12 @@ impl Exported {
         let file = File::options().read(true).write(true).open(path);
         let file = file.map_err(|error| gone(error.to_string()))?;
         let metadata = file.metadata().map_err(|error| gone(error.to_string()))?;
-        let pages = self.bytes.next_multiple_of(crate::memory::page_size());
-        if metadata.ino() != self.inode || metadata.len() != pages || !metadata.is_file() {
+        if metadata.ino() != self.inode {
             return Err(gone("it was freed".into()));
+        }
+        let bytes = sealed_size(&file).map_err(|error| gone(error.to_string()))?;
+        if self.bytes.checked_next_multiple_of(page_size()) != Some(bytes) {
+            return Err(gone(format!("it has {bytes} bytes")));
         }
         Ok(file)
     }
