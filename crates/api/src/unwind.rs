@@ -41,7 +41,10 @@ mod tests {
     #[test]
     fn nothing_unwinds_out_of_it() {
         assert_eq!(contain_panic(|| 7), Some(7));
-        assert_eq!(contain_panic::<()>(|| panic!("expected in this test")), None);
+        assert_eq!(
+            contain_panic::<()>(|| panic!("expected in this test")),
+            None
+        );
         for more in 0..3 {
             assert_eq!(contain_panic::<()>(|| panic_any(Bad(more))), None);
         }

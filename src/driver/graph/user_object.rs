@@ -38,7 +38,9 @@ impl Graph {
         unsafe extern "C" fn release<T>(object: *mut c_void) {
             // SAFETY: the pointer made below, handed over once.
             let object = unsafe { Arc::from_raw(object.cast::<T>()) };
-            call_back("the destructor of an object that a graph retained", || drop(object));
+            call_back("the destructor of an object that a graph retained", || {
+                drop(object)
+            });
         }
 
         let api = self.inner.context.bind()?;

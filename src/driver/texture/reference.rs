@@ -101,7 +101,9 @@ impl TextureReference {
                 let mut border = desc.border_color;
                 api.cuTexRefSetBorderColor(raw, border.as_mut_ptr())?;
                 match source.bound() {
-                    BoundResource::Array(array) => api.cuTexRefSetArray(raw, array, OVERRIDE_FORMAT)?,
+                    BoundResource::Array(array) => {
+                        api.cuTexRefSetArray(raw, array, OVERRIDE_FORMAT)?
+                    }
                     BoundResource::Mipmapped(array) => self.bind_levels(array, &desc)?,
                     BoundResource::Linear { address, bytes } => {
                         api.cuTexRefSetAddress_v2(std::ptr::null_mut(), raw, address, bytes)?;

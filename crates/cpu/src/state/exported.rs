@@ -91,3 +91,25 @@ impl Exported {
         Err(Status::NOT_SUPPORTED.because("processes share memory on Linux alone"))
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::memory::sealed_file;
+
+    #[test]
+    fn only_a_sealed_file_of_the_right_size_is_opened() {
+        let opened = |file: &File, bytes| Exported::of(file, bytes).unwrap().file();
+        let bytes = page_size();
+        let file = sealed_file("test", bytes).unwrap();
+        opened(&file, bytes).unwrap();
+        opened(&file, bytes - 1).unwrap();
+        for wrong in [0, bytes + 1, u64::MAX] {
+            assert!(opened(&file, wrong).is_err(), "{wrong}");
+        }
+        let flags = rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING;
+        let file = File::from(rustix::fs::memfd_create("test", flags).unwrap());
+        file.set_len(bytes).unwrap();
+        assert!(opened(&file, bytes).is_err());
+    }
+}

@@ -153,9 +153,15 @@ fn read(address: u64, bytes: usize) -> u64 {
     // allocated. Accesses are atomic because other threads may write.
     unsafe {
         match bytes {
-            1 => AtomicU8::from_ptr(at as *mut u8).load(Ordering::Relaxed).into(),
-            2 => AtomicU16::from_ptr(at as *mut u16).load(Ordering::Relaxed).into(),
-            4 => AtomicU32::from_ptr(at as *mut u32).load(Ordering::Relaxed).into(),
+            1 => AtomicU8::from_ptr(at as *mut u8)
+                .load(Ordering::Relaxed)
+                .into(),
+            2 => AtomicU16::from_ptr(at as *mut u16)
+                .load(Ordering::Relaxed)
+                .into(),
+            4 => AtomicU32::from_ptr(at as *mut u32)
+                .load(Ordering::Relaxed)
+                .into(),
             _ => AtomicU64::from_ptr(at as *mut u64).load(Ordering::Relaxed),
         }
     }
