@@ -59,10 +59,11 @@ impl UsingStreams {
         }
     }
 
-    /// Waits for them; whether all are done.
+    /// Waits for them; whether all are done. It does not wait within a capture: what the thread
+    /// does after it may be what they wait for.
     pub fn wait_until_done(&mut self) -> bool {
         let streams = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        wait_until_unused(&*streams)
+        !streams.iter().any(Stream::is_capturing) && wait_until_unused(&*streams)
     }
 }
 
