@@ -61,6 +61,10 @@
 
 pub use ::{image, occupancy, ptx};
 
+/// For macros: a program may have another crate under the name `core`.
+#[doc(hidden)]
+pub use ::core as __core;
+
 #[cfg(feature = "build")]
 pub use ::build;
 #[cfg(feature = "cache")]

@@ -4,7 +4,6 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::context::driver;
 
@@ -46,7 +45,7 @@ pub(crate) fn check(code: c_int) -> Result {
 
 /// The number for C, which stays the thread's last error. A panic must not cross into C.
 pub(crate) fn outcome(body: impl FnOnce() -> Result) -> c_int {
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Code::UNKNOWN));
+    let result = api::contain_panic(body).unwrap_or(Err(Code::UNKNOWN));
     let Err(code) = result else { return 0 };
     // Work that is not done is no error.
     if code != Code::NOT_READY {

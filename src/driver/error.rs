@@ -252,6 +252,17 @@ pub enum Error {
     /// values were moved out of it.
     Ended,
 
+    /// Two parameters of a launch are the same memory, and the kernel writes it.
+    Aliases {
+        /// The parameter that is passed as `&mut`, counted from 0.
+        written: usize,
+        /// The other one.
+        other: usize,
+    },
+
+    /// Physical memory, or a part of imported memory, is mapped already.
+    Mapped,
+
     /// A byte of device memory is no truth value.
     Bool { index: usize, byte: u8 },
 

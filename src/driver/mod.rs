@@ -37,6 +37,7 @@
 //! # Ok::<(), ptxkit::driver::Error>(())
 //! ```
 
+mod callback;
 mod device;
 mod error;
 #[cfg(unix)]

@@ -44,7 +44,7 @@ pub use counters::{Counters, Prometheus};
 pub use error::LoadError;
 #[doc(hidden)]
 #[cfg(feature = "macros")]
-pub use macros::digest_of_ptx_file;
+pub use macros::ptx_file;
 pub use prepare::{Prepare, Prepared};
 pub use report::{CacheUse, Loaded, Report};
 pub use sliced::{SlicedModule, SlicedReport};

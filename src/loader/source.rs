@@ -142,11 +142,10 @@ impl<'a> From<&'a Ptx> for Source<'a> {
 macro_rules! include_ptx {
     ($path:tt) => {{
         const SOURCE: $crate::loader::Source<'static> = {
-            let source = $crate::loader::Source::new($path, ::core::include_bytes!($path));
-            let digest =
-                $crate::cache::Digest::from_bytes($crate::loader::digest_of_ptx_file!($path));
+        let (bytes, digest) = $crate::loader::ptx_file!($crate $path);
+            let source = $crate::loader::Source::new($path, bytes);
             // SAFETY: the digest is of the same file, read by the same run of the compiler.
-            unsafe { source.with_digest(digest) }
+            unsafe { source.with_digest($crate::cache::Digest::from_bytes(digest)) }
         };
         SOURCE
     }};

@@ -224,7 +224,24 @@ fn an_import_lives_as_long_as_what_is_in_it() {
     }
     let error = memory.buffer::<u32>(1023, 1).unwrap_err();
     assert!(matches!(error, Error::Cast { .. }), "{error}");
+    for (at, len) in [(0, 257), (1024, 1), (1420, 2), (0, 1024)] {
+        let error = memory.buffer::<u32>(at, len).unwrap_err();
+        assert!(matches!(error, Error::Mapped), "{error}");
+    }
     assert_eq!(calls(), [""; 0]);
+    drop(memory.buffer::<u32>(0, 256).unwrap());
+    drop(memory.buffer::<u32>(0, 256).unwrap());
+    // SAFETY: no kernel is launched.
+    drop(unsafe { memory.buffer_alias::<u32>(1024, 1) }.unwrap());
+    let all = [
+        "buffer 0 1024",
+        "free",
+        "buffer 0 1024",
+        "free",
+        "buffer 1024 4",
+        "free",
+    ];
+    assert_eq!(calls(), all);
 
     let stream = Stream::new(&context).unwrap();
     buffer.fill_async(7, &stream).unwrap();

@@ -367,6 +367,30 @@ fn a_graph_keeps_an_object() {
     dropped.recv_timeout(Duration::from_secs(60)).unwrap();
 }
 
+#[test]
+fn a_panic_of_what_a_graph_retains_stays_there() {
+    /// Tells when it is dropped, and panics with what panics again.
+    struct Bad(Option<mpsc::Sender<()>>);
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            match self.0.take() {
+                Some(tell) => {
+                    tell.send(()).unwrap();
+                    std::panic::panic_any(Bad(None));
+                }
+                None => panic!("expected in this test"),
+            }
+        }
+    }
+    let context = context();
+    let (tell, told) = mpsc::channel();
+    let mut graph = Graph::new(&context).unwrap();
+    graph.retain(Arc::new(Bad(Some(tell)))).unwrap();
+    drop(graph);
+    told.recv_timeout(Duration::from_secs(60)).unwrap();
+    context.synchronize().unwrap();
+}
+
 /// The headers say nothing of a grid without blocks. `cuLaunchKernel` refuses it, and so does the
 /// safe layer; what the entry for nodes does is told here.
 #[test]

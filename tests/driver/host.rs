@@ -134,6 +134,78 @@ fn borrowed_memory_goes_back_after_its_copies() {
     assert!(matches!(escaped.wait(), Err(Error::Ended)));
 }
 
+/// Another thread may capture the stream that uses the memory: it knows nothing of the copy.
+#[test]
+fn borrowed_memory_goes_back_while_its_stream_is_captured() {
+    alone();
+    let _turn = turn();
+    let context = context();
+    let blocking = Stream::new(&context).unwrap();
+    let non_blocking = Stream::non_blocking(&context).unwrap();
+    let default = Stream::default_of(&context);
+    let cases = [
+        (&non_blocking, &non_blocking),
+        (&blocking, &blocking),
+        (&blocking, &non_blocking),
+        // It takes no work during the capture.
+        (&default, &blocking),
+    ];
+    let modes = [
+        CaptureMode::Relaxed,
+        CaptureMode::ThreadLocal,
+        CaptureMode::Global,
+    ];
+    for ((used, captured), mode) in cases
+        .into_iter()
+        .flat_map(|case| modes.map(|mode| (case, mode)))
+    {
+        let mut values = vec![7_u32; PAGES];
+        let mut buffer = DeviceBuffer::<u32>::zeroed(&context, PAGES).unwrap();
+        let (begin, wait) = mpsc::channel::<()>();
+        let (begun, is_begun) = mpsc::channel::<()>();
+        let (end, ended) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(move || {
+                wait.recv().unwrap();
+                Graph::capture(captured, mode, |_| {
+                    begun.send(()).unwrap();
+                    ended.recv().unwrap();
+                    Ok(())
+                })
+            });
+            PinnedBuffer::borrowed(&context, &mut values, RegisterFlags::default(), |pinned| {
+                buffer.write_async(pinned, used).unwrap();
+                begin.send(()).unwrap();
+                is_begun.recv().unwrap();
+            })
+            .unwrap();
+            end.send(()).unwrap();
+            let graph = thread.join().unwrap();
+            assert!(graph.is_ok(), "the capture is spoiled: {graph:?}");
+        });
+        assert_eq!(buffer.to_vec().unwrap(), values);
+    }
+}
+
+/// What the host reads is there before the capture, and waiting for it spoils none.
+#[test]
+fn pinned_memory_is_read_while_its_stream_is_captured() {
+    alone();
+    let _turn = turn();
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    let buffer = DeviceBuffer::from_slice(&context, &vec![3_u32; PAGES]).unwrap();
+    let mut pinned = PinnedBuffer::<u32>::zeroed(&context, PAGES).unwrap();
+    context.synchronize().unwrap();
+    buffer.read_async(&mut pinned, &stream).unwrap();
+    let graph = Graph::capture(&stream, CaptureMode::Global, |_| {
+        assert_eq!(pinned.to_vec()?, vec![3; PAGES]);
+        assert_eq!(pinned.as_slice()?[..2], [3, 3]);
+        Ok(())
+    });
+    assert!(graph.is_ok(), "the capture is spoiled: {graph:?}");
+}
+
 #[test]
 fn no_graph_keeps_borrowed_memory() {
     alone();

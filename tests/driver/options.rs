@@ -227,6 +227,13 @@ fn occupancy_is_told() {
         "{small:?}"
     );
 
+    let fails = std::panic::AssertUnwindSafe(|| {
+        let fail = |_| std::panic::panic_any("expected in this test");
+        reverse.suggested_block_with(fail, None)
+    });
+    let payload = std::panic::catch_unwind(fails).unwrap_err();
+    assert_eq!(payload.downcast_ref(), Some(&"expected in this test"));
+
     let room = reverse.available_shared(1, 64).unwrap();
     assert!(room >= 16 * 1024, "{room}");
     assert!(reverse.available_shared(alone, 64).unwrap() < room);

@@ -87,6 +87,35 @@ fn look_up(module: &Module, n: u32) -> f32 {
     })
 }
 
+/// Two threads bind the same reference. What it is bound to then is kept.
+#[test]
+fn a_reference_keeps_what_the_driver_has() {
+    alone();
+    let context = context();
+    let Some(module) = module(&context) else {
+        return;
+    };
+    let picture = module.texture_reference("picture").unwrap();
+    let plain = TextureDescriptor::default();
+    for _ in 0..50 {
+        let arrays =
+            [1.0_f32, 2.0].map(|value| Array::from_slice(&context, SQUARE, &[value; 4]).unwrap());
+        std::thread::scope(|scope| {
+            for array in &arrays {
+                scope.spawn(|| picture.bind(array, &plain).unwrap());
+            }
+        });
+        let bound = picture.array().unwrap();
+        let is_first = bound == arrays[0].raw();
+        assert!(is_first || bound == arrays[1].raw());
+        drop(arrays);
+        // It would get the memory of one that is not kept.
+        let next = [(); 4].map(|()| Array::from_slice(&context, SQUARE, &[9.0_f32; 4]).unwrap());
+        assert_eq!(fetch(&module, 0.5, 0.5), if is_first { 1.0 } else { 2.0 });
+        drop(next);
+    }
+}
+
 const SQUARE: ArrayShape = ArrayShape::D2 {
     width: 2,
     height: 2,

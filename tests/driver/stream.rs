@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ptxkit::driver::{
     AccessPolicy, AccessProperty, Context, CudaError, DeviceAttribute, DeviceBuffer, Error, Event,
-    LaunchConfig, MemoryOp, PinnedBuffer, Scheduling, Stream, WaitValue,
+    Graph, LaunchConfig, MemoryOp, PinnedBuffer, Scheduling, Stream, WaitValue,
 };
 
 use crate::kernels::{SLOW, STRAY, slow_result};
@@ -132,6 +132,41 @@ fn a_panic_in_a_host_function_stays_there() {
         .unwrap();
     stream.synchronize().unwrap();
     assert!(called.load(Ordering::SeqCst));
+}
+
+/// A panic may carry a value whose destructor panics. It is dropped on a thread of the driver.
+#[test]
+fn what_a_panic_carries_stays_there_too() {
+    struct Bad;
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            panic!("expected in this test");
+        }
+    }
+    let fail = || std::panic::panic_any(Bad);
+    let context = context();
+    let stream = Stream::non_blocking(&context).unwrap();
+    stream.call(fail).unwrap();
+    stream.call_each_launch(fail).unwrap();
+    stream.add_callback(move |_| fail()).unwrap();
+    let captured = Graph::capture(&stream, Default::default(), |stream| {
+        stream.call_each_launch(fail)
+    });
+    captured
+        .unwrap()
+        .instantiate()
+        .unwrap()
+        .launch(&stream)
+        .unwrap();
+    let mut graph = Graph::new(&context).unwrap();
+    graph.add_host_function(&[], fail).unwrap();
+    graph.retain(Arc::new(Bad)).unwrap();
+    let ready = graph.instantiate().unwrap();
+    ready.launch(&stream).unwrap();
+    let (tell, told) = mpsc::channel();
+    stream.call(move || tell.send(()).unwrap()).unwrap();
+    stream.synchronize().unwrap();
+    told.recv().unwrap();
 }
 
 #[test]

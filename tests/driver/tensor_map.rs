@@ -81,6 +81,40 @@ fn maps_are_typed_parameters() {
     assert_eq!(buffers[3].to_vec().unwrap(), eightfold);
 }
 
+/// A map shares its memory with the buffer, so that no borrow excludes another use of it.
+#[test]
+fn a_typed_launch_refuses_two_maps_of_memory_that_it_writes() {
+    let (context, stream, double) = double();
+    if !has_tensor_maps(&context) {
+        return;
+    }
+    // SAFETY: it copies from the first and to the second.
+    let double = unsafe { double.typed::<(&TensorMap, &mut TensorMap)>() }.unwrap();
+    let buffer = DeviceBuffer::<f32>::zeroed(&context, 2 * 64 * 64).unwrap();
+    let map = |first: usize| {
+        let part = buffer.slice(first..first + 64 * 64).unwrap();
+        TensorView::new(&part, &[64, 64]).tiles(&TILE).unwrap()
+    };
+    let from = map(0);
+    for (first, is_alias) in [(0, true), (64, true), (64 * 63, true), (64 * 64, false)] {
+        let launched = double.launch(tiles(64, 64), &stream, (&from, &mut map(first)));
+        match is_alias {
+            true => assert!(
+                matches!(
+                    launched,
+                    Err(Error::Aliases {
+                        written: 1,
+                        other: 0
+                    })
+                ),
+                "{launched:?}"
+            ),
+            false => launched.unwrap(),
+        }
+    }
+    stream.synchronize().unwrap();
+}
+
 #[test]
 fn a_map_and_a_graph_keep_the_memory() {
     alone();

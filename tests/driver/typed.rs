@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use ptxkit::driver::{
     Attach, Bool, Count, DeviceBuffer, Error, Kernel, LaunchConfig, Library, ManagedBuffer, Module,
-    PinnedBuffer, RegisterFlags, Stream, TypedKernel,
+    PinnedBuffer, PitchedBuffer, RegisterFlags, Stream, Texture, TextureDescriptor, TypedKernel,
 };
 use ptxkit::jit::{self, JitOptions};
 
@@ -191,6 +191,44 @@ fn borrowed_memory_goes_back_after_its_kernels() {
     .unwrap()
     .unwrap();
     assert_eq!(values[..4], [3, 1 << 17, 6, 0]);
+}
+
+/// Textures and tensor maps share their memory with the buffer.
+#[test]
+fn a_launch_refuses_a_texture_of_memory_that_it_writes() {
+    const NOTHING: &str = ".version 6.0 .target sm_50 .address_size 64
+        .visible .entry nothing(.param .u64 texture, .param .u64 to, .param .u32 n) { ret; }";
+    let (context, stream, nothing) = kernel(NOTHING, "nothing");
+    // SAFETY: it accesses nothing.
+    let nothing = unsafe { nothing.typed::<(Texture, *mut f32, Count<u32>)>() }.unwrap();
+    let one = LaunchConfig::default();
+    let plain = TextureDescriptor::default();
+    let mut buffer = DeviceBuffer::<f32>::zeroed(&context, 64).unwrap();
+    let mut other = DeviceBuffer::<f32>::zeroed(&context, 64).unwrap();
+    let texture = Texture::new(&buffer, &plain).unwrap();
+    let alias = nothing.launch(one, &stream, (&texture, &mut buffer, 64));
+    assert!(
+        matches!(
+            alias,
+            Err(Error::Aliases {
+                written: 1,
+                other: 0
+            })
+        ),
+        "{alias:?}"
+    );
+    let mut end = buffer.slice_mut(63..).unwrap();
+    let alias = nothing.launch(one, &stream, (&texture, &mut end, 1));
+    assert!(matches!(alias, Err(Error::Aliases { .. })), "{alias:?}");
+    nothing
+        .launch(one, &stream, (&texture, &mut other, 64))
+        .unwrap();
+    let rows = PitchedBuffer::<f32>::new(&context, 8, 8).unwrap();
+    let texture = Texture::new(&rows, &plain).unwrap();
+    nothing
+        .launch(one, &stream, (&texture, &mut buffer, 64))
+        .unwrap();
+    stream.synchronize().unwrap();
 }
 
 #[test]

@@ -21,6 +21,14 @@ fn open(range: &AddressRange, at: usize, memory: &PhysicalMemory) -> Mapping {
     mapping
 }
 
+/// Of memory that is mapped elsewhere too.
+fn open_alias(range: &AddressRange, at: usize, memory: &PhysicalMemory) -> Mapping {
+    // SAFETY: no kernel is launched safely.
+    let mapping = unsafe { range.map_alias(at, memory) }.unwrap();
+    mapping.set_access(&device(), Access::ReadWrite).unwrap();
+    mapping
+}
+
 #[test]
 fn sizes_are_whole_granules() {
     let context = context();
@@ -55,7 +63,7 @@ fn memory_keeps_its_values_wherever_it_is_mapped() {
     stream.synchronize().unwrap();
 
     // The same memory at a second place, and then there alone.
-    let second = DeviceBuffer::<u32>::mapped(open(&range, 2 * bytes, &memory));
+    let second = DeviceBuffer::<u32>::mapped(open_alias(&range, 2 * bytes, &memory));
     assert_eq!(second.address(), range.address() + 2 * bytes as u64);
     let mut found = [0; 33];
     second.read_at(0, &mut found).unwrap();
@@ -115,10 +123,17 @@ fn nothing_is_mapped_twice_or_outside() {
     let bytes = memory.bytes();
     let range = AddressRange::reserve(&context, 2 * bytes, 0).unwrap();
     let mapping = range.map(0, &memory).unwrap();
-    let twice = range.map(0, &memory);
-    assert!(twice.is_err(), "{twice:?}");
-    let between = range.map(bytes / 2, &memory);
-    assert!(between.is_err(), "{between:?}");
+    // The addresses are free, and two buffers would be the same memory.
+    for at in [0, bytes] {
+        let twice = range.map(at, &memory);
+        assert!(matches!(twice, Err(Error::Mapped)), "{twice:?}");
+    }
+    let other = PhysicalMemory::new(&context, 1).unwrap();
+    for at in [0, bytes / 2] {
+        let taken = range.map(at, &other);
+        assert!(matches!(taken, Err(Error::Driver(_))), "{taken:?}");
+    }
+    drop(range.map(bytes, &other).unwrap());
     for at in [2 * bytes, bytes + 1, usize::MAX] {
         let outside = range.map(at, &memory);
         assert!(
@@ -144,7 +159,9 @@ fn handles_are_found_by_address() {
     // SAFETY: the memory has that many bytes.
     let found = unsafe { PhysicalMemory::at(&context, buffer.address() + 8, bytes) }.unwrap();
     drop(memory);
-    let again = DeviceBuffer::<u32>::mapped(open(&range, bytes, &found));
+    let twice = range.map(bytes, &found);
+    assert!(matches!(twice, Err(Error::Mapped)), "{twice:?}");
+    let again = DeviceBuffer::<u32>::mapped(open_alias(&range, bytes, &found));
     let mut some = [0; 2];
     again.read_at(100, &mut some).unwrap();
     assert_eq!(some, [3, 3]);
@@ -177,6 +194,25 @@ fn memory_goes_through_a_file_descriptor() {
     let mut some = [0; 2];
     again.read_at(7, &mut some).unwrap();
     assert_eq!(some, [9, 9]);
+}
+
+/// Safe code has the file: what is mapped must not get shorter under the device.
+#[cfg(unix)]
+#[test]
+fn an_exported_file_keeps_its_size() {
+    let context = context();
+    let attribute = DeviceAttribute::HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
+    let Some(memory) = memory(&context).filter(|_| device().attribute(attribute).unwrap()) else {
+        return;
+    };
+    let range = AddressRange::reserve(&context, memory.bytes(), 0).unwrap();
+    let mut buffer = DeviceBuffer::<u32>::mapped(open(&range, 0, &memory));
+    buffer.fill(7).unwrap();
+    let file = std::fs::File::from(memory.export().unwrap());
+    for bytes in [0, 1, memory.bytes() as u64 - 1, 1 << 30] {
+        file.set_len(bytes).unwrap_err();
+    }
+    assert!(buffer.to_vec().unwrap().iter().all(|&value| value == 7));
 }
 
 #[test]

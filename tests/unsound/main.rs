@@ -1,5 +1,7 @@
 //! Programs that would reach memory that is not theirs, and do not compile: one file
-//! for each way, in `fail`. `//~ E0133` ends a line that has this error and no other.
+//! for each way, in `fail`. `//~ E0133` ends a line that has this error and no other, `//~ error` one
+//! whose error has no code.
+//! `//@ aux: NAME` is a line of a program that needs the crate `aux/NAME.rs`.
 //! Those in `pass` compile: the library that is found is the right one. Of those in
 //! `messages`, all that the compiler says is compared.
 //!
@@ -20,7 +22,11 @@ fn no_program_without_unsafe_reaches_memory_of_others() {
         let expected: Errors = source
             .lines()
             .zip(1..)
-            .filter_map(|(line, number)| Some((number, line.split_once("//~ ")?.1.to_owned())))
+            .filter_map(|(line, number)| Some((number, line.split_once("//~ ")?.1)))
+            .flat_map(|(number, codes)| {
+                let codes = codes.split(' ');
+                codes.map(move |code| (number, code.to_owned()))
+            })
             .collect();
         assert!(!expected.is_empty(), "{}", program.display());
         let (found, said) = compile(&program);
@@ -70,10 +76,13 @@ fn compile(program: &Path) -> (Errors, String) {
     let errors: Errors = said
         .lines()
         .filter_map(|line| {
-            let (place, error) = line.split_once(": error[")?;
+            let (place, error) = line.split_once(": error")?;
             let (number, _column) = place.rsplit_once(':')?;
             let number = number.rsplit_once(':')?.1.parse().ok()?;
-            Some((number, error.split_once(']')?.0.to_owned()))
+            let code = error
+                .strip_prefix('[')
+                .and_then(|code| code.split_once(']'));
+            Some((number, code.map_or("error", |(code, _)| code).to_owned()))
         })
         .collect();
     assert_eq!(is_right, errors.is_empty(), "{said}");
@@ -83,25 +92,49 @@ fn compile(program: &Path) -> (Errors, String) {
 /// Whether a program compiles, and all that the compiler says.
 fn run_compiler(program: &Path) -> (bool, String) {
     let out = tempfile::tempdir().unwrap();
+    let mut command = compiler(program, out.path());
+    command.args(["--emit=metadata", "--error-format=short"]);
+    let source = std::fs::read_to_string(program).unwrap();
+    for name in source
+        .lines()
+        .filter_map(|line| line.strip_prefix("//@ aux: "))
+    {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/unsound/aux");
+        let built = compiler(&folder.join(format!("{name}.rs")), out.path()).status();
+        assert!(built.unwrap().success(), "{name}");
+        let mut files = std::fs::read_dir(out.path()).unwrap();
+        let library = files.find_map(|file| {
+            let path = file.unwrap().path();
+            let stem = path.file_stem()?.to_str()?.strip_prefix("lib")?;
+            (stem == name).then_some(path)
+        });
+        command.arg("--extern");
+        command.arg(format!("{name}={}", library.unwrap().display()));
+    }
+    let output = command.output().unwrap();
+    // Whether the compiler writes the path of a name depends on which features the library has.
+    let said = String::from_utf8(output.stderr).unwrap();
+    let said = said.replace("ptxkit::ptxkit_build::", "");
+    (output.status.success(), said)
+}
+
+/// The compiler with a program of ours and the library.
+fn compiler(program: &Path, out: &Path) -> Command {
     let (library, folder) = library();
-    let output = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()))
-        .args(["--edition=2024", "--emit=metadata", "--error-format=short"])
+    let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+    command
+        .arg("--edition=2024")
         .arg("--extern")
         .arg(format!("ptxkit={}", library.display()))
         .arg("-L")
         .arg(format!("dependency={}", folder.display()))
         .arg("--out-dir")
-        .arg(out.path())
+        .arg(out)
         // Paths in messages are then those of no machine.
         .current_dir(program.parent().unwrap())
         .arg(program.file_name().unwrap())
-        .env_remove("OUT_DIR")
-        .output()
-        .unwrap();
-    // Whether the compiler writes the path of a name depends on which features the library has.
-    let said = String::from_utf8(output.stderr).unwrap();
-    let said = said.replace("ptxkit::ptxkit_build::", "");
-    (output.status.success(), said)
+        .env_remove("OUT_DIR");
+    command
 }
 
 /// The library that lies beside this test, and their folder. Of several, which differ in

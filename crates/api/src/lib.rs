@@ -27,6 +27,7 @@ mod external;
 mod format;
 pub mod identity;
 mod resource;
+mod unwind;
 
 pub use code::CudaError;
 pub use descriptor::{
@@ -43,6 +44,7 @@ pub use resource::{
     AsyncCallback, AsyncNotification, CUdevResourceDesc, CheckpointLock, DeviceResource,
     LogsCallback, MulticastProp,
 };
+pub use unwind::contain_panic;
 
 /// `CUgraphExecUpdateResultInfo` with the reason as a plain integer.
 #[repr(C)]

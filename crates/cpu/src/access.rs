@@ -10,13 +10,18 @@ use crate::memory::{GRANULE, GRANULE_SHIFT};
 use crate::sanitizer::BlockSanitizer;
 use crate::tensor_memory::TensorFault;
 
-/// The context as a reference.
+/// The context as a reference, which lives no longer than the caller's pointer: a parameter of
+/// the call.
 ///
 /// # Safety
-/// See the module. The result must not outlive the call.
-pub(crate) unsafe fn context<'a>(context: *mut BlockContext) -> &'a mut BlockContext {
+/// See the module. No other reference to the context is in use.
+#[allow(
+    clippy::mut_from_ref,
+    reason = "the pointer is borrowed, not the context"
+)]
+pub(crate) unsafe fn context(context: &*mut BlockContext) -> &mut BlockContext {
     // SAFETY: the caller's contract.
-    unsafe { &mut *context }
+    unsafe { &mut **context }
 }
 
 pub(crate) fn launch(context: &BlockContext) -> &LaunchInfo<'_> {
@@ -51,7 +56,7 @@ pub(crate) unsafe extern "C" fn check_slow(
     line: u32,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { self::context(&context) };
     let size = u64::from(Access(access).size()).max(1);
     if !address.is_multiple_of(size) {
         return record(
@@ -102,7 +107,7 @@ pub(crate) unsafe fn host_address(
     line: u32,
 ) -> Option<*mut u8> {
     // SAFETY: the caller's contract.
-    let block = unsafe { self::context(context) };
+    let block = unsafe { self::context(&context) };
     let size = u64::from(Access(encoded).size());
     let host = match encoded & Access::SHARED {
         0 => address,
@@ -196,7 +201,7 @@ pub(crate) unsafe fn record_tensor_fault(
     line: u32,
 ) {
     // SAFETY: the caller's contract.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { self::context(&context) };
     let kind = FaultKind::TensorMemory;
     record(context, kind, thread, fault.number(), 0, line);
 }

@@ -40,44 +40,17 @@ pub fn derive(input: TokenStream) -> Result<TokenStream, Failure> {
     }
     let fields = fields(&mut tokens)?;
 
-    let structure = TokenStream::from(TokenTree::from(name.clone()));
-    let mut code = fill(
-        // SAFETY: below, the fields are of such types, and there is no padding.
-        "unsafe impl ::ptxkit::driver::Pod for HOLE_0 {}
-         unsafe impl ::ptxkit::driver::DeviceField for HOLE_0 {}",
-        std::slice::from_ref(&structure),
+    let fields = fields.into_iter().map(|field| {
+        let holes = [field.name.into(), field.ty];
+        fill("HOLE_0: HOLE_1,", &holes, field.span)
+    });
+    // The checks are those of the library's own macro: this crate knows the tokens of the
+    // structure, and other macros may change it before it is compiled.
+    Ok(fill(
+        "::ptxkit::device_structure! { HOLE_0 { HOLE_1 } }",
+        &[TokenTree::from(name.clone()).into(), fields.collect()],
         name.span(),
-    );
-    for (index, field) in fields.iter().enumerate() {
-        let end = match fields.get(index + 1) {
-            Some(next) => fill(
-                "::core::mem::offset_of!(HOLE_0, HOLE_1)",
-                &[structure.clone(), next.name.clone().into()],
-                field.span,
-            ),
-            None => fill(
-                "::core::mem::size_of::<HOLE_0>()",
-                std::slice::from_ref(&structure),
-                field.span,
-            ),
-        };
-        let names = [name.to_string(), field.name.to_string()];
-        code.extend(fill(
-            "const _: () = ::ptxkit::driver::layout_check::field::<HOLE_2>(
-                HOLE_3, HOLE_4, ::core::mem::offset_of!(HOLE_0, HOLE_1), HOLE_5,
-            );",
-            &[
-                structure.clone(),
-                field.name.clone().into(),
-                field.ty.clone(),
-                crate::string(&names[0]),
-                crate::string(&names[1]),
-                end,
-            ],
-            field.span,
-        ));
-    }
-    Ok(code)
+    ))
 }
 
 fn fields(tokens: &mut Tokens) -> Result<Vec<Field>, Failure> {

@@ -18,7 +18,7 @@ const METHODS: [&str; 2] = ["module", "prepare"];
 
 /// The module, with all errors of it.
 pub fn module(ptxkit: &TokenStream, module: Module) -> TokenStream {
-    let source = match module.origin.read() {
+    let source = match module.origin.read(ptxkit) {
         Ok(source) => source,
         Err(failure) => return failure.into_tokens(),
     };

@@ -15,17 +15,15 @@ mod tokens;
 
 use proc_macro::{Literal, Span, TokenStream};
 
-/// BLAKE3 of a PTX file without the NULs at its end, as an array of 32 bytes. The
-/// path is a string literal, relative to the file it is written in.
+/// The bytes of a PTX file, and BLAKE3 of them without the NULs at their end, as an array of 32
+/// bytes. The path is a string literal, relative to the file it is written in, after the path of
+/// the library.
 ///
 /// A procedural macro, as the compiler's interpreter takes minutes for a `const fn`
 /// over megabytes.
 #[proc_macro]
-pub fn digest_of_ptx_file(input: TokenStream) -> TokenStream {
-    match source::digest_of_file(input) {
-        Ok(digest) => source::bytes_of(digest),
-        Err(failure) => failure.into_tokens(),
-    }
+pub fn ptx_file(input: TokenStream) -> TokenStream {
+    source::file_and_digest(input).unwrap_or_else(failure::Failure::into_tokens)
 }
 
 /// What `ptxkit::kernels!` expands to. It passes its own crate as the first token.

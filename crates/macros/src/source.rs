@@ -45,15 +45,14 @@ impl Origin {
         }
     }
 
-    /// Reads and checks it.
-    pub fn read(&self) -> Result<Source, Failure> {
+    /// Reads and checks it. The library has this path.
+    pub fn read(&self, ptxkit: &TokenStream) -> Result<Source, Failure> {
         let literal = self.literal();
         let span = literal.span();
         let (text, prefix) = text_of(literal)?;
         match self {
             Origin::File(_) => {
-                let ptx = file(&text, span)?;
-                let bytes = fill("::core::include_bytes!(HOLE_0)", &[token(literal)], span);
+                let (ptx, bytes) = file(ptxkit, &text, span)?;
                 Source::new(ptx.text(), &text, text.clone(), bytes, ptx.digest(), span)
             }
             Origin::Text(_) => {
@@ -82,11 +81,7 @@ impl Origin {
                     Failure::new(message, span)
                 })?;
                 let path = compiled.to_string_lossy();
-                let bytes = fill(
-                    "::core::include_bytes!(HOLE_0)",
-                    &[crate::string(&path)],
-                    span,
-                );
+                let bytes = include(ptxkit, &compiled, span)?;
                 Source::new(ptx.text(), &path, text, bytes, ptx.digest(), span)
             }
         }
@@ -141,11 +136,27 @@ impl Source {
     }
 }
 
-/// The digest of the file that the only token names.
-pub fn digest_of_file(input: TokenStream) -> Result<Digest, Failure> {
-    let literal = only_literal(input)?;
+/// What [`ptx_file`](crate::ptx_file) expands to.
+pub fn file_and_digest(input: TokenStream) -> Result<TokenStream, Failure> {
+    let mut input = input.into_iter();
+    let ptxkit = input.next().into_iter().collect();
+    let literal = only_literal(input.collect())?;
     let (path, _) = text_of(&literal)?;
-    file(&path, literal.span()).map(|ptx| ptx.digest())
+    let (ptx, bytes) = file(&ptxkit, &path, literal.span())?;
+    let holes = [bytes, bytes_of(ptx.digest())];
+    Ok(fill("(HOLE_0, HOLE_1)", &holes, literal.span()))
+}
+
+/// An expression for the bytes of a file, which makes the compiler read it.
+fn include(ptxkit: &TokenStream, place: &Path, span: Span) -> Result<TokenStream, Failure> {
+    // The compiler takes a relative path for one beside the code that calls the outermost macro,
+    // which need not be the file that the path is written in.
+    let place = std::path::absolute(place).map_err(|error| wrong(error, span))?;
+    let path = place
+        .to_str()
+        .ok_or_else(|| wrong("the path is not UTF-8", span))?;
+    let holes = [ptxkit.clone(), crate::string(path)];
+    Ok(fill("HOLE_0::__core::include_bytes!(HOLE_1)", &holes, span))
 }
 
 /// An array of a digest's bytes.
@@ -157,9 +168,11 @@ fn wrong(why: impl ToString, span: Span) -> Failure {
     Failure::new(why.to_string(), span)
 }
 
-fn file(path: &str, span: Span) -> Result<Ptx, Failure> {
+/// A PTX file, and an expression for its bytes.
+fn file(ptxkit: &TokenStream, path: &str, span: Span) -> Result<(Ptx, TokenStream), Failure> {
     let place = folder_of(span)?.join(path);
-    read(&place, path).map_err(|why| wrong(why, span))
+    let ptx = read(&place, path).map_err(|why| wrong(why, span))?;
+    Ok((ptx, include(ptxkit, &place, span)?))
 }
 
 fn read(place: &Path, name: &str) -> Result<Ptx, String> {

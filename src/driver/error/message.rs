@@ -258,6 +258,15 @@ impl fmt::Display for Error {
             Error::Ended => f.write_str(
                 "the memory went back to its owner, or the values were moved out of their buffer",
             ),
+            Error::Aliases { written, other } => write!(
+                f,
+                "parameter {other} of the kernel is memory that it writes by parameter {written}: \
+                 pass memory that no other parameter has"
+            ),
+            Error::Mapped => f.write_str(
+                "the memory is mapped already: drop that mapping first, or use \
+                 `AddressRange::map_alias` or `Memory::buffer_alias`",
+            ),
             Error::Bool { index, byte } => {
                 write!(f, "value {index} is {byte}, and a `bool` is 0 or 1")
             }

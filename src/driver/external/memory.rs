@@ -1,9 +1,10 @@
 //! Imported memory, and what is seen in it.
 
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::driver::device::context::{Context, report_drop};
+use crate::driver::device::context::{Context, Owner, report_drop};
 use crate::driver::error::Error;
 use crate::driver::external::settle;
 use crate::driver::memory::allocation::{Allocation, Release};
@@ -32,6 +33,8 @@ struct Import {
     context: Context,
     handle: CUexternalMemory,
     bytes: usize,
+    /// The parts that buffers have by themselves.
+    parts: Mutex<Vec<Range<usize>>>,
 }
 
 // SAFETY: the handle may be used from any thread; the driver locks by itself.
@@ -95,6 +98,7 @@ impl Memory {
                 context: context.clone(),
                 handle,
                 bytes,
+                parts: Mutex::default(),
             }),
         })
     }
@@ -115,19 +119,50 @@ impl Memory {
     }
 
     /// `len` values from byte `at` on (`cuExternalMemoryGetMappedBuffer`, and `cuMemFree_v2`
-    /// when it is dropped, after the work of its context). Buffers may overlap: the other
-    /// library has the bytes as well. `at` is a multiple of a value's size ([`Error::Cast`]).
+    /// when it is dropped, after the work of its context). Buffers must not overlap, else this is
+    /// [`Error::Mapped`]. `at` is a multiple of a value's size ([`Error::Cast`]).
     pub fn buffer<T: Pod>(&self, at: usize, len: usize) -> Result<DeviceBuffer<T>, Error> {
+        let bytes = self.check::<T>(at, len)?;
+        let owner = Mapped::claim(&self.import, at..at + bytes)?;
+        self.map(at, bytes, len, owner)
+    }
+
+    /// The same for a buffer that may overlap others.
+    ///
+    /// # Safety
+    /// A kernel that is declared safe ([`Kernel::typed`](crate::driver::Kernel::typed)) must not
+    /// be passed the bytes as `&mut` by one buffer and in any way by another in one launch.
+    pub unsafe fn buffer_alias<T: Pod>(
+        &self,
+        at: usize,
+        len: usize,
+    ) -> Result<DeviceBuffer<T>, Error> {
+        let bytes = self.check::<T>(at, len)?;
+        self.map(at, bytes, len, self.import.clone())
+    }
+
+    /// The bytes of a buffer, which are there.
+    fn check<T>(&self, at: usize, len: usize) -> Result<usize, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         length::check_range("buffer in imported memory", at, bytes, self.bytes())?;
-        if !at.is_multiple_of(size_of::<T>().max(1)) {
-            return Err(Error::Cast {
+        match at.is_multiple_of(size_of::<T>().max(1)) {
+            true => Ok(bytes),
+            false => Err(Error::Cast {
                 address: at as u64,
                 bytes,
                 size: size_of::<T>(),
                 align: size_of::<T>(),
-            });
+            }),
         }
+    }
+
+    fn map<T: Pod>(
+        &self,
+        at: usize,
+        bytes: usize,
+        len: usize,
+        owner: Owner,
+    ) -> Result<DeviceBuffer<T>, Error> {
         let (mut address, mut release) = (0, Release::Nothing);
         if bytes > 0 {
             let described = ExternalBufferDesc {
@@ -138,7 +173,7 @@ impl Memory {
             let api = self.context().bind()?;
             // SAFETY: the memory is live and has the bytes; writes one address.
             unsafe { api.cuExternalMemoryGetMappedBuffer(&mut address, self.raw(), &described) }?;
-            release = Release::External(self.import.clone());
+            release = Release::External(owner);
         }
         let memory = Allocation::new(self.context(), address, bytes, false, release, false);
         Ok(DeviceBuffer::of(DeviceMemory::sharing(&memory), len))
@@ -178,6 +213,41 @@ impl Memory {
             (shape, levels, flags),
             Some(import),
         ))
+    }
+}
+
+/// A part of imported memory that a buffer has by itself.
+#[derive(Debug)]
+struct Mapped {
+    import: Arc<Import>,
+    part: Range<usize>,
+}
+
+impl Mapped {
+    fn claim(import: &Arc<Import>, part: Range<usize>) -> Result<Owner, Error> {
+        let mut parts = import.parts();
+        let overlaps = |other: &Range<usize>| other.start < part.end && part.start < other.end;
+        if parts.iter().any(overlaps) {
+            return Err(Error::Mapped);
+        }
+        parts.push(part.clone());
+        let import = import.clone();
+        Ok(Arc::new(Mapped { import, part }))
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let mut parts = self.import.parts();
+        if let Some(index) = parts.iter().position(|part| *part == self.part) {
+            parts.swap_remove(index);
+        }
+    }
+}
+
+impl Import {
+    fn parts(&self) -> MutexGuard<'_, Vec<Range<usize>>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Objects of the program that a graph keeps.
 
 use std::ffi::{c_uint, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
+use crate::driver::callback::call_back;
 use crate::driver::error::Error;
 use crate::driver::graph::Graph;
 
@@ -38,10 +38,9 @@ impl Graph {
         unsafe extern "C" fn release<T>(object: *mut c_void) {
             // SAFETY: the pointer made below, handed over once.
             let object = unsafe { Arc::from_raw(object.cast::<T>()) };
-            // A panic must not unwind into the driver.
-            if catch_unwind(AssertUnwindSafe(|| drop(object))).is_err() {
-                tracing::error!("an object that a graph retained panicked when it was dropped");
-            }
+            call_back("the destructor of an object that a graph retained", || {
+                drop(object)
+            });
         }
 
         let api = self.inner.context.bind()?;

@@ -1,7 +1,8 @@
 //! How many blocks of a kernel a device holds at once.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::driver::error::Error;
 use crate::driver::launch::config::LaunchConfig;
@@ -76,7 +77,7 @@ impl Kernel {
     }
 
     /// The same where the bytes of dynamic shared memory depend on the threads
-    /// of the block: `shared_bytes` says how. A panic in it aborts the process.
+    /// of the block: `shared_bytes` says how. A panic in it goes on when the driver has returned.
     pub fn suggested_block_with(
         &self,
         shared_bytes: impl Fn(u32) -> u32,
@@ -93,7 +94,18 @@ impl Kernel {
         let (mut blocks, mut threads) = (0, 0);
         let limit = limit.map_or(0, |limit| c_int::try_from(limit).unwrap_or(c_int::MAX));
         let api = self.context().bind()?;
-        let function: *const (dyn Fn(u32) -> u32 + '_) = &shared_bytes;
+        // A panic must not unwind into the driver.
+        let panicked = OnceCell::new();
+        let caught = |threads| {
+            if panicked.get().is_some() {
+                return 0;
+            }
+            catch_unwind(AssertUnwindSafe(|| shared_bytes(threads))).unwrap_or_else(|payload| {
+                let _ = panicked.set(payload); // it is empty
+                0
+            })
+        };
+        let function: *const (dyn Fn(u32) -> u32 + '_) = &caught;
         // SAFETY: only the lifetime changes; the pointer is taken away before it ends.
         let function = unsafe {
             std::mem::transmute::<*const (dyn Fn(u32) -> u32 + '_), *const dyn Fn(u32) -> u32>(
@@ -103,7 +115,7 @@ impl Kernel {
         let _restore = Restore(SHARED_BYTES_OF.replace(Some(function)));
         // SAFETY: the function is live; writes two integers; `shared_of` is called on this
         // thread during the call only.
-        unsafe {
+        let suggestion = unsafe {
             api.cuOccupancyMaxPotentialBlockSize(
                 &mut blocks,
                 &mut threads,
@@ -112,7 +124,11 @@ impl Kernel {
                 0,
                 limit,
             )
-        }?;
+        };
+        if let Some(payload) = panicked.into_inner() {
+            resume_unwind(payload);
+        }
+        suggestion?;
         Ok(suggested(blocks, threads))
     }
 

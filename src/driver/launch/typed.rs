@@ -4,13 +4,14 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::driver::error::Error;
-use crate::driver::launch::argument::{Arg, Argument, Arguments};
+use crate::driver::launch::argument::{Arg, Argument, Arguments, list};
 use crate::driver::launch::config::LaunchConfig;
 use crate::driver::launch::options::LaunchOptions;
 use crate::driver::memory::buffer::DeviceBuffer;
 use crate::driver::memory::growable::GrowableBuffer;
 use crate::driver::memory::ipc::IpcBuffer;
 use crate::driver::memory::managed::ManagedBuffer;
+use crate::driver::memory::order::Effect;
 use crate::driver::memory::pinned::PinnedBuffer;
 use crate::driver::memory::slice::{DeviceSlice, DeviceSliceMut};
 use crate::driver::memory::tensor_map::map::TensorMap;
@@ -111,10 +112,17 @@ mod sealed {
     pub trait Parameter {
         /// Size and alignment of the PTX parameters that it stands for.
         const TYPES: &'static [Arg<'static>];
+
+        /// Whether an argument for it shares memory with values that the program has. Others
+        /// borrow theirs.
+        const SHARES_MEMORY: bool = false;
     }
 
     pub trait Parameters {
         const TYPES: &'static [&'static [Arg<'static>]];
+
+        /// Whether an argument for one of them [does](Parameter::SHARES_MEMORY).
+        const SHARES_MEMORY: bool;
     }
 
     pub trait ArgumentFor<P> {
@@ -188,7 +196,11 @@ impl<'a, P: Parameters, A: ArgumentsFor<P>> Checked<'a, P, A> {
     #[inline(always)]
     fn new(arguments: &'a A) -> Result<Checked<'a, P, A>, Error> {
         let lengths = arguments.lengths()?;
-        Ok(Checked { arguments, lengths })
+        let checked = Checked { arguments, lengths };
+        if const { P::SHARES_MEMORY } {
+            check_exclusive(&list(&checked))?;
+        }
+        Ok(checked)
     }
 }
 
@@ -211,6 +223,28 @@ impl<P: Parameters, A: ArgumentsFor<P>> Arguments for Checked<'_, P, A> {
     }
 }
 
+/// Refuses memory that one argument lets the kernel write, if another is the same memory.
+#[inline(never)]
+fn check_exclusive(arguments: &[Arg<'_>]) -> Result<(), Error> {
+    for (index, argument) in arguments.iter().enumerate() {
+        let used = argument.used();
+        let Some(written) = used.filter(|used| used.effect == Effect::Write) else {
+            continue;
+        };
+        let mut others = arguments.iter().enumerate();
+        let alias = others.find_map(|(other, argument)| {
+            let used = argument.used().map(|used| used.part);
+            let part = used.or_else(|| argument.object()?.memory())?;
+            (other != index && part.overlaps(&written.part)).then_some(other)
+        });
+        if let Some(other) = alias {
+            let written = index;
+            return Err(Error::Aliases { written, other });
+        }
+    }
+    Ok(())
+}
+
 impl Kernel {
     /// Declares the types of its parameters. Number, sizes and alignment are
     /// checked here, once; a driver before CUDA 12.4 tells them of PTX alone, and
@@ -228,7 +262,8 @@ impl Kernel {
     ///   module,
     /// - shared and local memory, and what it allocates by itself.
     ///
-    /// It must write `&mut [T]`, `*mut T`, `&mut TensorMap` and surfaces alone of what it is
+    /// Memory that it is passed as `&mut [T]`, `*mut T` or `&mut TensorMap` is that of no other
+    /// argument. It must write `&mut [T]`, `*mut T`, `&mut TensorMap` and surfaces alone of what it is
     /// passed, and must not leave an address of it where a later launch finds it.
     pub unsafe fn typed<P: Parameters>(self) -> Result<TypedKernel<P>, Error> {
         if self.layout().is_none() {
@@ -249,6 +284,10 @@ impl Kernel {
 impl<P: Parameters> TypedKernel<P> {
     /// Launches it ([`Kernel::launch`]). What is passed stays allocated until the
     /// kernel is done.
+    ///
+    /// A tensor map and a texture share their memory with the buffer that they were made of. A
+    /// launch refuses one whose memory overlaps an argument that is passed as `&mut`, and a
+    /// `&mut` tensor map whose memory overlaps any argument ([`Error::Aliases`]).
     ///
     /// An argument that is passed as `&mut` is written after the call has returned, and
     /// after work of other streams that uses it. Where [that order is turned
@@ -424,6 +463,7 @@ macro_rules! handles {
     ($($object:ty)*) => { $(
         impl sealed::Parameter for $object {
             const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<u64>()];
+            const SHARES_MEMORY: bool = true;
         }
 
         impl sealed::ArgumentFor<$object> for &$object {
@@ -439,10 +479,12 @@ handles!(Texture Surface);
 
 impl sealed::Parameter for &TensorMap {
     const TYPES: &'static [Arg<'static>] = &[Arg::of_type::<api::TensorMap>()];
+    const SHARES_MEMORY: bool = true;
 }
 
 impl sealed::Parameter for &mut TensorMap {
     const TYPES: &'static [Arg<'static>] = <&TensorMap>::TYPES;
+    const SHARES_MEMORY: bool = true;
 }
 
 impl sealed::ArgumentFor<&TensorMap> for &TensorMap {
@@ -463,6 +505,7 @@ macro_rules! tuples {
     ($($parameter:ident $argument:ident $length:ident),*) => {
         impl<$($parameter: Parameter),*> sealed::Parameters for ($($parameter,)*) {
             const TYPES: &'static [&'static [Arg<'static>]] = &[$($parameter::TYPES),*];
+            const SHARES_MEMORY: bool = false $(|| $parameter::SHARES_MEMORY)*;
         }
 
         impl<$($parameter: Parameter, $argument: ArgumentFor<$parameter>),*>

@@ -9,6 +9,7 @@ use crate::driver::memory::order::{Effect, Order, Part};
 use crate::driver::memory::pool::MemoryPool;
 use crate::driver::memory::virtual_memory::{Mapping, Mappings};
 use crate::driver::stream::Stream;
+use crate::driver::stream::capture::RelaxedCapture;
 use crate::driver::stream::retained::{Capture, NodeMemory, Retained};
 use crate::driver::stream::users::{
     StreamOfThread, Users, Waits, order_after, same_stream, wait, wait_until_unused,
@@ -333,6 +334,8 @@ impl Allocation {
         if users.ended {
             return;
         }
+        // Other threads may capture meanwhile. Without the entry this is as it was.
+        let _relaxed = RelaxedCapture::enter(&self.context);
         if let Err(error) = users.wait()
             && !error.is_sticky()
         {

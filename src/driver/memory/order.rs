@@ -49,7 +49,7 @@ impl Part {
         self.0.start <= other.0.start && other.0.end <= self.0.end
     }
 
-    fn overlaps(&self, other: &Part) -> bool {
+    pub fn overlaps(&self, other: &Part) -> bool {
         self.0.start < other.0.end && other.0.start < self.0.end
     }
 

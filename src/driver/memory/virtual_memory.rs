@@ -1,5 +1,6 @@
 //! Virtual memory: addresses, physical memory, and what is mapped where.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::driver::device::Device;
@@ -37,6 +38,8 @@ struct PhysicalHandle {
     context: Context,
     handle: u64,
     bytes: usize,
+    /// Whether there is a mapping that promises to be the only one.
+    is_mapped: AtomicBool,
 }
 
 /// Addresses without memory (`cuMemAddressReserve`, from CUDA 10.2), given back
@@ -76,6 +79,8 @@ pub struct Mapping {
     range: Arc<ReservedRange>,
     memory: PhysicalMemory,
     address: CUdeviceptr,
+    /// Whether it may be one of several.
+    is_alias: bool,
 }
 
 fn properties(device: &Device) -> MemAllocationProp {
@@ -124,21 +129,23 @@ impl PhysicalMemory {
         let api = context.bind()?;
         // SAFETY: the properties are whole; writes one handle; the flags must be 0.
         unsafe { api.cuMemCreate(&mut handle, bytes, &properties(device), 0) }?;
-        Ok(PhysicalMemory::own(context, handle, bytes))
+        Ok(PhysicalMemory::own(context, handle, bytes, false))
     }
 
-    fn own(context: &Context, handle: u64, bytes: usize) -> PhysicalMemory {
+    fn own(context: &Context, handle: u64, bytes: usize, is_mapped: bool) -> PhysicalMemory {
         PhysicalMemory {
             inner: Arc::new(PhysicalHandle {
                 context: context.clone(),
                 handle,
                 bytes,
+                is_mapped: AtomicBool::new(is_mapped),
             }),
         }
     }
 
     /// What is mapped at an address (`cuMemRetainAllocationHandle`, from CUDA
-    /// 11.0), of `bytes` bytes.
+    /// 11.0), of `bytes` bytes. It is mapped, and only [`map_alias`](AddressRange::map_alias) maps
+    /// it again.
     ///
     /// # Safety
     /// It must have that many bytes.
@@ -152,7 +159,7 @@ impl PhysicalMemory {
         let api = context.bind()?;
         // SAFETY: writes one handle; an address without memory is an error.
         unsafe { api.cuMemRetainAllocationHandle(&mut handle, pointer) }?;
-        Ok(PhysicalMemory::own(context, handle, bytes))
+        Ok(PhysicalMemory::own(context, handle, bytes, true))
     }
 
     /// As a file descriptor, by which another process imports it
@@ -179,7 +186,9 @@ impl PhysicalMemory {
     /// (`cuMemImportFromShareableHandle`).
     ///
     /// # Safety
-    /// The descriptor must be of exported memory with that many bytes.
+    /// The descriptor must be of exported memory with that many bytes. If this process
+    /// maps the memory by another handle, mappings of this one are as those by
+    /// [`map_alias`](AddressRange::map_alias).
     #[cfg(unix)]
     pub unsafe fn import(
         context: &Context,
@@ -192,7 +201,7 @@ impl PhysicalMemory {
         with_number(descriptor, |number| unsafe {
             api.cuMemImportFromShareableHandle(&mut handle, number, FILE_DESCRIPTOR)
         })?;
-        Ok(PhysicalMemory::own(context, handle, bytes))
+        Ok(PhysicalMemory::own(context, handle, bytes, false))
     }
 
     /// The device whose memory it is, as the driver says
@@ -286,7 +295,33 @@ impl AddressRange {
     /// Puts all of some physical memory at byte `at` of the range (`cuMemMap`, and
     /// `cuMemUnmap` when the mapping is dropped), where nothing is mapped yet.
     /// Nobody may access it there before [`Mapping::set_access`].
+    ///
+    /// Memory is mapped once at a time, else this is [`Error::Mapped`]: two buffers would be the
+    /// same memory.
     pub fn map(&self, at: usize, memory: &PhysicalMemory) -> Result<Mapping, Error> {
+        self.check_place(at, memory)?;
+        if memory.inner.is_mapped.swap(true, Ordering::AcqRel) {
+            return Err(Error::Mapped);
+        }
+        let mapping = self.map_as(at, memory, false);
+        if mapping.is_err() {
+            memory.inner.is_mapped.store(false, Ordering::Release);
+        }
+        mapping
+    }
+
+    /// The same for memory that may be mapped elsewhere too, as for a ring buffer whose end is
+    /// followed by its beginning.
+    ///
+    /// # Safety
+    /// A kernel that is declared safe ([`Kernel::typed`](crate::driver::Kernel::typed)) must not
+    /// be passed the memory as `&mut` by one mapping and in any way by another in one launch.
+    pub unsafe fn map_alias(&self, at: usize, memory: &PhysicalMemory) -> Result<Mapping, Error> {
+        self.check_place(at, memory)?;
+        self.map_as(at, memory, true)
+    }
+
+    fn check_place(&self, at: usize, memory: &PhysicalMemory) -> Result<(), Error> {
         if at
             .checked_add(memory.bytes())
             .is_none_or(|end| end > self.bytes())
@@ -298,7 +333,11 @@ impl AddressRange {
             });
         }
         let context = &self.inner.context;
-        context.check_same_driver(&memory.inner.context, "addresses and memory")?;
+        context.check_same_driver(&memory.inner.context, "addresses and memory")
+    }
+
+    fn map_as(&self, at: usize, memory: &PhysicalMemory, is_alias: bool) -> Result<Mapping, Error> {
+        let context = &self.inner.context;
         let address = self.address() + at as u64;
         let api = context.bind()?;
         // SAFETY: the addresses are reserved, the memory is live; offset and flags must be 0.
@@ -307,6 +346,7 @@ impl AddressRange {
             range: self.inner.clone(),
             memory: memory.clone(),
             address,
+            is_alias,
         })
     }
 }
@@ -375,13 +415,15 @@ impl Drop for Mapping {
             std::mem::forget((self.range.clone(), self.memory.clone()));
             return report_drop(idle);
         }
+        let api = self.range.context.bind();
         // SAFETY: mapped once, unmapped once, and no work of the context uses it.
-        report_drop(
-            self.range
-                .context
-                .bind()
-                .and_then(|api| unsafe { Ok(api.cuMemUnmap(self.address, self.bytes())?) }),
-        );
+        let unmapped =
+            api.and_then(|api| unsafe { Ok(api.cuMemUnmap(self.address, self.bytes())?) });
+        if unmapped.is_ok() && !self.is_alias {
+            let is_mapped = &self.memory.inner.is_mapped;
+            is_mapped.store(false, Ordering::Release);
+        }
+        report_drop(unmapped);
     }
 }
 

@@ -20,17 +20,29 @@ pub(crate) struct Bindings {
 }
 
 impl Bindings {
-    /// Retains the resource bound to a reference, in place of the former one.
-    pub fn retain(&self, context: &Context, reference: &CStr, retained: RetainedRef) {
+    /// Binds a resource to a reference by calls of the driver, and retains it in place of the
+    /// former one. One thread binds at a time: what the driver has is what is retained.
+    pub fn bind(
+        &self,
+        context: &Context,
+        reference: &CStr,
+        retained: RetainedRef,
+        calls: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let place = (context.raw().addr(), reference.to_owned());
         let mut bound = self
             .resources
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let before = bound.insert(place, (context.clone(), retained));
+        calls()?;
+        let former = bound.insert(place, (context.clone(), retained));
         drop(bound);
-        // Freeing memory may wait for the device: drop it outside of the lock.
-        drop(before);
+        // A kernel that was launched during the calls may read the former one.
+        let idle = context.synchronize();
+        if idle.is_err() {
+            std::mem::forget(former);
+        }
+        idle
     }
 
     /// Records that a graph of another context runs kernels of the module.

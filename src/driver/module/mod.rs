@@ -421,9 +421,15 @@ impl Module {
         &self.inner.memory
     }
 
-    /// Keeps what a reference is bound to, in place of what it was bound to.
-    pub(crate) fn retain_bound(&self, reference: &CStr, retained: RetainedRef) {
-        self.bindings().retain(self.context(), reference, retained);
+    /// Binds a reference by calls of the driver, and keeps what it is bound to.
+    pub(crate) fn bind_reference(
+        &self,
+        reference: &CStr,
+        retained: RetainedRef,
+        calls: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let bindings = self.bindings();
+        bindings.bind(self.context(), reference, retained, calls)
     }
 
     /// Keeps the code until the work of another context is done, which runs its kernels.

@@ -10,23 +10,126 @@ pub(crate) enum Part<'a> {
     Number(usize),
 }
 
-/// A field of `#[derive(DeviceRepr)]`, which begins at byte `start` and after which there is
-/// something at byte `next`.
-pub const fn field<T: Pod + DeviceField>(structure: &str, name: &str, start: usize, next: usize) {
-    let padding = next - start - size_of::<T>();
-    if padding > 0 {
-        fail(&[
-            Part::Text("`"),
-            Part::Text(structure),
-            Part::Text("` has "),
-            Part::Number(padding),
-            Part::Text(" bytes of padding after `"),
-            Part::Text(name),
-            Part::Text("`: write a field of type `[u8; "),
-            Part::Number(padding),
-            Part::Text("]` there"),
-        ]);
+/// What [`DeviceRepr`](crate::DeviceRepr) expands to. It is sound for any structure and any list
+/// of fields: an attribute may have changed the structure after the derive has read it. So all is
+/// checked by the compiler, and nothing is found by a path that the program can give another
+/// meaning.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! device_structure {
+    ($name:ident { $($field:tt: $ty:ty,)* }) => {
+        // SAFETY: below, it has these fields and no others, their types have no padding and take
+        // any bits, and there is nothing between them.
+        unsafe impl $crate::driver::Pod for $name {}
+        // SAFETY: as above, and the fields are in this order and aligned.
+        unsafe impl $crate::driver::DeviceField for $name {}
+        const _: () = {
+            const fn has_no_other_field(structure: &$name) {
+                let $name { $($field: _,)* } = structure;
+            }
+            $crate::driver::layout_check::structure::<$name>(
+                $crate::__core::stringify!($name),
+                &[$($crate::driver::layout_check::field::<$name, $ty>(
+                    |structure| {
+                        let $name { $field: field, .. } = structure;
+                        // A pointer: a reference could be converted into one to another type.
+                        &raw const *field
+                    },
+                    $crate::__core::stringify!($field),
+                    $crate::__core::mem::offset_of!($name, $field),
+                ),)*],
+                has_no_other_field,
+            )
+        };
+    };
+}
+
+/// A field of a structure.
+#[derive(Clone, Copy)]
+pub struct Field<'a> {
+    name: &'a str,
+    start: usize,
+    size: usize,
+    align: usize,
+}
+
+/// A field, which begins at byte `start`. The function proves its type.
+pub const fn field<S, T: Pod + DeviceField>(
+    _: fn(&S) -> *const T,
+    name: &str,
+    start: usize,
+) -> Field<'_> {
+    Field {
+        name,
+        start,
+        size: size_of::<T>(),
+        align: align_of::<T>(),
     }
+}
+
+/// Refuses a structure with padding, of which these are the fields. The function proves that there
+/// are no others.
+pub const fn structure<S>(name: &str, fields: &[Field<'_>], _: fn(&S)) {
+    let mut index = 0;
+    let mut end = 0;
+    while index < fields.len() {
+        let field = fields[index];
+        if field.start < end {
+            other_order(name, field.name);
+        }
+        if field.start > end {
+            padding(name, fields, index, field.start - end);
+        }
+        if field.align > align_of::<S>() {
+            fail(&[
+                Part::Text("`"),
+                Part::Text(name),
+                Part::Text("` is packed: device code cannot load `"),
+                Part::Text(field.name),
+                Part::Text("` where it is"),
+            ]);
+        }
+        end += field.size;
+        index += 1;
+    }
+    if end < size_of::<S>() {
+        padding(name, fields, index, size_of::<S>() - end);
+    }
+}
+
+/// Some bytes are before the field of that index.
+const fn padding(structure: &str, fields: &[Field<'_>], index: usize, bytes: usize) -> ! {
+    if index == 0 {
+        match fields.is_empty() {
+            true => fail(&[
+                Part::Text("`"),
+                Part::Text(structure),
+                Part::Text("` has padding alone"),
+            ]),
+            false => other_order(structure, fields[0].name),
+        }
+    }
+    fail(&[
+        Part::Text("`"),
+        Part::Text(structure),
+        Part::Text("` has "),
+        Part::Number(bytes),
+        Part::Text(" bytes of padding after `"),
+        Part::Text(fields[index - 1].name),
+        Part::Text("`: write a field of type `[u8; "),
+        Part::Number(bytes),
+        Part::Text("]` there"),
+    ])
+}
+
+const fn other_order(structure: &str, field: &str) -> ! {
+    fail(&[
+        Part::Text("`"),
+        Part::Text(structure),
+        Part::Text("` has `"),
+        Part::Text(field),
+        Part::Text("` at another place than it is declared: add #[repr(C)]"),
+    ])
 }
 
 /// Panics with a message, which the compiler shows: it formats none by itself.
@@ -93,6 +196,24 @@ mod tests {
     #[test]
     #[should_panic(expected = "`S` has 4 bytes of padding after `n`")]
     fn padding_is_named() {
-        field::<u32>("S", "n", 0, 8);
+        structure::<[u32; 2]>("S", &[of::<u32>("n", 0)], |_| {});
+    }
+
+    #[test]
+    #[should_panic(expected = "`S` has `b` at another place")]
+    fn fields_in_another_order_are_refused() {
+        let fields = [of::<u16>("a", 2), of::<u16>("b", 0)];
+        structure::<[u16; 2]>("S", &[fields[1], fields[0]], |_| {});
+        structure::<[u16; 2]>("S", &[of::<u16>("a", 0), of::<u16>("b", 0)], |_| {});
+    }
+
+    #[test]
+    #[should_panic(expected = "`S` is packed: device code cannot load `n`")]
+    fn fields_that_are_not_aligned_are_refused() {
+        structure::<[u8; 4]>("S", &[of::<u32>("n", 0)], |_| {});
+    }
+
+    fn of<T: Pod + DeviceField>(name: &str, start: usize) -> Field<'_> {
+        field::<(), T>(|_| std::ptr::null(), name, start)
     }
 }

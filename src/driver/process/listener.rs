@@ -1,6 +1,6 @@
 //! Functions that a driver calls from threads of its own.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use crate::driver::callback::call_back;
 
 /// A function that lives as long as the process: no driver promises that none of its threads is
 /// in a function any more which it was told to call no more.
@@ -23,8 +23,8 @@ impl<F: Send + Sync + 'static> Listener<F> {
         Listener(unsafe { &*data.cast_const().cast() })
     }
 
-    /// Calls it. A panic must not cross into C, and ends here.
+    /// Calls it.
     pub fn call(&self, call: impl FnOnce(&F)) {
-        let _ = catch_unwind(AssertUnwindSafe(|| call(self.0)));
+        call_back("a function called by the driver", || call(self.0));
     }
 }

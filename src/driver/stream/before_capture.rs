@@ -14,7 +14,7 @@ use crate::driver::stream::retained::Capture;
 /// The end of the work in a context's default stream, while captures keep it from more.
 struct DefaultStreamEnd {
     captures: Vec<Arc<Capture>>,
-    event: Event,
+    event: Arc<Event>,
 }
 
 static DEFAULT_STREAM_ENDS: Mutex<Vec<DefaultStreamEnd>> = Mutex::new(Vec::new());
@@ -54,18 +54,27 @@ pub(crate) fn forget_ended() {
     drop(ended);
 }
 
-/// Lets `after` wait for the end of the default stream, if that takes no event now.
-pub(crate) fn wait_for_default(before: &Stream, after: &Stream) -> Result<bool, Error> {
-    if !before.raw().is_null() {
-        return Ok(false);
+/// An event after the work in a stream so far, of which what a capture records is no part. A
+/// per-thread default stream has the events of this thread.
+pub(crate) fn end_of(stream: &Stream) -> Result<Arc<Event>, Error> {
+    // No capture of the stream begins or ends meanwhile.
+    let enqueue = stream.begin_enqueue();
+    if enqueue.capture().is_some()
+        && let Some(event) = stream.before_capture()
+    {
+        return Ok(event);
     }
+    if !stream.raw().is_null() {
+        return record_end(stream);
+    }
+    // Locked while the event is recorded: a capture that keeps the stream from it begins later.
     let ends = default_stream_ends();
     let active = ends
         .iter()
-        .find(|end| end.event.context() == before.context() && end.is_active());
+        .find(|end| end.event.context() == stream.context() && end.is_active());
     match active {
-        Some(end) => after.wait_for_recorded(&end.event).map(|()| true),
-        None => Ok(false),
+        Some(end) => Ok(end.event.clone()),
+        None => record_end(stream),
     }
 }
 
@@ -75,10 +84,10 @@ impl DefaultStreamEnd {
     }
 }
 
-fn record_end(stream: &Stream) -> Result<Event, Error> {
+fn record_end(stream: &Stream) -> Result<Arc<Event>, Error> {
     let event = Event::without_timing(stream.context())?;
     let api = stream.context().bind()?;
     // SAFETY: event and stream are live and of one context.
     unsafe { api.cuEventRecord(event.raw(), stream.raw()) }?;
-    Ok(event)
+    Ok(Arc::new(event))
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use crate::driver::device::context::Context;
+use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
 use crate::driver::stream::Stream;
 
@@ -27,15 +27,39 @@ impl CaptureMode {
     /// thread may allocate and the like while another thread captures. `None` for a mode
     /// without a name.
     pub fn exchange(self, context: &Context) -> Result<Option<CaptureMode>, Error> {
-        let mut mode = self as c_uint;
-        // SAFETY: reads and writes one integer.
-        unsafe { context.bind()?.cuThreadExchangeStreamCaptureMode(&mut mode) }?;
+        let mode = exchange(context, self as c_uint)?;
         let all = [
             CaptureMode::Global,
             CaptureMode::ThreadLocal,
             CaptureMode::Relaxed,
         ];
         Ok(all.get(mode as usize).copied())
+    }
+}
+
+fn exchange(context: &Context, mut mode: c_uint) -> Result<c_uint, Error> {
+    // SAFETY: reads and writes one integer.
+    unsafe { context.bind()?.cuThreadExchangeStreamCaptureMode(&mut mode) }?;
+    Ok(mode)
+}
+
+/// [`Relaxed`](CaptureMode::Relaxed) as the mode of this thread, until it is dropped: it may wait
+/// for streams while others are captured.
+pub(crate) struct RelaxedCapture<'a> {
+    context: &'a Context,
+    former: c_uint,
+}
+
+impl RelaxedCapture<'_> {
+    pub fn enter(context: &Context) -> Result<RelaxedCapture<'_>, Error> {
+        let former = exchange(context, CaptureMode::Relaxed as c_uint)?;
+        Ok(RelaxedCapture { context, former })
+    }
+}
+
+impl Drop for RelaxedCapture<'_> {
+    fn drop(&mut self) {
+        report_drop(exchange(self.context, self.former).map(drop));
     }
 }
 

@@ -2,14 +2,17 @@
 
 use std::ffi::{c_uint, c_void};
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use crate::driver::callback::call_back;
 use crate::driver::error::Error;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::Retained;
 use api::CUstream;
 use api::CudaError;
+
+/// How messages name one.
+const FUNCTION: &str = "a function called by a stream";
 
 impl Stream {
     /// Calls `function` on a thread of the driver after all work queued so far
@@ -24,10 +27,7 @@ impl Stream {
         unsafe extern "C" fn run(data: *mut c_void) {
             // SAFETY: the pointer made below, handed over once.
             let call = unsafe { Box::from_raw(data.cast::<Call>()) };
-            // A panic must not unwind into the driver.
-            if catch_unwind(AssertUnwindSafe(call)).is_err() {
-                tracing::error!("a function called by a stream panicked");
-            }
+            call_back(FUNCTION, call);
         }
 
         let enqueue = self.begin_enqueue();
@@ -64,10 +64,7 @@ impl Stream {
                 0 => Ok(()),
                 code => Err(CudaError(code)),
             };
-            // A panic must not unwind into the driver.
-            if catch_unwind(AssertUnwindSafe(|| call(result))).is_err() {
-                tracing::error!("a function called by a stream panicked");
-            }
+            call_back(FUNCTION, || call(result));
         }
 
         let enqueue = self.begin_enqueue();
@@ -129,10 +126,7 @@ impl HostFunction {
     unsafe extern "C" fn run(data: *mut c_void) {
         // SAFETY: whoever handed the pointer over keeps the function until its last call.
         let this = unsafe { &*data.cast::<HostFunction>() };
-        // A panic must not unwind into the driver.
-        if catch_unwind(AssertUnwindSafe(|| (this.function)())).is_err() {
-            tracing::error!("a function called by a stream panicked");
-        }
+        call_back(FUNCTION, || (this.function)());
     }
 }
 

@@ -46,7 +46,7 @@ struct Inner {
     capture: Mutex<Option<Arc<Capture>>>,
     /// Recorded before the last capture: work of other streams waits for it while the capture
     /// lasts, in which the stream takes no event of its own work.
-    before_capture: Mutex<Option<Event>>,
+    before_capture: Mutex<Option<Arc<Event>>>,
     /// Shared while work is queued, exclusive while a capture begins.
     capture_lock: CaptureLock,
 }
@@ -376,19 +376,15 @@ impl Stream {
         Ok(self.inner.is_blocking || self.flags()? & NON_BLOCKING == 0)
     }
 
-    pub(crate) fn set_before_capture(&self, event: Event) {
+    pub(crate) fn set_before_capture(&self, event: Arc<Event>) {
         let slot = &self.inner.before_capture;
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(event);
     }
 
-    /// Lets `after` wait for what was queued before the capture of this stream.
-    pub(crate) fn order_before_capture(&self, after: &Stream) -> Result<(), Error> {
+    /// The event after what was queued before the last capture of this stream.
+    pub(crate) fn before_capture(&self) -> Option<Arc<Event>> {
         let slot = &self.inner.before_capture;
-        let event = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*event {
-            Some(event) => after.wait_for_recorded(event),
-            None => Ok(()),
-        }
+        slot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn capture_slot(&self) -> MutexGuard<'_, Option<Arc<Capture>>> {

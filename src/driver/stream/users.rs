@@ -8,7 +8,7 @@ use crate::driver::device::context::report_drop;
 use crate::driver::error::Error;
 use crate::driver::stream::Stream;
 use crate::driver::stream::before_capture;
-use crate::driver::stream::event::Event;
+use crate::driver::stream::capture::RelaxedCapture;
 
 /// The streams whose work may still use memory.
 #[derive(Debug, Default)]
@@ -59,7 +59,8 @@ impl UsingStreams {
         }
     }
 
-    /// Waits for them; whether all are done. Waiting would spoil a capture.
+    /// Waits for them; whether all are done. It does not wait within a capture: what the thread
+    /// does after it may be what they wait for.
     pub fn wait_until_done(&mut self) -> bool {
         let streams = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         !streams.iter().any(Stream::is_capturing) && wait_until_unused(&*streams)
@@ -132,31 +133,24 @@ pub(crate) fn same_stream(one: &Stream, other: &Stream) -> bool {
     one.raw() == other.raw() && one.context() == other.context()
 }
 
-/// Waits for the work of a stream. A per-thread default stream names another stream in each
-/// thread, so its whole context is waited for.
+/// Waits for the work of a stream, without spoiling a capture: of a stream that is captured, for
+/// what was queued before. A per-thread default stream names another stream in each thread, so its
+/// whole context is waited for.
 pub(crate) fn wait(stream: &Stream) -> Result<(), Error> {
+    let context = stream.context();
+    let _relaxed = RelaxedCapture::enter(context)?;
     match stream.is_per_thread() {
-        true => stream.context().synchronize(),
-        false => stream.synchronize(),
+        true => context.synchronize(),
+        false => before_capture::end_of(stream)?.synchronize(),
     }
 }
 
 /// Orders work queued in `after` from now on after the work already in `before`.
 pub(crate) fn order_after(before: &Stream, after: &Stream) -> Result<(), Error> {
-    let enqueue = before.begin_enqueue();
-    if enqueue.capture().is_some() {
-        return before.order_before_capture(after);
-    }
-    if before_capture::wait_for_default(before, after)? {
-        return Ok(());
-    }
     if before.is_per_thread() || after.is_per_thread() {
-        drop(enqueue);
         return wait(before);
     }
-    let event = Event::without_timing(before.context())?;
-    event.record_in(before, &enqueue)?;
-    drop(enqueue);
+    let event = before_capture::end_of(before)?;
     after.wait_for_recorded(&event)
 }
 

@@ -17,6 +17,7 @@ use std::sync::{Arc, MutexGuard};
 use crate::driver::device::Device;
 use crate::driver::device::context::{Context, report_drop};
 use crate::driver::error::Error;
+use crate::driver::memory::order::Part;
 use crate::driver::pod::texel::Texel;
 use crate::driver::stream::Stream;
 use crate::driver::stream::retained::{Retained, RetainedRef};
@@ -340,6 +341,7 @@ pub(crate) struct TextureObject {
     pub(crate) raw: CUtexObject,
     has_view: bool,
     users: UsingStreams,
+    memory: Option<Part>,
     resource: RetainedRef,
 }
 
@@ -361,6 +363,10 @@ impl Object for Arc<TextureObject> {
 
     fn retained(&self) -> RetainedRef {
         self.clone()
+    }
+
+    fn memory(&self) -> Option<Part> {
+        self.memory.clone()
     }
 }
 
@@ -423,6 +429,7 @@ impl Texture {
         unsafe { api.cuTexObjectCreate(&mut raw, &source.desc, &desc, view_pointer) }?;
         Ok(Texture {
             object: Arc::new(TextureObject {
+                memory: source.memory(),
                 context: source.context,
                 raw,
                 has_view: view.is_some(),

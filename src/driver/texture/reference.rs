@@ -86,42 +86,46 @@ impl TextureReference {
         let (format, channels) = (source.format.0 as u32, source.format.1);
         let desc = descriptor.raw();
         let raw = self.raw;
-        // SAFETY: the reference is of a live module, the resource is live, and the module
-        // keeps it from here on.
-        unsafe {
-            api.cuCtxSynchronize()?;
-            api.cuTexRefSetFormat(raw, format, channels as i32)?;
-            for (axis, mode) in desc.address_modes.into_iter().enumerate() {
-                api.cuTexRefSetAddressMode(raw, axis as i32, mode)?;
-            }
-            api.cuTexRefSetFilterMode(raw, desc.filter_mode)?;
-            api.cuTexRefSetFlags(raw, desc.flags)?;
-            let mut border = desc.border_color;
-            api.cuTexRefSetBorderColor(raw, border.as_mut_ptr())?;
-            match source.bound() {
-                BoundResource::Array(array) => api.cuTexRefSetArray(raw, array, OVERRIDE_FORMAT)?,
-                BoundResource::Mipmapped(array) => self.bind_levels(array, &desc)?,
-                BoundResource::Linear { address, bytes } => {
-                    api.cuTexRefSetAddress_v2(std::ptr::null_mut(), raw, address, bytes)?;
+        let retained = source.retained.clone();
+        self.module.bind_reference(&self.name, retained, || {
+            // SAFETY: the reference is of a live module, the resource is live, and the module
+            // keeps it from here on.
+            unsafe {
+                api.cuCtxSynchronize()?;
+                api.cuTexRefSetFormat(raw, format, channels as i32)?;
+                for (axis, mode) in desc.address_modes.into_iter().enumerate() {
+                    api.cuTexRefSetAddressMode(raw, axis as i32, mode)?;
                 }
-                BoundResource::Rows {
-                    address,
-                    width,
-                    height,
-                    pitch,
-                } => {
-                    let rows = ArrayDesc {
+                api.cuTexRefSetFilterMode(raw, desc.filter_mode)?;
+                api.cuTexRefSetFlags(raw, desc.flags)?;
+                let mut border = desc.border_color;
+                api.cuTexRefSetBorderColor(raw, border.as_mut_ptr())?;
+                match source.bound() {
+                    BoundResource::Array(array) => {
+                        api.cuTexRefSetArray(raw, array, OVERRIDE_FORMAT)?
+                    }
+                    BoundResource::Mipmapped(array) => self.bind_levels(array, &desc)?,
+                    BoundResource::Linear { address, bytes } => {
+                        api.cuTexRefSetAddress_v2(std::ptr::null_mut(), raw, address, bytes)?;
+                    }
+                    BoundResource::Rows {
+                        address,
                         width,
                         height,
-                        format,
-                        channels,
-                    };
-                    api.cuTexRefSetAddress2D_v3(raw, &rows, address, pitch)?;
+                        pitch,
+                    } => {
+                        let rows = ArrayDesc {
+                            width,
+                            height,
+                            format,
+                            channels,
+                        };
+                        api.cuTexRefSetAddress2D_v3(raw, &rows, address, pitch)?;
+                    }
                 }
             }
-        }
-        self.module.retain_bound(&self.name, source.retained);
-        Ok(())
+            Ok(())
+        })
     }
 
     /// # Safety
@@ -216,14 +220,15 @@ impl SurfaceReference {
             });
         }
         let api = array.context().bind()?;
-        // SAFETY: the reference is of a live module, the array is live, and the module keeps
-        // it from here on.
-        unsafe {
-            api.cuCtxSynchronize()?;
-            api.cuSurfRefSetArray(self.raw, array.raw(), 0)?;
-        }
-        self.module.retain_bound(&self.name, array.memory().clone());
-        Ok(())
+        let retained = array.memory().clone();
+        self.module.bind_reference(&self.name, retained, || {
+            // SAFETY: the reference is of a live module, the array is live, and the module keeps
+            // it from here on.
+            unsafe {
+                api.cuCtxSynchronize()?;
+                Ok(api.cuSurfRefSetArray(self.raw, array.raw(), 0)?)
+            }
+        })
     }
 
     /// The array that is bound to it (`cuSurfRefGetArray`).

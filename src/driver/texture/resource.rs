@@ -3,6 +3,7 @@
 use crate::driver::device::context::Context;
 use crate::driver::error::Error;
 use crate::driver::memory::buffer::DeviceBuffer;
+use crate::driver::memory::order::Part;
 use crate::driver::memory::pitched::PitchedBuffer;
 use crate::driver::pod::texel::Texel;
 use crate::driver::stream::retained::RetainedRef;
@@ -43,6 +44,20 @@ pub(crate) enum BoundResource {
 }
 
 impl TextureSource {
+    /// The memory of a resource that is no array.
+    pub(crate) fn memory(&self) -> Option<Part> {
+        match self.bound() {
+            BoundResource::Array(_) | BoundResource::Mipmapped(_) => None,
+            BoundResource::Linear { address, bytes } => Some(Part::new(address, bytes)),
+            BoundResource::Rows {
+                address,
+                height,
+                pitch,
+                ..
+            } => Some(Part::new(address, height.saturating_mul(pitch))),
+        }
+    }
+
     pub(crate) fn bound(&self) -> BoundResource {
         let address = self.desc.resource;
         match self.desc.kind {

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::ffi::{c_int, c_uint};
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
@@ -107,10 +106,10 @@ pub(super) fn started() -> Result {
 /// The status of an entry's outcome. A panic must not cross into C.
 #[inline]
 pub(super) fn outcome(body: impl FnOnce() -> Result) -> c_int {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => Status::SUCCESS.0,
-        Ok(Err(failure)) => failed(failure),
-        Err(_) => failed(Status::UNKNOWN.because("the CPU device panicked: please report this")),
+    match api::contain_panic(body) {
+        Some(Ok(())) => Status::SUCCESS.0,
+        Some(Err(failure)) => failed(failure),
+        None => failed(Status::UNKNOWN.because("the CPU device panicked: please report this")),
     }
 }
 

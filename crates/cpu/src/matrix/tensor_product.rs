@@ -224,7 +224,7 @@ pub(crate) unsafe fn multiply(
     let Shape { m, n, k, .. } = shape;
     let left = if in_tensor_memory {
         // SAFETY: the caller's contract; a block has its tensor memory as long as it runs.
-        let memory = unsafe { &mut *context(block).tensor_memory };
+        let memory = unsafe { &mut *context(&block).tensor_memory };
         let at = Place::of(product.a as u32);
         rows(memory, at, &shape).map_err(fail).ok()?
     } else {
@@ -236,7 +236,7 @@ pub(crate) unsafe fn multiply(
     // SAFETY: the caller's contract.
     let right = unsafe { shared.lines(b, shape.b, [n, k], shape.transposed[1]) }?;
     // SAFETY: as above.
-    let memory = unsafe { &mut *context(block).tensor_memory };
+    let memory = unsafe { &mut *context(&block).tensor_memory };
     let mut scales = [const { Vec::new() }; 2];
     if let Some(of) = shape.scales {
         for ((scales, lines), address) in scales.iter_mut().zip([m, n]).zip(product.scales) {
@@ -479,7 +479,7 @@ pub(crate) unsafe fn copy(
                 // SAFETY: the caller's contract.
                 let bytes = unsafe { shared.unit(matrix.along(row as u64, unit as u64)) }?;
                 // SAFETY: the caller's contract; a block has its tensor memory as long as it runs.
-                let memory = unsafe { &mut *context(block).tensor_memory };
+                let memory = unsafe { &mut *context(&block).tensor_memory };
                 for (column, word) in bytes.as_chunks().0.iter().enumerate() {
                     let place = Place {
                         lane: to.lane + quarter * LANES_OF_WARP + lane,

@@ -2,6 +2,8 @@
 
 use std::fs::File;
 
+use super::sealed_file::{sealed_file, sealed_size};
+
 /// Physical memory, initially zero.
 pub struct Physical {
     file: File,
@@ -10,22 +12,14 @@ pub struct Physical {
 
 impl Physical {
     /// Creates memory of a size, which the system commits page by page on first access.
-    #[cfg(target_os = "linux")]
     pub fn new(bytes: u64) -> std::io::Result<Physical> {
-        let flags = rustix::fs::MemfdFlags::CLOEXEC;
-        let file = File::from(rustix::fs::memfd_create("device memory", flags)?);
-        file.set_len(bytes)?;
+        let file = sealed_file("device memory", bytes)?;
         Ok(Physical { file, bytes })
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    pub fn new(_: u64) -> std::io::Result<Physical> {
-        Err(std::io::ErrorKind::Unsupported.into())
     }
 
     /// Imports memory that another process exported.
     pub fn of_file(file: File) -> std::io::Result<Physical> {
-        let bytes = file.metadata()?.len();
+        let bytes = sealed_size(&file)?;
         Ok(Physical { file, bytes })
     }
 

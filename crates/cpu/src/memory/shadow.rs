@@ -10,15 +10,15 @@ impl DeviceMemory {
     pub(super) fn set_valid_bytes(&self, shadow: &MmapRaw, start: u64, granules: u64, number: u64) {
         let first = (start - self.base) >> GRANULE_SHIFT;
         debug_assert!(first + granules <= self.size >> GRANULE_SHIFT);
-        // SAFETY: a shadow has a number for each granule of the arena, and only the holder of
-        // the allocator's lock writes the numbers of an allocation. Compiled code may read
-        // them at the same time, as a kernel may race with a free on a GPU; it reads the old
-        // or the new value.
-        let numbers = unsafe {
-            let numbers = shadow.as_mut_ptr().cast::<u16>().add(first as usize);
-            std::slice::from_raw_parts_mut(numbers, granules as usize)
-        };
-        numbers.fill(number as u16);
+        for granule in first..first + granules {
+            // SAFETY: a shadow has a number for each granule of the arena, and only the holder of
+            // the allocator's lock writes the numbers of an allocation. Compiled code may read
+            // them at the same time, as a kernel may race with a free on a GPU; it reads the old
+            // or the new value.
+            let place = unsafe { shadow.as_mut_ptr().cast::<u16>().add(granule as usize) };
+            // SAFETY: as above. No reference is made.
+            unsafe { place.write(number as u16) };
+        }
     }
 
     fn shadows(&self) -> impl Iterator<Item = &MmapRaw> {

@@ -53,7 +53,7 @@ unsafe fn copy_each<const SIZE: usize>(
         let from = lanes.from[lane].wrapping_add(from_offset);
         let count = lanes.counts[lane];
         // SAFETY: the caller's contract.
-        let block = unsafe { self::context(context) };
+        let block = unsafe { self::context(&context) };
         let access = Access::WRITE | Access::SHARED | size;
         let is_valid = passes_inline_check(block, to, size.into(), access)
             && (count == 0 || count >= size && passes_inline_check(block, from, size.into(), size));

@@ -63,7 +63,7 @@ impl Copier {
     /// Records an operand that no copy has.
     pub fn refuse<T>(self, address: u64) -> Option<T> {
         // SAFETY: see `device`.
-        let context = unsafe { context(self.context) };
+        let context = unsafe { context(&self.context) };
         let kind = FaultKind::IllegalInstruction;
         record(context, kind, self.thread, address, 0, self.line);
         None
@@ -72,7 +72,7 @@ impl Copier {
     /// Records a copy that this device does not have.
     pub fn refuse_copy<T>(self, fault: CopyFault) -> Option<T> {
         // SAFETY: see `device`.
-        let context = unsafe { context(self.context) };
+        let context = unsafe { context(&self.context) };
         let kind = FaultKind::TensorCopy;
         record(context, kind, self.thread, fault.number(), 0, self.line);
         None
@@ -127,7 +127,7 @@ impl Copier {
         // SAFETY: see `device`.
         unsafe { mbarrier(self.context, self.thread, encoded, barrier, bytes) };
         // SAFETY: see `device`.
-        (unsafe { context(self.context) }.fault.kind == 0).then_some(())
+        (unsafe { context(&self.context) }.fault.kind == 0).then_some(())
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) unsafe extern "C" fn cluster_to_generic(
     address: u64,
 ) -> u64 {
     // SAFETY: the caller's contract.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     let offset = address & ((1 << OFFSET_BITS) - 1);
     match (address >> OFFSET_BITS).checked_sub(1) {
         None => context.shared.wrapping_add(address),
@@ -53,7 +53,7 @@ pub(super) unsafe extern "C" fn generic_to_cluster(
     generic: u64,
 ) -> u64 {
     // SAFETY: the caller's contract.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     match find(context, generic) {
         Some((rank, offset)) if rank != context.cluster_rank => {
             u64::from(rank + 1) << OFFSET_BITS | offset
@@ -73,7 +73,7 @@ pub(super) unsafe extern "C" fn map_generic(
     rank: u32,
 ) -> u64 {
     // SAFETY: the caller's contract.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     let offset = match find(context, generic) {
         Some((_, offset)) => offset,
         // Just behind the memory, as the end of an array is.
@@ -91,6 +91,6 @@ pub(super) unsafe extern "C" fn map_generic(
 /// See `device`.
 pub(super) unsafe extern "C" fn rank_of(context: *mut BlockContext, generic: u64) -> u32 {
     // SAFETY: the caller's contract.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     find(context, generic).map_or(u32::MAX, |(rank, _)| rank)
 }

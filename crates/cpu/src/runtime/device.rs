@@ -4,6 +4,7 @@
 //! and the data of its launch are valid, and no other reference to the context is in use.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::abi::{Access, BlockContext, FaultKind, position};
@@ -29,7 +30,7 @@ pub(super) extern "C" fn global_timer() -> u64 {
 
 pub(super) unsafe extern "C" fn grid_workspace(context: *mut BlockContext) -> u64 {
     // SAFETY: see the module.
-    launch(unsafe { access::context(context) })
+    launch(unsafe { access::context(&context) })
         .workspace
         .address()
 }
@@ -41,7 +42,7 @@ pub(super) unsafe extern "C" fn observe(
     encoded: u64,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     let [access, line] = [encoded as u32 & 0xFFFF, (encoded >> 32) as u32];
     let is = |bits| access & bits != 0;
     let observed = Observed {
@@ -59,8 +60,8 @@ pub(super) unsafe extern "C" fn observe(
         return 0;
     }
     // SAFETY: the words that it asks for are those of an access that was checked, in whole
-    // pages of the arena. The read is volatile because another thread may write them.
-    let word = |at: u64| unsafe { (at as *const u32).read_volatile() };
+    // pages of the arena. The read is atomic because another thread may write them.
+    let word = |at: u64| unsafe { AtomicU32::from_ptr(at as *mut u32).load(Relaxed) };
     // SAFETY: see the module.
     let block = unsafe { sanitizer(context) };
     let found = match (block, &launch(context).sanitizer) {
@@ -87,7 +88,7 @@ pub(super) unsafe extern "C" fn check_contiguous(
     for lane in 0..count {
         let address = address.wrapping_add(u64::from(lane) * size);
         // SAFETY: see the module.
-        if passes_inline_check(unsafe { access::context(context) }, address, size, access) {
+        if passes_inline_check(unsafe { access::context(&context) }, address, size, access) {
             continue;
         }
         // SAFETY: the caller's contract.
@@ -108,7 +109,7 @@ pub(super) unsafe extern "C" fn fault(
     line: u32,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     let kind = FaultKind::from_number(kind).unwrap_or(FaultKind::Trap);
     record(context, kind, thread, address, access, line)
 }
@@ -119,7 +120,7 @@ pub(super) unsafe extern "C" fn vprintf(
     arguments: u64,
 ) -> i32 {
     // SAFETY: see the module.
-    let launch = launch(unsafe { access::context(context) });
+    let launch = launch(unsafe { access::context(&context) });
     if format == 0 {
         return -1;
     }
@@ -145,7 +146,7 @@ pub(super) unsafe extern "C" fn assertfail(
     function: u64,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     let launch = launch(context);
     let text = |address| {
         let bytes = string(launch.memory, address).unwrap_or_else(|| b"?".to_vec());
@@ -171,7 +172,7 @@ pub(super) unsafe extern "C" fn malloc(
     bytes: u64,
 ) -> u64 {
     // SAFETY: see the module.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     let caller = caller(context, thread, line);
     launch(context).heap.allocate(bytes, caller)
 }
@@ -195,7 +196,7 @@ pub(super) unsafe extern "C" fn free(
     address: u64,
 ) -> u32 {
     // SAFETY: see the module.
-    let context = unsafe { access::context(context) };
+    let context = unsafe { access::context(&context) };
     let caller = caller(context, thread, line);
     match launch(context).heap.free(address, caller) {
         Ok(()) => 0,
@@ -215,9 +216,8 @@ impl Arguments for InMemory<'_> {
         self.memory.check(at, size).ok()?;
         self.at = at + size;
         Some((0..size).rev().fold(0, |value, i| {
-            // SAFETY: the check above covers all `size` bytes. The read is volatile because
-            // another thread may write them.
-            value << 8 | u64::from(unsafe { ((at + i) as *const u8).read_volatile() })
+            // SAFETY: the check above covers all `size` bytes.
+            value << 8 | u64::from(unsafe { read_byte(at + i) })
         }))
     }
 
@@ -233,8 +233,17 @@ fn string(memory: &DeviceMemory, address: u64) -> Option<Vec<u8>> {
         None => memory.registered(address)?,
     };
     let bytes = (address..start + size).map(|at| {
-        // SAFETY: the address is in the allocation. The read is volatile as above.
-        unsafe { (at as *const u8).read_volatile() }
+        // SAFETY: the address is in the allocation.
+        unsafe { read_byte(at) }
     });
     Some(bytes.take_while(|&byte| byte != 0).collect())
+}
+
+/// Reads a byte of device memory, which another thread may write.
+///
+/// # Safety
+/// The byte can be read.
+unsafe fn read_byte(address: u64) -> u8 {
+    // SAFETY: the caller's contract; atomic accesses may race.
+    unsafe { AtomicU8::from_ptr(address as *mut u8).load(Relaxed) }
 }

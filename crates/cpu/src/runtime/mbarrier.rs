@@ -207,7 +207,7 @@ pub(super) unsafe extern "C" fn mbarrier(
         return 0;
     };
     // SAFETY: see `device`.
-    access::synchronize(unsafe { access::context(context) }, thread);
+    access::synchronize(unsafe { access::context(&context) }, thread);
     let place = place.cast::<u64>();
     // SAFETY: `place` has checked 8 bytes and their alignment. No other host thread accesses
     // the shared memory of this cluster.
@@ -216,7 +216,7 @@ pub(super) unsafe extern "C" fn mbarrier(
     let result = operation.and_then(|operation| barrier.operate(operation, operand));
     let Some(result) = result else {
         // SAFETY: see `device`.
-        let context = unsafe { access::context(context) };
+        let context = unsafe { access::context(&context) };
         record(
             context,
             FaultKind::IllegalInstruction,

@@ -24,7 +24,7 @@ pub(super) unsafe extern "C" fn tensor_allocate(
         return 1;
     };
     // SAFETY: see `access`; a block has its tensor memory as long as it runs.
-    let allocated = unsafe { (*context(block).tensor_memory).allocate(columns) };
+    let allocated = unsafe { (*context(&block).tensor_memory).allocate(columns) };
     match allocated {
         Ok(first) => {
             // SAFETY: `place` has checked 4 bytes and their alignment.
@@ -51,7 +51,7 @@ pub(super) unsafe extern "C" fn tensor_free(
         return 0;
     }
     // SAFETY: as above.
-    let freed = unsafe { (*context(block).tensor_memory).free(address, columns) };
+    let freed = unsafe { (*context(&block).tensor_memory).free(address, columns) };
     let Err(fault) = freed else { return 0 };
     // SAFETY: see `access`.
     unsafe { record_tensor_fault(block, thread, fault, line) };

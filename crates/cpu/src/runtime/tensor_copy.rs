@@ -97,7 +97,7 @@ pub(super) unsafe extern "C" fn copy_tensor(
     });
     if copied.is_none() {
         // SAFETY: see `device`.
-        if unsafe { self::context(context) }.fault.kind == 0 {
+        if unsafe { self::context(&context) }.fault.kind == 0 {
             copier.refuse::<()>(map);
         }
         return 1;

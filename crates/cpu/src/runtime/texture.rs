@@ -35,7 +35,7 @@ pub(super) unsafe extern "C" fn texture(
     access: *mut TextureAccess,
 ) -> u32 {
     // SAFETY: see `device`: compiled code passes its own context.
-    let context = unsafe { self::context(context) };
+    let context = unsafe { self::context(&context) };
     // SAFETY: this is a stack slot of the calling code, to which nothing else refers. Any bits
     // are valid integers.
     let access = unsafe { &mut *access };

@@ -243,12 +243,12 @@ pub(crate) fn fill_work<T: Element>(
     let memory = Endpoint::device(address, bytes)?;
     Ok(move || {
         for at in 0..rows {
-            // SAFETY: the whole range was checked, it is aligned for `T`, and
-            // device memory is nothing that Rust holds references to.
-            unsafe {
-                std::slice::from_raw_parts_mut(memory.pointer(at * pitch).cast::<T>(), count)
+            let row = memory.pointer(at * pitch).cast::<T>();
+            for index in 0..count {
+                // SAFETY: the whole range was checked, and it is aligned for `T`. No reference
+                // is made: kernels may access the memory meanwhile.
+                unsafe { row.add(index).write(value) };
             }
-            .fill(value);
             let start = memory.address + (at * pitch) as u64;
             fresh::wrote(start, (count * size_of::<T>()) as u64);
         }

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io;
 
 use super::status::{Result, Status};
+#[cfg(target_os = "linux")]
+use crate::memory::{page_size, sealed_size};
 
 /// What a handle says after its title, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,9 +76,12 @@ impl Exported {
         let file = File::options().read(true).write(true).open(path);
         let file = file.map_err(|error| gone(error.to_string()))?;
         let metadata = file.metadata().map_err(|error| gone(error.to_string()))?;
-        let pages = self.bytes.next_multiple_of(crate::memory::page_size());
-        if metadata.ino() != self.inode || metadata.len() != pages || !metadata.is_file() {
+        if metadata.ino() != self.inode {
             return Err(gone("it was freed".into()));
+        }
+        let bytes = sealed_size(&file).map_err(|error| gone(error.to_string()))?;
+        if self.bytes.checked_next_multiple_of(page_size()) != Some(bytes) {
+            return Err(gone(format!("it has {bytes} bytes")));
         }
         Ok(file)
     }
@@ -84,5 +89,27 @@ impl Exported {
     #[cfg(not(target_os = "linux"))]
     pub(super) fn file(&self) -> Result<File> {
         Err(Status::NOT_SUPPORTED.because("processes share memory on Linux alone"))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::memory::sealed_file;
+
+    #[test]
+    fn only_a_sealed_file_of_the_right_size_is_opened() {
+        let opened = |file: &File, bytes| Exported::of(file, bytes).unwrap().file();
+        let bytes = page_size();
+        let file = sealed_file("test", bytes).unwrap();
+        opened(&file, bytes).unwrap();
+        opened(&file, bytes - 1).unwrap();
+        for wrong in [0, bytes + 1, u64::MAX] {
+            assert!(opened(&file, wrong).is_err(), "{wrong}");
+        }
+        let flags = rustix::fs::MemfdFlags::CLOEXEC | rustix::fs::MemfdFlags::ALLOW_SEALING;
+        let file = File::from(rustix::fs::memfd_create("test", flags).unwrap());
+        file.set_len(bytes).unwrap();
+        assert!(opened(&file, bytes).is_err());
     }
 }

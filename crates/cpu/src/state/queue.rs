@@ -13,7 +13,6 @@
 //! the lock at the same time.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -365,10 +364,8 @@ impl Piece {
     fn run(self) {
         self.after.iter().for_each(Mark::wait);
         // Work reports its failures itself. A panic is a bug, which the hook has
-        // printed; later work of the stream still runs. To drop what it carries may panic again.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(self.work)) {
-            std::mem::forget(payload);
-        }
+        // printed; later work of the stream still runs.
+        let _ = api::contain_panic(self.work);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::exported::Exported;
 use super::queue::{Mark, Queue};
 use super::status::{Result, Status};
 use super::virtual_memory::system;
-use crate::memory::page_size;
+use crate::memory::{page_size, sealed_file};
 
 /// The first bytes of a handle.
 const TITLE: &[u8; 8] = b"ptxkevt1";
@@ -55,7 +55,7 @@ fn includes(reached: u32, number: u32) -> bool {
 impl SharedEvent {
     /// An event of this process.
     pub(crate) fn new() -> Result<Arc<SharedEvent>> {
-        let file = sealed_page().map_err(|error| match error.kind() {
+        let file = sealed_file("event", page_bytes()).map_err(|error| match error.kind() {
             ErrorKind::Unsupported => {
                 Status::NOT_SUPPORTED.because("processes share events on Linux alone")
             }
@@ -73,11 +73,10 @@ impl SharedEvent {
         if exported.process == u64::from(std::process::id()) {
             return Err(Status::INVALID_CONTEXT.because("a process does not open its own event"));
         }
-        let file = exported.file()?;
-        if exported.bytes != size_of::<Counts>() as u64 || !is_sealed(&file) {
+        if exported.bytes != size_of::<Counts>() as u64 {
             return Err(Status::INVALID_VALUE.because("the handle is of no event"));
         }
-        SharedEvent::map(&file, None)
+        SharedEvent::map(&exported.file()?, None)
     }
 
     fn map(page: &File, file: Option<File>) -> Result<Arc<SharedEvent>> {
@@ -198,23 +197,9 @@ fn export(_: &File) -> Result<Exported> {
     Err(Status::NOT_SUPPORTED.because("processes share events on Linux alone"))
 }
 
-/// A page that no process can take from under the others.
-#[cfg(target_os = "linux")]
-fn sealed_page() -> io::Result<File> {
-    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = File::from(memfd_create("event", flags)?);
-    file.set_len((size_of::<Counts>() as u64).next_multiple_of(page_size()))?;
-    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-    Ok(file)
-}
-
-#[cfg(target_os = "linux")]
-fn is_sealed(file: &File) -> bool {
-    use rustix::fs::{SealFlags, fcntl_get_seals};
-
-    fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
+/// The bytes of the file: whole pages.
+fn page_bytes() -> u64 {
+    (size_of::<Counts>() as u64).next_multiple_of(page_size())
 }
 
 #[cfg(target_os = "linux")]
@@ -235,16 +220,6 @@ fn wake(slot: &AtomicU32) {
 
     // It fails for bad addresses alone.
     let _ = wake(slot, Flags::empty(), i32::MAX.cast_unsigned());
-}
-
-#[cfg(not(target_os = "linux"))]
-fn sealed_page() -> io::Result<File> {
-    Err(ErrorKind::Unsupported.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn is_sealed(_: &File) -> bool {
-    false
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -326,16 +301,5 @@ mod tests {
         child.wait().unwrap();
         event.wait();
         assert!(!event.is_reached());
-    }
-
-    #[test]
-    fn only_a_sealed_page_is_opened() {
-        let bytes = size_of::<Counts>() as u64;
-        let physical = crate::memory::Physical::new(bytes.next_multiple_of(page_size())).unwrap();
-        assert!(!is_sealed(&physical.export().unwrap()));
-        let event = SharedEvent::new().unwrap();
-        let file = event.file.as_ref().unwrap();
-        assert!(is_sealed(file));
-        file.set_len(0).unwrap_err();
     }
 }

@@ -1,6 +1,6 @@
 //! Surfaces: arrays that kernels read and write.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::mode::{BoundaryMode, Geometry, Mode, Operation, Query, Reduction};
 use super::texels::{CUBEMAP, LAYERED, Texels};
@@ -148,28 +148,34 @@ impl Surface {
 }
 
 fn read(address: u64, bytes: usize) -> u64 {
-    let at = address as usize as *const u8;
+    let at = address as usize;
     // SAFETY: `place` has checked bounds and alignment, and the surface keeps the array
-    // allocated. Accesses are volatile because other threads may write.
+    // allocated. Accesses are atomic because other threads may write.
     unsafe {
         match bytes {
-            1 => u64::from(at.read_volatile()),
-            2 => u64::from(at.cast::<u16>().read_volatile()),
-            4 => u64::from(at.cast::<u32>().read_volatile()),
-            _ => at.cast::<u64>().read_volatile(),
+            1 => AtomicU8::from_ptr(at as *mut u8)
+                .load(Ordering::Relaxed)
+                .into(),
+            2 => AtomicU16::from_ptr(at as *mut u16)
+                .load(Ordering::Relaxed)
+                .into(),
+            4 => AtomicU32::from_ptr(at as *mut u32)
+                .load(Ordering::Relaxed)
+                .into(),
+            _ => AtomicU64::from_ptr(at as *mut u64).load(Ordering::Relaxed),
         }
     }
 }
 
 fn write(address: u64, bytes: usize, value: u64) {
-    let at = address as usize as *mut u8;
+    let at = address as usize;
     // SAFETY: as in `read`.
     unsafe {
         match bytes {
-            1 => at.write_volatile(value as u8),
-            2 => at.cast::<u16>().write_volatile(value as u16),
-            4 => at.cast::<u32>().write_volatile(value as u32),
-            _ => at.cast::<u64>().write_volatile(value),
+            1 => AtomicU8::from_ptr(at as *mut u8).store(value as u8, Ordering::Relaxed),
+            2 => AtomicU16::from_ptr(at as *mut u16).store(value as u16, Ordering::Relaxed),
+            4 => AtomicU32::from_ptr(at as *mut u32).store(value as u32, Ordering::Relaxed),
+            _ => AtomicU64::from_ptr(at as *mut u64).store(value, Ordering::Relaxed),
         }
     }
 }

@@ -1,0 +1,6 @@
+//! A macro in a file of another folder.
+macro_rules! included {
+    () => {
+        ptxkit::include_ptx!("included.ptx")
+    };
+}
