@@ -79,9 +79,7 @@ fn of_block(
 
 fn add(checks: &mut Vec<BlockCheck>, access: &SharedAccess, change: i64) {
     let distance = access.offset.saturating_add(change);
-    // An address of 32 bits below 0 would wrap around before the offset is added.
-    let wraps = (change < 0 || access.lowest < 0) && distance.max(access.offset) > 0;
-    if wraps || distance.unsigned_abs() >= MAX_DISTANCE || change.unsigned_abs() >= MAX_DISTANCE {
+    if distance.unsigned_abs() >= MAX_DISTANCE || change.unsigned_abs() >= MAX_DISTANCE {
         return;
     }
     let lowest = distance + access.lowest;

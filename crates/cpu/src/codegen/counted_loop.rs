@@ -281,10 +281,8 @@ impl<'p, 'a> Body<'p, 'a> {
                 let distance = access.offset.checked_add(if before { step } else { 0 })?;
                 let is_small = |n: i64| n.unsigned_abs() < MAX_DISTANCE;
                 let small = is_small(step) && is_small(distance);
-                // An address of 32 bits that shrinks could pass 0 before the offset is added.
-                let wraps = (step < 0 || access.lowest < 0) && distance.max(access.offset) > 0;
                 let aligned = step % i64::from(access.align) == 0;
-                (small && !wraps && aligned).then_some(LoopAccess {
+                (small && aligned).then_some(LoopAccess {
                     access,
                     distance,
                     step,
