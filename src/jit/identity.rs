@@ -10,7 +10,7 @@ pub fn compiler_identity(kind: DriverKind) -> String {
     match kind {
         #[cfg(feature = "cpu")]
         DriverKind::Cpu => format!(
-            "ptxkit {} {} {} {:?}{} {}",
+            "ptxkit {} {} {} {:?}{}{} {}",
             env!("CARGO_PKG_VERSION"),
             cpu::COMPILER_SOURCES.join(" "),
             ptx::SOURCES,
@@ -18,6 +18,10 @@ pub fn compiler_identity(kind: DriverKind) -> String {
             match cpu::Checks::of_process().any() {
                 true => " checked",
                 false => "",
+            },
+            match cpu::NanBits::of_process() {
+                cpu::NanBits::Gpu => " gpu-nans",
+                _ => "",
             },
             processor_features().join(",")
         ),

@@ -137,17 +137,6 @@ fn bits(all: &mut Vec<String>) {
         all.push(of_types(&format!("bfind.shiftamt.{ty}"), "u32", &[ty]));
         all.push(of_types(&format!("bfe.{ty}"), ty, &[ty, "u32", "u32"]));
     }
-    // In 64 bits devices differ where a place or a length has more than 8 bits.
-    for (field, places) in [
-        ("bfe.u64 %d, %a0", "%r1, %r2"),
-        ("bfe.s64 %d, %a0", "%r1, %r2"),
-        ("bfi.b64 %d, %a0, %a1", "%r2, %r3"),
-    ] {
-        let (at, length) = places.split_once(", ").expect("two registers");
-        all.push(format!(
-            "and.b32 %r4, {at}, 255; and.b32 %r5, {length}, 255; {field}, %r4, %r5;"
-        ));
-    }
     for mode in ["wrap", "clamp"] {
         for way in ["l", "r"] {
             all.push(plain(&format!("shf.{way}.{mode}"), "b32", 3));

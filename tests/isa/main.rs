@@ -5,6 +5,7 @@
 //! `unsafe`.
 #![cfg(feature = "cpu")]
 
+mod answers;
 mod approximate;
 mod atomic;
 mod bits;
@@ -20,7 +21,6 @@ mod compare;
 mod constant;
 mod control;
 mod convert;
-mod departure;
 mod float;
 mod half;
 mod immediate;
@@ -38,3 +38,4 @@ mod tensor_memory;
 mod video;
 mod warp_group;
 mod wide_columns;
+mod wrapped;

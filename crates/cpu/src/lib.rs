@@ -23,6 +23,7 @@ mod matrix;
 mod memory;
 mod merge;
 mod module;
+mod nan;
 mod print;
 mod processor;
 mod program;
@@ -46,6 +47,7 @@ pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;
 pub use heap::Caller;
+pub use nan::NanBits;
 pub use run::{
     Fault, FaultAccess, FaultAllocation, LaunchObserver, RacingAccess, last_fault, observe_launches,
 };

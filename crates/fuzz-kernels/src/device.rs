@@ -59,7 +59,10 @@ impl Device {
             Mode::Sliced => slice(&job.ptx),
             _ => None,
         };
-        let module = Module::load(&self.context, sliced.as_ref().unwrap_or(&job.ptx).as_bytes())?;
+        let module = Module::load(
+            &self.context,
+            sliced.as_ref().unwrap_or(&job.ptx).as_bytes(),
+        )?;
         let kernel = module.kernel(NAME)?;
         let threads = job.block[0] * job.block[1];
         let hot_grid = match self.mode {

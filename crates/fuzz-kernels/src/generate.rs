@@ -22,7 +22,16 @@ pub struct Options {
 pub fn generate(seed: u64, options: Options) -> Kernel {
     let mut random = Random::new(seed);
     let random = &mut random;
-    let block = *random.pick(&[[1, 1], [31, 1], [32, 1], [32, 1], [33, 1], [96, 1], [5, 7], [256, 1]]);
+    let block = *random.pick(&[
+        [1, 1],
+        [31, 1],
+        [32, 1],
+        [32, 1],
+        [33, 1],
+        [96, 1],
+        [5, 7],
+        [256, 1],
+    ]);
     let mut kernel = Kernel {
         seed,
         functions: Vec::new(),
@@ -71,7 +80,9 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
     };
     let mut budget = random.between(12, 90);
     while budget > 0 {
-        kernel.body.extend(generator.list(random, flow, &mut budget));
+        kernel
+            .body
+            .extend(generator.list(random, flow, &mut budget));
     }
     kernel
 }
@@ -89,7 +100,10 @@ fn initial(random: &mut Random) -> Vec<(Register, Initial)> {
             };
             let initial = match random.below(5) {
                 0 => Initial::Constant(template::integer(random, bits)),
-                1 | 2 => Initial::Thread(random.next() as u32 & 0xFF, template::integer(random, 16) as u32),
+                1 | 2 => Initial::Thread(
+                    random.next() as u32 & 0xFF,
+                    template::integer(random, 16) as u32,
+                ),
                 _ => Initial::Input((random.below(200) * 8) as u32),
             };
             (register, initial)

@@ -164,7 +164,9 @@ impl<'k> Block<'k> {
             Stmt::Op(op) => self.op(op, active),
             Stmt::UniformIf(condition, body) => {
                 let taken = match *condition {
-                    Uniform::Parameter(parameter, value) => self.kernel.parameters[parameter] >= value,
+                    Uniform::Parameter(parameter, value) => {
+                        self.kernel.parameters[parameter] >= value
+                    }
                     Uniform::AnyOfBlock(predicate) => active.iter().any(|&thread| {
                         let negated = false;
                         self.holds(thread, Guard { predicate, negated })
@@ -181,8 +183,9 @@ impl<'k> Block<'k> {
                 otherwise,
                 ..
             } => {
-                let (first, second): (Vec<usize>, Vec<usize>) =
-                    active.iter().partition(|&&thread| self.holds(thread, *condition));
+                let (first, second): (Vec<usize>, Vec<usize>) = active
+                    .iter()
+                    .partition(|&&thread| self.holds(thread, *condition));
                 self.list(then, &first)?;
                 self.list(otherwise, &second)
             }

@@ -151,11 +151,11 @@ impl Emitter<'_, '_> {
             self.b.ins().jump(done, &[]);
             self.enter(whole);
         }
-        let to = self.address_of(copy.to);
+        let to = self.address_in(Space::Shared, copy.to.0, copy.to.1);
         self.check_range(to, Space::Shared, copy.size, true);
         let shared = self.context_word(offset::SHARED);
         let to = self.b.ins().iadd(shared, to);
-        let from = self.address_of(copy.from);
+        let from = self.address_in(Space::Generic, copy.from.0, copy.from.1);
         self.check_range(from, Space::Generic, copy.size, false);
         for at in (0..(self.width * copy.size) as i32).step_by(16) {
             let flags = MemFlagsData::new().with_notrap();
@@ -269,26 +269,14 @@ impl Emitter<'_, '_> {
         self.b.ins().store(TRUSTED, value, to.address, to.offset);
     }
 
-    fn address_of(&mut self, (base, offset): (Base, i64)) -> Value {
-        match base {
-            Base::Reg(reg) => {
-                let value = self.register(reg);
-                let value = self.coerce(value, types::I64);
-                self.add_offset(value, offset)
-            }
-            Base::Storage(storage) => self.storage_address(storage, offset),
-            Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
-        }
-    }
-
     /// Has the runtime copy for so many lanes, whose counts are in memory.
     fn copy_partial(&mut self, copy: &Copy, counts: Value, lanes: u32) -> EmitResult<()> {
         let thread = self.thread_index();
         let encoded = u64::from(self.line) << 32 | u64::from(lanes << 16 | copy.size);
         let encoded = self.scalar_int(types::I64, encoded);
         let stride = self.scalar_int(types::I64, copy.size.into());
-        let to = self.address_of(copy.to);
-        let from = self.address_of(copy.from);
+        let to = self.address_in(Space::Shared, copy.to.0, copy.to.1);
+        let from = self.address_in(Space::Generic, copy.from.0, copy.from.1);
         let context = self.fixed.context;
         let args = [context, thread, encoded, to, stride, from, stride, counts];
         let failed = self.call(Helper::copy_partial, &args);

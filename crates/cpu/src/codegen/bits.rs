@@ -79,12 +79,13 @@ impl Emitter<'_, '_> {
                 let start = self.operand(i, 2, types::I32)?;
                 let length = self.operand(i, 3, types::I32)?;
                 let wide = self.widen(a, types::I64, signed);
-                let field = if signed {
-                    let bits = self.int(types::I32, ty.bits().into());
-                    self.call(Helper::bfe_s64, &[wide, start, length, bits])
+                let bits = self.int(types::I32, ty.bits().into());
+                let helper = if signed {
+                    Helper::bfe_s64
                 } else {
-                    self.call(Helper::bfe_u64, &[wide, start, length])
+                    Helper::bfe_u64
                 };
+                let field = self.call(helper, &[wide, start, length, bits]);
                 self.coerce(field, ty)
             }
             O::Bfi => {

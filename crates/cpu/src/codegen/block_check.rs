@@ -83,10 +83,7 @@ fn add(checks: &mut Vec<BlockCheck>, access: &SharedAccess, change: ByteOffset) 
     let Some(distance) = access.offset.checked_add(change) else {
         return;
     };
-    // An address of 32 bits below 0 would wrap around before the offset is added.
-    let shrinks = change < ByteOffset::ZERO || access.lowest < 0;
-    let wraps = shrinks && distance.max(access.offset) > ByteOffset::ZERO;
-    if wraps || !distance.is_small() || !change.is_small() {
+    if !distance.is_small() || !change.is_small() {
         return;
     }
     let distance = distance.bytes();

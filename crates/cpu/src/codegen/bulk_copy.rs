@@ -295,10 +295,8 @@ impl Emitter<'_, '_> {
     /// The generic address of a tensor map.
     fn tensor_address(&mut self, map: Arg) -> EmitResult<Value> {
         let address = match map {
-            Arg::Address(Base::Reg(reg), offset) => {
-                let value = self.register(reg);
-                let value = self.coerce(value, types::I64);
-                self.add_offset(value, offset.bytes())
+            Arg::Address(base @ Base::Reg(_), offset) => {
+                self.address_in(Space::Generic, base, offset.bytes())
             }
             _ => self.read(map, types::I64)?,
         };
@@ -339,12 +337,12 @@ impl Emitter<'_, '_> {
         let Some((at, bytes)) = field else {
             return self.unsupported(i, "unsupported field of a tensor map");
         };
-        let (_, address) = self.address_value(i, 0)?;
-        let address = self.add_offset(address, at as i64);
+        let (base, offset) = self.address(i, 0)?;
         let space = match m.first_of(&[M::Shared, M::SharedCta]) {
             Some(_) => Space::Shared,
             None => Space::Generic,
         };
+        let address = self.address_in(space, base, offset.wrapping_add(at as i64));
         let access = bytes as u32
             | Access::WRITE
             | match space {

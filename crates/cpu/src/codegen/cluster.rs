@@ -14,16 +14,8 @@ impl Emitter<'_, '_> {
     /// The value of address operand `n`, in the state space that its instruction names.
     pub fn address_value(&mut self, i: &Instruction, n: usize) -> EmitResult<(Base, Value)> {
         let (base, offset) = self.address(i, n)?;
-        let value = match base {
-            Base::Reg(reg) => {
-                let value = self.register(reg);
-                let value = self.coerce(value, types::I64);
-                self.add_offset(value, offset)
-            }
-            Base::Storage(storage) => self.storage_address(storage, offset),
-            Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
-        };
-        Ok((base, value))
+        // In shared memory the runtime takes its lower half.
+        Ok((base, self.address_in(Space::Generic, base, offset)))
     }
 
     /// The generic address of an operand in `.shared::cluster`.

@@ -432,6 +432,11 @@ impl Emitter<'_, '_> {
     fn float_to_float(&mut self, i: &Instruction, to: P, from: P) -> EmitResult<Value> {
         let a = self.float_source(i, from)?;
         let rounding = rounding_of(i);
+        let a = match from {
+            // Without a modifier the bits of a NaN stay as they are.
+            P::F32 if rounding.is_some() || i.modifiers.has(M::Ftz) => self.gpu_single(a),
+            _ => a,
+        };
         if matches!(to, P::F16 | P::Bf16) {
             let is_bf16 = to == P::Bf16;
             let integral = i

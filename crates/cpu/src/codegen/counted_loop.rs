@@ -282,12 +282,9 @@ impl<'p, 'a> Body<'p, 'a> {
                     false => access.offset,
                 };
                 let small = step.is_small() && distance.is_small();
-                // An address of 32 bits that shrinks could pass 0 before the offset is added.
-                let shrinks = step < ByteOffset::ZERO || access.lowest < 0;
-                let wraps = shrinks && distance.max(access.offset) > ByteOffset::ZERO;
                 let (distance, step) = (distance.bytes(), step.bytes());
                 let aligned = step % i64::from(access.align) == 0;
-                (small && !wraps && aligned).then_some(LoopAccess {
+                (small && aligned).then_some(LoopAccess {
                     access,
                     distance,
                     step,

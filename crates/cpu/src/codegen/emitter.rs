@@ -124,6 +124,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub has_wide_atomics: bool,
     /// The code tells the sanitizer of its accesses.
     pub is_sanitized: bool,
+    /// NaNs get the bits that a GPU gives them.
+    pub has_gpu_nans: bool,
     /// PTX line of the current instruction.
     pub line: u32,
     /// The guard of the current instruction.

@@ -127,6 +127,7 @@ impl Emitter<'_, '_> {
         } else {
             value
         };
+        let value = self.gpu_nan(i, value)?;
         self.result(i, value)
     }
 
@@ -158,6 +159,7 @@ impl Emitter<'_, '_> {
                 _ => return self.unsupported(i, "an operand is missing"),
             };
             let value = self.flushed(value, flush && i.opcode != O::Mul);
+            let value = self.gpu_single(value);
             *result = Some(self.coerce(value, types::I32));
         }
         let [Some(low), Some(high)] = halves else {

@@ -86,10 +86,7 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, i: &Instruction) -> EmitResult<()> {
         return Ok(());
     }
     let addresses = match uniformity {
-        Uniformity::Affine(stride)
-            // An address of 32 bits that shrinks could pass 0 before the offset is added.
-            if stride % i64::from(access.bytes) == 0 && (stride >= 0 || access.offset <= 0) =>
-        {
+        Uniformity::Affine(stride) if stride % i64::from(access.bytes) == 0 => {
             let Some(addresses) = strided(e, i, &access, stride)? else {
                 return Ok(());
             };
@@ -127,9 +124,7 @@ fn strided(
         return Ok(None);
     }
     e.lane_set = LaneSet::Scalar;
-    let first = e.register(access.reg);
-    let first = e.coerce(first, types::I64);
-    let first = e.add_offset(first, access.offset);
+    let first = e.address_in(access.space, Base::Reg(access.reg), access.offset);
     let lowest = e.add_offset(first, distance.min(0));
     let (ok, cold) = (e.b.create_block(), e.b.create_block());
     e.b.set_cold_block(cold);
@@ -201,19 +196,15 @@ fn at_distances(
     let lowest: i64 = distances.into_iter().fold(0, i32::min).into();
     let highest: i64 = distances.into_iter().fold(0, i32::max).into();
     e.lane_set = LaneSet::Lane(0);
-    let first = e.register(access.reg);
-    let first = e.coerce(first, types::I64);
+    let first = e.address_in(Space::Shared, Base::Reg(access.reg), access.offset);
     e.lane_set = LaneSet::Scalar;
     let (ok, cold) = (e.b.create_block(), e.b.create_block());
     e.b.set_cold_block(cold);
-    // From the addresses without their offset on, if that is positive: those of 32 bits that shrink
-    // could pass 0 before it is added.
-    let start = e.add_offset(first, lowest + access.offset.min(0));
-    let length = highest - lowest + access.offset.max(0) + i64::from(access.bytes);
+    let start = e.add_offset(first, lowest);
+    let length = highest - lowest + i64::from(access.bytes);
     check_shared(e, start, length, access.bytes, (ok, cold));
     check_each(e, i, access, cold, ok);
     let shared = e.context_word(offset::SHARED);
-    let first = e.add_offset(first, access.offset);
     Addresses::Lanes(e.b.ins().iadd(shared, first), distances)
 }
 
@@ -305,9 +296,7 @@ fn check_each(
     };
     for lane in each_lane(access.lanes) {
         e.lane_set = lane;
-        let address = e.register(access.reg);
-        let address = e.coerce(address, types::I64);
-        let address = e.add_offset(address, access.offset);
+        let address = e.address_in(access.space, Base::Reg(access.reg), access.offset);
         e.check(
             address,
             access.space,
@@ -341,10 +330,8 @@ impl GroupChecked {
                 CheckedAddress::new(address, *distances.get(lane as usize)?)
             }
             Addresses::Register(shared, reg, offset) => {
-                let place = e.register(reg);
-                let place = e.coerce(place, types::I64);
-                let address = e.b.ins().iadd(shared, place);
-                CheckedAddress::new(address, offset)
+                let place = e.address_in(Space::Shared, Base::Reg(reg), offset.into());
+                CheckedAddress::new(e.b.ins().iadd(shared, place), 0)
             }
             Addresses::Loaded(shared, reg, offset) => {
                 e.lane_set = LaneSet::Vector(lane / 4);

@@ -123,6 +123,7 @@ impl Emitter<'_, '_> {
                     let signs = self.b.ins().band(signs, sign);
                     let size = self.b.ins().band_not(value, sign);
                     value = self.b.ins().bor(size, signs);
+                    value = self.canonical_half(value, is_bf16);
                 }
                 return Ok(value);
             }
@@ -161,14 +162,15 @@ impl Emitter<'_, '_> {
             _ => return self.unsupported(i, "unsupported type"),
         };
         if matches!(i.opcode, O::Neg | O::Abs) {
-            return Ok(value);
+            return Ok(self.gpu_half(value, is_bf16));
         }
         let value = self.flushed_half(value, ty, flush);
         let wants = i.modifiers.first_of(&[M::Sat, M::Relu]);
-        Ok(match wants {
+        let value = match wants {
             Some(kind) => self.half_clamped(value, is_bf16, kind == M::Sat),
             None => value,
-        })
+        };
+        Ok(self.gpu_half(value, is_bf16))
     }
 
     /// `.sat` clamps to [0, 1] and NaN to 0. `.relu` clamps negative values to 0 and

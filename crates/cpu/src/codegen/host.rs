@@ -6,6 +6,7 @@ use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 
 use super::thunks::Thunks;
+use crate::nan::NanBits;
 use crate::processor;
 use crate::sanitizer::Checks;
 
@@ -31,6 +32,8 @@ pub(crate) struct HostIsa {
     pub has_wide_atomics: bool,
     /// Code tells the sanitizer of its accesses.
     pub is_sanitized: bool,
+    /// Code gives NaNs the bits that a GPU gives them.
+    pub has_gpu_nans: bool,
 }
 
 /// The host's target, or the reason why Cranelift cannot compile for it.
@@ -45,6 +48,7 @@ impl HostIsa {
         let x86 = cfg!(target_arch = "x86_64");
         let found = processor::features();
         let quick = isa("none", "single_pass")?;
+        let has_gpu_nans = NanBits::of_process() == NanBits::Gpu;
         Ok(HostIsa {
             // A first launch does not enter the optimizer.
             thunks: Thunks::compile(&quick)?,
@@ -52,7 +56,9 @@ impl HostIsa {
             large: isa("none", "backtracking")?,
             isa: isa("speed", "backtracking")?,
             has_fma: !x86 || found.contains(&"has_fma"),
+            // Its code is in terms of the host's instructions.
             has_wide_vectors: x86
+                && !has_gpu_nans
                 && ["has_avx2", "has_fma", processor::F16C]
                     .iter()
                     .all(|f| found.contains(f)),
@@ -60,6 +66,7 @@ impl HostIsa {
             has_rounding: !x86 || found.contains(&"has_sse41"),
             has_wide_atomics: found.contains(&"has_cmpxchg16b"),
             is_sanitized: Checks::of_process().any(),
+            has_gpu_nans,
         })
     }
 }

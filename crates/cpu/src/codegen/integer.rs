@@ -284,8 +284,8 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// `add.cc`, `addc`, `sub.cc`, `subc`. The flag is the carry of a sum or the borrow of a
-    /// difference.
+    /// `add.cc`, `addc`, `sub.cc`, `subc`. The flag is the carry of the sum; a difference is
+    /// `a + !b + 1`, whose carry says that there is no borrow.
     fn with_carry(
         &mut self,
         i: &Instruction,
@@ -295,7 +295,13 @@ impl Emitter<'_, '_> {
     ) -> EmitResult<()> {
         let a = self.operand(i, 1, ty)?;
         let b = self.operand(i, 2, ty)?;
-        let (value, out) = self.sum_with_carry(i, a, b, ty, uses_carry, sub)?;
+        let (value, out) = if sub && !uses_carry {
+            let out = self.icmp(IntCC::UnsignedGreaterThanOrEqual, a, b);
+            (self.b.ins().isub(a, b), out)
+        } else {
+            let b = if sub { self.b.ins().bnot(b) } else { b };
+            self.sum_with_carry(i, a, b, ty, uses_carry)?
+        };
         self.result(i, value)?;
         self.carry_out(i, out);
         Ok(())
@@ -308,32 +314,15 @@ impl Emitter<'_, '_> {
         b: Value,
         ty: Type,
         uses_carry: bool,
-        sub: bool,
     ) -> EmitResult<(Value, Value)> {
-        let first = if sub {
-            self.b.ins().isub(a, b)
-        } else {
-            self.b.ins().iadd(a, b)
-        };
-        let overflow = if sub {
-            self.icmp(IntCC::UnsignedLessThan, a, b)
-        } else {
-            self.icmp(IntCC::UnsignedLessThan, first, a)
-        };
+        let first = self.b.ins().iadd(a, b);
+        let overflow = self.icmp(IntCC::UnsignedLessThan, first, a);
         if !uses_carry {
             return Ok((first, overflow));
         }
         let bit = self.carry_in(i, ty)?;
-        let second = if sub {
-            self.b.ins().isub(first, bit)
-        } else {
-            self.b.ins().iadd(first, bit)
-        };
-        let again = if sub {
-            self.icmp(IntCC::UnsignedLessThan, first, bit)
-        } else {
-            self.icmp(IntCC::UnsignedLessThan, second, bit)
-        };
+        let second = self.b.ins().iadd(first, bit);
+        let again = self.icmp(IntCC::UnsignedLessThan, second, bit);
         let out = self.b.ins().bor(overflow, again);
         Ok((second, out))
     }
@@ -347,7 +336,7 @@ impl Emitter<'_, '_> {
     ) -> EmitResult<()> {
         let product = self.product(i, ty, signed)?;
         let c = self.operand(i, 3, ty)?;
-        let (value, out) = self.sum_with_carry(i, product, c, ty, uses_carry, false)?;
+        let (value, out) = self.sum_with_carry(i, product, c, ty, uses_carry)?;
         self.result(i, value)?;
         self.carry_out(i, out);
         Ok(())

@@ -295,11 +295,7 @@ fn checked_range(
         None => Space::Generic,
     };
     let (address, pointer) = match base {
-        Base::Reg(reg) => {
-            let value = e.register(reg);
-            let value = e.coerce(value, types::I64);
-            (e.add_offset(value, at), reg)
-        }
+        Base::Reg(reg) => (e.address_in(space, base, at), reg),
         // These addresses are uniform.
         Base::Storage(Storage::CallParam(_)) | Base::Storage(_) | Base::Absolute => {
             return e.unsupported(i, "unsupported address");

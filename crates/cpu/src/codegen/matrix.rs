@@ -5,6 +5,7 @@ use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
 use super::emitter::{EmitResult, Emitter};
 use super::group_check;
 use super::lane_set::LaneSet;
+use super::memory::{Space, space_of};
 use crate::abi::offset;
 use crate::math::rounding::Rounding;
 use crate::matrix::{Code, Element, NO_SLOT, Operation, SCALES, Tile, operands};
@@ -311,15 +312,7 @@ impl Emitter<'_, '_> {
                 continue;
             }
             let (base, offset) = self.address(i, n)?;
-            values.push(match base {
-                Base::Reg(reg) => {
-                    let value = self.register(reg);
-                    let value = self.coerce(value, types::I64);
-                    self.add_offset(value, offset)
-                }
-                Base::Storage(storage) => self.storage_address(storage, offset),
-                Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
-            });
+            values.push(self.address_in(space_of(i), base, offset));
         }
         // Without a distance, rows and columns lie behind each other.
         if values.len() == 1
@@ -354,11 +347,10 @@ impl Emitter<'_, '_> {
             let mut rows = Vec::new();
             for row in 0..ROWS {
                 self.lane_set = LaneSet::Lane(ROWS * matrix + row);
-                let place = self.register(reg);
-                let place = self.coerce(place, types::I64);
+                let place = self.address_in(Space::Shared, Base::Reg(reg), distance);
                 let at = self.b.ins().iadd(shared, place);
                 let flags = MemFlagsData::trusted();
-                rows.push(self.b.ins().load(types::I32X4, flags, at, distance as i32));
+                rows.push(self.b.ins().load(types::I32X4, flags, at, 0));
             }
             self.lane_set = LaneSet::Scalar;
             self.write_vectors(i, matrix as usize, &rows)?;

@@ -196,9 +196,7 @@ impl Emitter<'_, '_> {
         if i.modifiers.has(M::SharedCluster)
             && let Base::Reg(reg) = base
         {
-            let value = self.register(reg);
-            let value = self.coerce(value, types::I64);
-            let value = self.add_offset(value, offset);
+            let value = self.address_in(Space::Shared, Base::Reg(reg), offset);
             let address = self.cluster_address(value);
             let access = width | if store { Access::WRITE } else { 0 };
             self.check(address, Space::Generic, width, access);
@@ -264,15 +262,7 @@ impl Emitter<'_, '_> {
         {
             return Ok(CheckedAddress::new(start, offset));
         }
-        let address = match base {
-            Base::Reg(reg) => {
-                let value = self.register(reg);
-                let value = self.coerce(value, types::I64);
-                self.add_offset(value, offset)
-            }
-            Base::Storage(storage) => self.storage_address(storage, offset),
-            Base::Absolute => self.int(types::I64, offset.cast_unsigned()),
-        };
+        let address = self.address_in(space, base, offset);
         let pointer = match base {
             Base::Reg(reg) => Some(reg),
             _ => None,
@@ -285,6 +275,24 @@ impl Emitter<'_, '_> {
         Ok(CheckedAddress::new(address, 0))
     }
 
+    /// The address that a base and an offset give. Those of shared and local memory have 32 bits:
+    /// sums wrap there, and the upper half of a wider register does not count, as on GPUs.
+    pub fn address_in(&mut self, space: Space, base: Base, offset: i64) -> Value {
+        let reg = match base {
+            Base::Reg(reg) => reg,
+            Base::Storage(storage) => return self.storage_address(storage, offset),
+            Base::Absolute => return self.int(types::I64, offset.cast_unsigned()),
+        };
+        let value = self.register(reg);
+        if let Space::Generic | Space::Param = space {
+            let value = self.coerce(value, types::I64);
+            return self.add_offset(value, offset);
+        }
+        let value = self.coerce(value, types::I32);
+        let value = self.add_offset(value, i64::from(offset as i32));
+        self.coerce(value, types::I64)
+    }
+
     /// The offset of an access to a variable that is statically in bounds and aligned.
     fn in_bounds_offset(&self, storage: Storage, offset: i64, width: u32) -> Option<i32> {
         let (base, size) = match storage {
@@ -293,7 +301,10 @@ impl Emitter<'_, '_> {
             Storage::Param(base) => (base, self.program.param_bytes),
             _ => return None,
         };
-        let at = i64::from(base).checked_add(offset)?;
+        let at = match storage {
+            Storage::Param(_) => i64::from(base).checked_add(offset)?,
+            _ => base.wrapping_add(offset as u32).into(),
+        };
         let last = i64::from(size) - i64::from(width);
         let good = (0..=last).contains(&at) && at % i64::from(width) == 0;
         if good { i32::try_from(at).ok() } else { None }

@@ -50,6 +50,7 @@ mod masked;
 mod masked_branch;
 mod matrix;
 mod memory;
+mod nan;
 mod one_thread;
 mod other_group;
 mod packed;

@@ -117,6 +117,7 @@ pub(super) fn prologue<'e, 'a>(
         has_rounding: host.has_rounding,
         has_wide_atomics: host.has_wide_atomics,
         is_sanitized: host.is_sanitized,
+        has_gpu_nans: host.has_gpu_nans,
         line: 0,
         guard: None,
         lane_writes: Vec::new(),

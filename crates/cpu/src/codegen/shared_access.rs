@@ -43,10 +43,8 @@ pub(super) fn shared_access(
         },
         Lowering::Widened | Lowering::FirstLane | Lowering::LastLane => return None,
     };
-    // An address of 32 bits that shrinks could pass 0 before the offset is added.
-    let wraps = distance < 0 && offset > ByteOffset::ZERO;
     let align = u32::try_from(align).ok().filter(|n| n.is_power_of_two())?;
-    (!wraps && offset.is_small()).then_some(SharedAccess {
+    offset.is_small().then_some(SharedAccess {
         operands: i.args.start,
         base,
         offset,

@@ -180,6 +180,7 @@ impl Emitter<'_, '_> {
             self.set_guard(i.guard);
             let value = self.unspilled(types::F32X4, start, n);
             let value = self.flushed(value, flush);
+            let value = self.gpu_single(value);
             self.result(i, value)?;
         }
         self.lane_set = LaneSet::Scalar;

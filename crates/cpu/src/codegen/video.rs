@@ -107,7 +107,8 @@ impl Emitter<'_, '_> {
             op,
             compare,
             secondary,
-            d_signed: first == 1 && is_signed(self.ty(i, 0)?),
+            // `vset` takes its third operand as it takes the first.
+            d_signed: is_signed(self.ty(i, 0)?),
             a_signed: is_signed(self.ty(i, first)?),
             b_signed: is_signed(self.ty(i, first + 1)?),
             sat: i.modifiers.has(M::Sat),

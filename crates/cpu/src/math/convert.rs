@@ -25,7 +25,10 @@ fn narrow(number: Number, format: Format, rounding: u32) -> u32 {
 }
 
 pub(crate) extern "C" fn f64_to_f32(a: f64, rounding: u32) -> f32 {
-    f32::from_bits(narrow(number_f64(a), Format::F32, rounding))
+    f32::from_bits(match a.is_nan() {
+        true => narrow_nan(a, 32, 23),
+        false => narrow(number_f64(a), Format::F32, rounding),
+    })
 }
 
 pub(crate) extern "C" fn i64_to_f32(a: i64, rounding: u32) -> f32 {
@@ -127,11 +130,26 @@ pub(crate) extern "C" fn f32_to_bf16(a: f32, rounding: u32) -> u32 {
     narrow(number_f32(a), Format::BF16, rounding)
 }
 
+/// A NaN of fewer bits, as GPUs convert an `f64`: quiet, with the sign and the upper part of the
+/// payload.
+pub(super) fn narrow_nan(a: f64, bits: u32, fraction: u32) -> u32 {
+    let exponent_and_quiet = (1 << (bits - fraction)) - 1;
+    let sign = u32::from(a.is_sign_negative()) << (bits - 1);
+    let payload = (a.to_bits() & ((1 << 52) - 1)) >> (52 - fraction);
+    sign | exponent_and_quiet << (fraction - 1) | payload as u32
+}
+
 pub(crate) extern "C" fn f64_to_f16(a: f64, rounding: u32) -> u32 {
+    if a.is_nan() {
+        return narrow_nan(a, 16, 10);
+    }
     narrow(number_f64(a), Format::F16, rounding)
 }
 
 pub(crate) extern "C" fn f64_to_bf16(a: f64, rounding: u32) -> u32 {
+    if a.is_nan() {
+        return narrow_nan(a, 16, 7);
+    }
     narrow(number_f64(a), Format::BF16, rounding)
 }
 

@@ -90,8 +90,18 @@ pub(crate) extern "C" fn dp2a(a: u32, b: u32, c: u32, signs: u32) -> u32 {
     c.wrapping_add(products.iter().sum::<i64>() as u32)
 }
 
-pub(crate) extern "C" fn bfe_u64(a: u64, start: u32, length: u32) -> u64 {
-    let (start, length) = (start & 0xff, length & 0xff);
+/// A position or length of a bit field. GPUs take those of 32-bit fields modulo 256, as the PTX ISA
+/// says; fields of 64 bits are made of other instructions, which take all of the operand.
+fn field_bits(operand: u32, bits: u32) -> u32 {
+    if bits > 32 {
+        operand.min(u32::from(u8::MAX))
+    } else {
+        operand & 0xff
+    }
+}
+
+pub(crate) extern "C" fn bfe_u64(a: u64, start: u32, length: u32, bits: u32) -> u64 {
+    let (start, length) = (field_bits(start, bits), field_bits(length, bits));
     let shifted = a.checked_shr(start).unwrap_or(0);
     if length < 64 {
         shifted & ((1 << length) - 1)
@@ -101,7 +111,7 @@ pub(crate) extern "C" fn bfe_u64(a: u64, start: u32, length: u32) -> u64 {
 }
 
 pub(crate) extern "C" fn bfe_s64(a: i64, start: u32, length: u32, bits: u32) -> i64 {
-    let (start, length) = (start & 0xff, length & 0xff);
+    let (start, length) = (field_bits(start, bits), field_bits(length, bits));
     if length == 0 {
         return 0;
     }
@@ -113,7 +123,7 @@ pub(crate) extern "C" fn bfe_s64(a: i64, start: u32, length: u32, bits: u32) -> 
 }
 
 pub(crate) extern "C" fn bfi(a: u64, b: u64, start: u32, length: u32, bits: u32) -> u64 {
-    let (start, length) = (start & 0xff, length & 0xff);
+    let (start, length) = (field_bits(start, bits), field_bits(length, bits));
     let width = bits.clamp(1, 64);
     let all = u64::MAX >> (64 - width);
     if start >= width || length == 0 {
@@ -195,9 +205,17 @@ mod tests {
         assert_eq!(dp2a(0xffff_0001, 0x0000_0201, 0, 1) as i32, 1 - 2);
     }
 
+    /// The position and length that a GPU takes. No length is larger than the operands' here.
+    fn places(start: u32, length: u32, bits: u32) -> (u32, u32) {
+        match bits {
+            64 => (start.min(64), length.min(64)),
+            _ => (start & 0xff, length & 0xff),
+        }
+    }
+
     /// The PTX ISA's own loop over the bits.
     fn bfe_by_the_book(a: u64, start: u32, length: u32, bits: u32, signed: bool) -> u64 {
-        let (pos, len) = (start & 0xff, length & 0xff);
+        let (pos, len) = places(start, length, bits);
         let msb = bits - 1;
         let bit = |at: u32| a >> at & 1;
         let sign = if !signed || len == 0 {
@@ -225,11 +243,11 @@ mod tests {
             u64::MAX,
             1,
         ] {
-            for start in [0, 1, 5, 31, 32, 33, 62, 63, 64, 200, 256] {
-                for length in [0, 1, 7, 31, 32, 33, 63, 64, 65, 255] {
+            for start in [0, 1, 5, 31, 32, 33, 62, 63, 64, 200, 256, 257, u32::MAX] {
+                for length in [0, 1, 7, 31, 32, 33, 63, 64, 65, 255, 256, 264, u32::MAX] {
                     let words = format!("{a:#x} {start} {length}");
                     assert_eq!(
-                        bfe_u64(a, start, length),
+                        bfe_u64(a, start, length, 64),
                         bfe_by_the_book(a, start, length, 64, false),
                         "u64 {words}"
                     );
@@ -240,7 +258,7 @@ mod tests {
                     );
                     let low = a & 0xffff_ffff;
                     assert_eq!(
-                        bfe_u64(low, start, length),
+                        bfe_u64(low, start, length, 32),
                         bfe_by_the_book(low, start, length, 32, false),
                         "u32 {words}"
                     );
@@ -252,7 +270,7 @@ mod tests {
                     );
                     for bits in [32, 64] {
                         let b = !a;
-                        let (pos, len) = (start & 0xff, length & 0xff);
+                        let (pos, len) = places(start, length, bits);
                         let all = u64::MAX >> (64 - bits);
                         let expected = (0..len).filter(|i| pos + i < bits).fold(b & all, |d, i| {
                             d & !(1 << (pos + i))

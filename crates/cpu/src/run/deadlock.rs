@@ -1,8 +1,8 @@
-//! The report of a deadlock: where the threads of a block wait.
+//! Reports of threads that cannot go on: a deadlock, and a lane that its own mask lacks.
 
 use super::schedule::{CompiledKernel, Faulted, Schedule};
 use super::warp;
-use crate::abi::{BlockContext, FaultKind, SyncKind, SyncPoint};
+use crate::abi::{BlockContext, FaultKind, SyncKind, SyncPoint, WARP_SIZE};
 
 impl Schedule {
     /// The fault of a block in which no thread is ready. It lists where the threads wait.
@@ -45,6 +45,21 @@ impl Schedule {
             .first()
             .map_or((0, 0), |place| (place.0.line, place.1));
         self.fault(context, FaultKind::Deadlock, thread, line, detail)
+    }
+
+    /// The fault of a thread at a warp operation whose member mask lacks its lane.
+    pub(super) fn lane_without_itself(
+        &mut self,
+        code: &CompiledKernel<'_>,
+        context: *mut BlockContext,
+        thread: usize,
+    ) -> Faulted {
+        let point = code.point(self.states[thread]);
+        let name = point.map_or_else(String::new, |point| self.name(point, thread));
+        let line = point.map_or(0, |point| point.line);
+        let lane = thread as u32 % WARP_SIZE;
+        let detail = format!("lane {lane} executes {name}, which lacks this lane");
+        self.fault(context, FaultKind::IllegalInstruction, thread, line, detail)
     }
 
     /// The name of a sync point, with the operands of a thread.

@@ -471,6 +471,7 @@ impl Schedule {
         let mut left = warp.waiting;
         let mut released = 0;
         let mut unmasked: LaneMask = 0;
+        let mut without_itself = None;
         while left != 0 {
             let leader = left.trailing_zeros();
             let Some(SyncPoint { kind, .. }) = code.point(states[leader as usize]) else {
@@ -484,7 +485,7 @@ impl Schedule {
                 left &= !(1 << leader);
                 continue;
             }
-            if members == 0 {
+            if mask.is_none() {
                 left &= !(1 << leader);
                 unmasked |= 1 << leader;
                 continue;
@@ -501,21 +502,28 @@ impl Schedule {
             });
             let group: LaneMask = group.fold(0, |set, lane| set | 1 << lane);
             left &= !group;
-            // A lane that is not in its own mask gets the result for itself alone.
-            for lane in lanes_of(group & !members) {
-                warp::resolve(kind, 1 << lane, requests);
+            let live = warp.exists & !warp.exited;
+            let mut members = members & live;
+            if let Some(lane) = lanes_of(group & !members).next() {
+                // NVIDIA's compiler drops the mask where the whole warp executes the instruction.
+                let state = states[lane as usize];
+                if group == live && lanes_of(group).all(|lane| states[lane as usize] == state) {
+                    members = live;
+                } else {
+                    without_itself = without_itself.or(Some(lane));
+                }
             }
-            let members = members & warp.exists & !warp.exited;
             if members & !group == 0 {
                 if kind == SyncKind::WarpBarrier {
                     // SAFETY: the caller's contract.
                     unsafe { lanes_meet(context, index, members) };
                 }
                 warp::resolve(kind, members, requests);
-                released |= group;
-            } else {
-                released |= group & !members;
+                released |= members;
             }
+        }
+        if let (Some(lane), 0) = (without_itself, released) {
+            return Err(self.lane_without_itself(code, context, base + lane as usize));
         }
         // Operations without a mask, such as `activemask`, complete last: more lanes may
         // arrive before.

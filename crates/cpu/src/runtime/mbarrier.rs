@@ -178,12 +178,14 @@ pub(super) unsafe fn place(
     (space, address): (AddressSpace, u64),
     encoded: u32,
 ) -> Option<*mut u8> {
+    // Addresses of shared memory have 32 bits.
+    let low = address & u64::from(u32::MAX);
     let (address, encoded) = match space {
         AddressSpace::Generic => (address, encoded),
-        AddressSpace::Shared => (address, encoded | Access::SHARED),
+        AddressSpace::Shared => (low, encoded | Access::SHARED),
         // SAFETY: the caller's contract.
         AddressSpace::Cluster => (
-            unsafe { cluster::cluster_to_generic(context, address) },
+            unsafe { cluster::cluster_to_generic(context, low) },
             encoded,
         ),
     };

@@ -247,7 +247,7 @@ helpers! {
     /// `dp2a`: `signs` like `dp4a`, bit 2: `.hi`.
     integer::dp2a(a: u32, b: u32, c: u32, signs: u32) -> u32;
     /// `bfe.u64` (and `.u32`, zero-extended).
-    integer::bfe_u64(a: u64, start: u32, length: u32) -> u64;
+    integer::bfe_u64(a: u64, start: u32, length: u32, bits: u32) -> u64;
     /// `bfe.s64`; with `bits` 32 `bfe.s32` of a sign-extended value.
     integer::bfe_s64(a: i64, start: u32, length: u32, bits: u32) -> i64;
     /// `bfi.b64`; with `bits` 32 `bfi.b32`: inserts `a` into `b`.

@@ -21,6 +21,7 @@ mod guarded;
 mod halves;
 mod known_lanes;
 mod lockstep;
+mod masks;
 mod partial_writes;
 mod prefetch;
 mod scattered;
