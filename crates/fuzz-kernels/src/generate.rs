@@ -7,7 +7,7 @@
 //!   that arrive.
 //! - Memory that several threads update, they update by atomics that commute.
 
-use crate::kernel::{Class, Count, Function, Initial, Kernel, Register, Stmt, Uniform};
+use crate::kernel::{Class, Count, Function, Initial, Kernel, Op, Register, Stmt, Uniform};
 use crate::random::Random;
 use crate::template::{self, TEMPLATES, Template, guard};
 
@@ -39,10 +39,12 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
     }
     // One in three is for the reference interpreter.
     let reference = random.chance(33);
+    let small = random.chance(50);
     let mut generator = Generator {
-        weights: weights(random, reference),
+        weights: weights(random, reference, small),
         reference,
         full_warps: kernel.has_full_warps(),
+        small,
         functions: Vec::new(),
     };
     if !reference && random.chance(35) {
@@ -58,7 +60,11 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
             };
             let mut budget = random.between(3, 15);
             let body = generator.list(random, flow, &mut budget);
-            kernel.functions.push(Function { body, recursive });
+            kernel.functions.push(Function {
+                body,
+                recursive,
+                warp,
+            });
             generator.functions.push(flow.warp);
         }
     }
@@ -69,7 +75,11 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
         may_return: false,
         depth: 0,
     };
-    let mut budget = random.between(12, 90);
+    // Small kernels show what larger ones hide: a register that is not written again.
+    let mut budget = match small {
+        true => random.between(4, 16),
+        false => random.between(12, 90),
+    };
     while budget > 0 {
         kernel.body.extend(generator.list(random, flow, &mut budget));
     }
@@ -98,13 +108,15 @@ fn initial(random: &mut Random) -> Vec<(Register, Initial)> {
 }
 
 /// The weights of the templates: each kernel has some groups, so that their instructions meet.
-fn weights(random: &mut Random, reference: bool) -> Vec<u32> {
+fn weights(random: &mut Random, reference: bool, small: bool) -> Vec<u32> {
     let mut weights = Vec::new();
     let mut group = ("", 0);
     for template in TEMPLATES.iter() {
         if template.group != group.0 {
             let always = matches!(template.group, "integer" | "move" | "predicate");
+            let waits = matches!(template.group, "barrier" | "warp");
             let factor = match always || random.chance(50) {
+                true if small && waits => 12,
                 true => random.between(1, 4) as u32,
                 false => 0,
             };
@@ -136,14 +148,25 @@ struct Generator {
     weights: Vec<u32>,
     reference: bool,
     full_warps: bool,
+    small: bool,
     /// Whether each function executes warp operations.
     functions: Vec<bool>,
+}
+
+/// A barrier of the block.
+fn barrier() -> Op {
+    Op {
+        text: vec!["bar.sync 0".to_owned()],
+        operands: Vec::new(),
+        floats: Vec::new(),
+        guard: None,
+    }
 }
 
 impl Generator {
     fn list(&mut self, random: &mut Random, flow: Flow, budget: &mut usize) -> Vec<Stmt> {
         let mut statements = Vec::new();
-        let mut left = random.between(1, 8);
+        let mut left = random.between(1, if self.small && !flow.block { 2 } else { 8 });
         while left > 0 && *budget > 0 {
             (left, *budget) = (left - 1, *budget - 1);
             statements.push(self.statement(random, flow, budget));
@@ -152,11 +175,17 @@ impl Generator {
     }
 
     fn statement(&mut self, random: &mut Random, flow: Flow, budget: &mut usize) -> Stmt {
-        let nested = random.below(100);
+        // In small kernels a barrier or a nested statement is as likely as an instruction: values
+        // that only some lanes write live from one barrier to the next.
+        let kinds = if self.small { 50 } else { 100 };
+        let nested = random.below(kinds);
         if flow.depth >= 3 || nested >= 26 {
-            return self.op(random, flow);
+            return match self.small && flow.block && nested >= 40 {
+                true => Stmt::Op(barrier()),
+                false => self.op(random, flow),
+            };
         }
-        let masked = flow.warp && random.chance(60);
+        let masked = flow.warp && random.chance(if self.small { 30 } else { 60 });
         let inner = Flow {
             depth: flow.depth + 1,
             ..flow

@@ -280,10 +280,10 @@ fn simpler(statement: &mut Stmt, variant: usize) -> Change {
 /// Whether warp operations and barriers stand where they may.
 pub fn is_valid(kernel: &Kernel) -> bool {
     let full = kernel.has_full_warps();
-    let needs: Vec<bool> = kernel.functions.iter().map(|function| has_mask(&function.body)).collect();
+    let needs: Vec<bool> = kernel.functions.iter().map(|function| function.warp).collect();
     let functions = kernel.functions.iter().enumerate().all(|(number, function)| {
         let place = Place {
-            warp: !function.recursive && !has_return(&function.body),
+            warp: function.warp,
             block: false,
             full: false,
             function: Some(number),
@@ -305,24 +305,6 @@ struct Place {
     block: bool,
     full: bool,
     function: Option<usize>,
-}
-
-fn any(statements: &[Stmt], of: &impl Fn(&Stmt) -> bool) -> bool {
-    let mut all = statements.iter();
-    all.any(|statement| of(statement) || statement.children().iter().any(|body| any(body, of)))
-}
-
-fn has_mask(body: &[Stmt]) -> bool {
-    any(body, &|statement| match statement {
-        Stmt::Op(op) => op.text.iter().any(|line| line.contains("$m")),
-        Stmt::If { masked, .. } | Stmt::Switch { masked, .. } => *masked,
-        Stmt::Loop(Count::Register { masked, .. }, _) => *masked,
-        _ => false,
-    })
-}
-
-fn has_return(body: &[Stmt]) -> bool {
-    any(body, &|statement| matches!(statement, Stmt::Return(_)))
 }
 
 fn valid_list(statements: &[Stmt], place: Place, needs: &[bool]) -> bool {
