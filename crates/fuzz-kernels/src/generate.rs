@@ -7,7 +7,7 @@
 //!   that arrive.
 //! - Memory that several threads update, they update by atomics that commute.
 
-use crate::kernel::{Class, Count, Function, Initial, Kernel, Op, Register, Stmt, Uniform};
+use crate::kernel::{Class, Count, Function, Initial, Kernel, Op, Operand, Register, Stmt, Uniform};
 use crate::random::Random;
 use crate::template::{self, TEMPLATES, Template, guard};
 
@@ -20,8 +20,15 @@ pub struct Options {
 
 /// The kernel of a seed.
 pub fn generate(seed: u64, options: Options) -> Kernel {
-    let mut random = Random::new(seed);
-    let random = &mut random;
+    kernel(seed, &mut Random::new(seed), options)
+}
+
+/// The kernel that bytes choose.
+pub fn generate_of_bytes(bytes: &[u8]) -> Kernel {
+    kernel(0, &mut Random::of_bytes(bytes), Options::default())
+}
+
+fn kernel(seed: u64, random: &mut Random, options: Options) -> Kernel {
     let block = *random.pick(&[[1, 1], [31, 1], [32, 1], [32, 1], [33, 1], [96, 1], [5, 7], [256, 1]]);
     let mut kernel = Kernel {
         seed,
@@ -37,11 +44,13 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
     if random.chance(3) {
         kernel.grid = 200;
     }
-    // One in three is for the reference interpreter.
-    let reference = random.chance(33);
     let small = random.chance(50);
+    // Moves, loads and synchronization.
+    let sparse = small && random.chance(60);
+    // Many are for the reference interpreter.
+    let reference = sparse || random.chance(33);
     let mut generator = Generator {
-        weights: weights(random, reference, small),
+        weights: weights(random, reference, small, sparse),
         reference,
         full_warps: kernel.has_full_warps(),
         small,
@@ -108,15 +117,17 @@ fn initial(random: &mut Random) -> Vec<(Register, Initial)> {
 }
 
 /// The weights of the templates: each kernel has some groups, so that their instructions meet.
-fn weights(random: &mut Random, reference: bool, small: bool) -> Vec<u32> {
+fn weights(random: &mut Random, reference: bool, small: bool, sparse: bool) -> Vec<u32> {
     let mut weights = Vec::new();
     let mut group = ("", 0);
     for template in TEMPLATES.iter() {
         if template.group != group.0 {
-            let always = matches!(template.group, "integer" | "move" | "predicate");
+            // Registers that are not written again show what a small kernel lost.
+            let always = matches!(template.group, "move" | "predicate") || (template.group == "integer" && !small);
             let waits = matches!(template.group, "barrier" | "warp");
-            let factor = match always || random.chance(50) {
-                true if small && waits => 12,
+            let simple = matches!(template.group, "move" | "memory" | "barrier" | "warp");
+            let factor = match (always || random.chance(50)) && (simple || !sparse) {
+                true if small && waits => 4,
                 true => random.between(1, 4) as u32,
                 false => 0,
             };
@@ -153,6 +164,28 @@ struct Generator {
     functions: Vec<bool>,
 }
 
+/// Sets a predicate to a bit of a register or of the number of the thread.
+fn condition(random: &mut Random, predicate: usize) -> Op {
+    let register = |class, number| Operand::Register(Register { class, number });
+    let of = match random.chance(50) {
+        true => "%me",
+        false => "$1",
+    };
+    Op {
+        text: vec![
+            format!("and.b32 %sr0, {of}, $2"),
+            format!("setp.{}.u32 $0, %sr0, 0", random.pick(&["eq", "ne"])),
+        ],
+        operands: vec![
+            register(Class::Predicate, predicate),
+            register(Class::Word, random.below(Class::Word.count())),
+            Operand::Integer(1 << random.below(5)),
+        ],
+        floats: Vec::new(),
+        guard: None,
+    }
+}
+
 /// A barrier of the block.
 fn barrier() -> Op {
     Op {
@@ -169,7 +202,18 @@ impl Generator {
         let mut left = random.between(1, if self.small && !flow.block { 2 } else { 8 });
         while left > 0 && *budget > 0 {
             (left, *budget) = (left - 1, *budget - 1);
-            statements.push(self.statement(random, flow, budget));
+            let statement = self.statement(random, flow, budget);
+            // A predicate that does not live across a barrier is compiled otherwise.
+            let guard = match &statement {
+                Stmt::If { condition, .. } => Some(*condition),
+                Stmt::Irreducible { entry, .. } => Some(*entry),
+                Stmt::Op(op) => op.guard,
+                _ => None,
+            };
+            if let Some(guard) = guard.filter(|_| random.chance(if self.small { 75 } else { 30 })) {
+                statements.push(Stmt::Op(condition(random, guard.predicate)));
+            }
+            statements.push(statement);
         }
         statements
     }
@@ -180,7 +224,7 @@ impl Generator {
         let kinds = if self.small { 50 } else { 100 };
         let nested = random.below(kinds);
         if flow.depth >= 3 || nested >= 26 {
-            return match self.small && flow.block && nested >= 40 {
+            return match self.small && flow.block && nested >= 36 {
                 true => Stmt::Op(barrier()),
                 false => self.op(random, flow),
             };

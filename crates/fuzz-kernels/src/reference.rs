@@ -281,6 +281,10 @@ impl<'k> Block<'k> {
         let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
         let words: Vec<&str> = mnemonic.split('.').collect();
         let operands: Vec<&str> = operands.split(", ").collect();
+        // Instructions with two results are not of the subset.
+        if operands[0].contains('|') {
+            return None;
+        }
         match words[0] {
             "bar" | "barrier" => {
                 return matches!(words[1..], ["sync"] | ["warp", "sync"]).then_some(());
