@@ -104,12 +104,10 @@ impl Running {
         command
             .args(["--child", mode.name()])
             .env("CUDA_CACHE_DISABLE", "1")
-            .env_remove("PTXKIT_SLICED")
             .env_remove("PTXKIT_CPU_CHECK")
             .env_remove("PTXKIT_CHECK")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
-        command.env("PTXKIT_CPU_THREADS", "2");
         command.envs(mode.environment().iter().copied());
         let mut process = command.spawn()?;
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {

@@ -3,6 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use ptxkit::cpu::{CompileOptions, compile};
 use ptxkit::driver::{Context, DeviceBuffer, Driver, Error, LaunchConfig, Module, Stream};
 use ptxkit::ptx;
 
@@ -18,6 +19,9 @@ const UNTIL_HOT: Duration = Duration::from_millis(5);
 const SECOND_COMPILATION: Duration = Duration::from_millis(25);
 /// About the threads of a launch that makes a kernel hot.
 const HOT_THREADS: u32 = 8192;
+
+/// Why a kernel gave no results.
+pub type Failure = Box<dyn std::error::Error>;
 
 /// A device with the memory of kernels.
 pub struct Device {
@@ -50,19 +54,27 @@ impl Device {
         })
     }
 
+    fn load(&self, ptx: &str) -> Result<Module, Failure> {
+        let Some(vectorization) = self.mode.vectorization() else {
+            return Ok(Module::load(&self.context, ptx.as_bytes())?);
+        };
+        let mut options = CompileOptions::default();
+        options.vectorization = vectorization;
+        let code = compile(ptx, &options)?;
+        // SAFETY: it was compiled a moment ago.
+        Ok(unsafe { Module::load_image(&self.context, &code) }?)
+    }
+
     /// Runs a job, and returns the digest of its results.
     ///
     /// # Errors
     /// The kernel does not load, or its launch fails; then the device takes no other job.
-    pub fn run(&mut self, job: &Job) -> Result<u64, Error> {
+    pub fn run(&mut self, job: &Job) -> Result<u64, Failure> {
         let sliced = match self.mode {
             Mode::Sliced => slice(&job.ptx),
             _ => None,
         };
-        let module = Module::load(
-            &self.context,
-            sliced.as_ref().unwrap_or(&job.ptx).as_bytes(),
-        )?;
+        let module = self.load(sliced.as_ref().unwrap_or(&job.ptx))?;
         let kernel = module.kernel(NAME)?;
         let threads = job.block[0] * job.block[1];
         let hot_grid = match self.mode {
@@ -85,7 +97,8 @@ impl Device {
             // output, which has that of this grid, and the totals. All live until the stream is
             // synchronized.
             unsafe { kernel.launch_bytes(config, &self.stream, &parameters) }?;
-            self.stream.synchronize()
+            self.stream.synchronize()?;
+            Ok::<(), Failure>(())
         };
         if self.mode == Mode::Hot {
             let start = Instant::now();

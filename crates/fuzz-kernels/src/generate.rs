@@ -7,7 +7,9 @@
 //!   that arrive.
 //! - Memory that several threads update, they update by atomics that commute.
 
-use crate::kernel::{Class, Count, Function, Initial, Kernel, Register, Stmt, Uniform};
+use crate::kernel::{
+    Class, Count, Function, Initial, Kernel, Op, Operand, Register, Stmt, Uniform,
+};
 use crate::random::Random;
 use crate::template::{self, TEMPLATES, Template, guard};
 
@@ -20,8 +22,15 @@ pub struct Options {
 
 /// The kernel of a seed.
 pub fn generate(seed: u64, options: Options) -> Kernel {
-    let mut random = Random::new(seed);
-    let random = &mut random;
+    kernel(seed, &mut Random::new(seed), options)
+}
+
+/// The kernel that bytes choose.
+pub fn generate_of_bytes(bytes: &[u8]) -> Kernel {
+    kernel(0, &mut Random::of_bytes(bytes), Options::default())
+}
+
+fn kernel(seed: u64, random: &mut Random, options: Options) -> Kernel {
     let block = *random.pick(&[
         [1, 1],
         [31, 1],
@@ -46,12 +55,16 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
     if random.chance(3) {
         kernel.grid = 200;
     }
-    // One in three is for the reference interpreter.
-    let reference = random.chance(33);
+    let small = random.chance(50);
+    // Moves, loads and synchronization.
+    let sparse = small && random.chance(60);
+    // Many are for the reference interpreter.
+    let reference = sparse || random.chance(33);
     let mut generator = Generator {
-        weights: weights(random, reference),
+        weights: weights(random, reference, small, sparse),
         reference,
         full_warps: kernel.has_full_warps(),
+        small,
         functions: Vec::new(),
     };
     if !reference && random.chance(35) {
@@ -67,7 +80,11 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
             };
             let mut budget = random.between(3, 15);
             let body = generator.list(random, flow, &mut budget);
-            kernel.functions.push(Function { body, recursive });
+            kernel.functions.push(Function {
+                body,
+                recursive,
+                warp,
+            });
             generator.functions.push(flow.warp);
         }
     }
@@ -78,7 +95,11 @@ pub fn generate(seed: u64, options: Options) -> Kernel {
         may_return: false,
         depth: 0,
     };
-    let mut budget = random.between(12, 90);
+    // Small kernels show what larger ones hide: a register that is not written again.
+    let mut budget = match small {
+        true => random.between(4, 16),
+        false => random.between(12, 90),
+    };
     while budget > 0 {
         kernel
             .body
@@ -112,13 +133,18 @@ fn initial(random: &mut Random) -> Vec<(Register, Initial)> {
 }
 
 /// The weights of the templates: each kernel has some groups, so that their instructions meet.
-fn weights(random: &mut Random, reference: bool) -> Vec<u32> {
+fn weights(random: &mut Random, reference: bool, small: bool, sparse: bool) -> Vec<u32> {
     let mut weights = Vec::new();
     let mut group = ("", 0);
     for template in TEMPLATES.iter() {
         if template.group != group.0 {
-            let always = matches!(template.group, "integer" | "move" | "predicate");
-            let factor = match always || random.chance(50) {
+            // Registers that are not written again show what a small kernel lost.
+            let always = matches!(template.group, "move" | "predicate")
+                || (template.group == "integer" && !small);
+            let waits = matches!(template.group, "barrier" | "warp");
+            let simple = matches!(template.group, "move" | "memory" | "barrier" | "warp");
+            let factor = match (always || random.chance(50)) && (simple || !sparse) {
+                true if small && waits => 4,
                 true => random.between(1, 4) as u32,
                 false => 0,
             };
@@ -150,27 +176,125 @@ struct Generator {
     weights: Vec<u32>,
     reference: bool,
     full_warps: bool,
+    small: bool,
     /// Whether each function executes warp operations.
     functions: Vec<bool>,
+}
+
+/// Sets a predicate to a bit of a register or of the number of the thread.
+fn condition(random: &mut Random, predicate: usize) -> Op {
+    let register = |class, number| Operand::Register(Register { class, number });
+    let of = match random.chance(50) {
+        true => "%me",
+        false => "$1",
+    };
+    Op {
+        text: vec![
+            format!("and.b32 %sr0, {of}, $2"),
+            format!("setp.{}.u32 $0, %sr0, 0", random.pick(&["eq", "ne"])),
+        ],
+        operands: vec![
+            register(Class::Predicate, predicate),
+            register(Class::Word, random.below(Class::Word.count())),
+            Operand::Integer(1 << random.below(5)),
+        ],
+        floats: Vec::new(),
+        guard: None,
+    }
+}
+
+/// A barrier of the block.
+fn barrier() -> Op {
+    Op {
+        text: vec!["bar.sync 0".to_owned()],
+        operands: Vec::new(),
+        floats: Vec::new(),
+        guard: None,
+    }
 }
 
 impl Generator {
     fn list(&mut self, random: &mut Random, flow: Flow, budget: &mut usize) -> Vec<Stmt> {
         let mut statements = Vec::new();
-        let mut left = random.between(1, 8);
+        let mut left = random.between(1, if self.small && !flow.block { 2 } else { 8 });
         while left > 0 && *budget > 0 {
             (left, *budget) = (left - 1, *budget - 1);
-            statements.push(self.statement(random, flow, budget));
+            if self.small && flow.block && flow.depth < 2 && random.chance(30) {
+                statements.extend(self.partial_write(random, flow));
+                continue;
+            }
+            let statement = self.statement(random, flow, budget);
+            // A predicate that does not live across a barrier is compiled otherwise.
+            let guard = match &statement {
+                Stmt::If { condition, .. } => Some(*condition),
+                Stmt::Irreducible { entry, .. } => Some(*entry),
+                Stmt::Op(op) => op.guard,
+                _ => None,
+            };
+            if let Some(guard) = guard.filter(|_| random.chance(if self.small { 75 } else { 30 })) {
+                statements.push(Stmt::Op(condition(random, guard.predicate)));
+            }
+            statements.push(statement);
+        }
+        statements
+    }
+
+    /// A register that only some lanes write, between two barriers, and more barriers behind.
+    fn partial_write(&mut self, random: &mut Random, flow: Flow) -> Vec<Stmt> {
+        let guard = guard(random);
+        let divergent = Flow {
+            warp: false,
+            block: false,
+            full: false,
+            ..flow
+        };
+        let write = self.op(random, divergent);
+        let write = match write {
+            Stmt::Op(op) if op.guard.is_none() && random.chance(25) => Stmt::Op(Op {
+                guard: Some(guard),
+                ..op
+            }),
+            write => Stmt::If {
+                condition: guard,
+                masked: false,
+                then: vec![write],
+                otherwise: Vec::new(),
+            },
+        };
+        let barrier = || Stmt::Op(barrier());
+        let mut statements = vec![
+            barrier(),
+            Stmt::Op(condition(random, guard.predicate)),
+            write,
+            barrier(),
+        ];
+        let count = Count::Constant(random.between(1, 2) as u32);
+        let parameter = random.below(4);
+        match random.below(5) {
+            0 => statements = vec![Stmt::Loop(count, statements)],
+            1 => statements = vec![Stmt::Loop(Count::Parameter(parameter), statements)],
+            2 => statements.push(Stmt::Loop(count, vec![barrier()])),
+            3 => {
+                let condition = Uniform::Parameter(parameter, random.below(4) as u32);
+                statements.insert(3, Stmt::UniformIf(condition, vec![barrier()]));
+            }
+            _ => {}
         }
         statements
     }
 
     fn statement(&mut self, random: &mut Random, flow: Flow, budget: &mut usize) -> Stmt {
-        let nested = random.below(100);
+        // In small kernels a barrier or a nested statement is as likely as an instruction: values
+        // that only some lanes write live from one barrier to the next.
+        let kinds = if self.small { 50 } else { 100 };
+        let nested = random.below(kinds);
         if flow.depth >= 3 || nested >= 26 {
-            return self.op(random, flow);
+            return match self.small && flow.block && nested >= 36 {
+                true => Stmt::Op(barrier()),
+                false => self.op(random, flow),
+            };
         }
-        let masked = flow.warp && random.chance(60);
+        let masked = flow.warp && random.chance(if self.small { 30 } else { 60 });
         let inner = Flow {
             depth: flow.depth + 1,
             ..flow
@@ -265,5 +389,35 @@ impl Generator {
             })
             .collect();
         Stmt::Op(TEMPLATES[random.weighted(&weights)].instantiate(random))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ptxkit::ptx;
+
+    use super::*;
+    use crate::reduce::is_valid;
+
+    #[test]
+    fn kernels_are_correct_ptx() {
+        for seed in 0..300 {
+            for nan_bits in [false, true] {
+                let kernel = generate(seed, Options { nan_bits });
+                let text = kernel.ptx();
+                let module = ptx::read(&text).module;
+                assert_eq!(ptx::check(&module, &text), [], "seed {seed}");
+                assert!(is_valid(&kernel), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_and_seeds_choose_kernels() {
+        let text = |seed| generate(seed, Options::default()).ptx();
+        assert_eq!(text(7), text(7));
+        assert_ne!(text(7), text(8));
+        let of = |bytes: &[u8]| generate_of_bytes(bytes).ptx();
+        assert_ne!(of(&[1; 200]), of(&[2; 200]));
     }
 }

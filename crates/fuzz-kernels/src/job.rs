@@ -1,6 +1,6 @@
 //! What a child process gets and returns: a kernel as text with its launch, and a digest.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Write};
 
 use crate::kernel::Kernel;
 

@@ -229,6 +229,8 @@ pub struct Function {
     pub body: Vec<Stmt>,
     /// Whether it calls itself at its end, to the depth that it is passed.
     pub recursive: bool,
+    /// Whether it is passed the mask of the lanes that call it, and may execute warp operations.
+    pub warp: bool,
 }
 
 /// A kernel with its launch.

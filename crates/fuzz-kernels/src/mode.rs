@@ -1,5 +1,7 @@
 //! The modes that kernels run in.
 
+use ptxkit::cpu::Vectorization;
+
 /// How a kernel is compiled and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -55,13 +57,20 @@ impl Mode {
     /// The variables of a process that runs in this mode.
     pub fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Mode::Baseline | Mode::Hot => &[("PTXKIT_CPU_LANES", "hot")],
-            Mode::Scalar => &[("PTXKIT_CPU_LANES", "never")],
-            Mode::Auto => &[("PTXKIT_CPU_LANES", "auto")],
-            Mode::Vectors => &[("PTXKIT_CPU_LANES", "always")],
-            Mode::Sliced => &[("PTXKIT_CPU_LANES", "auto"), ("PTXKIT_SLICED", "always")],
-            Mode::OneWorker => &[("PTXKIT_CPU_LANES", "auto"), ("PTXKIT_CPU_THREADS", "1")],
-            Mode::Nvidia | Mode::Reference => &[],
+            Mode::OneWorker => &[("PTXKIT_CPU_THREADS", "1")],
+            // As few as there may be cores for each of several kernels at a time.
+            _ => &[("PTXKIT_CPU_THREADS", "2")],
+        }
+    }
+
+    /// When kernels are vectorized; `None` on a GPU.
+    pub fn vectorization(self) -> Option<Vectorization> {
+        match self {
+            Mode::Baseline | Mode::Hot => Some(Vectorization::WhenHot),
+            Mode::Scalar => Some(Vectorization::Never),
+            Mode::Auto | Mode::Sliced | Mode::OneWorker => Some(Vectorization::Auto),
+            Mode::Vectors => Some(Vectorization::Always),
+            Mode::Nvidia | Mode::Reference => None,
         }
     }
 }

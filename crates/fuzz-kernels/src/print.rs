@@ -188,8 +188,12 @@ fn results(ptx: &mut String, body: &str) {
 }
 
 fn function(kernel: &Kernel, number: usize) -> String {
-    let Function { body, recursive } = &kernel.functions[number];
-    let (body, registers) = Body::print(kernel, body, Some(0));
+    let Function {
+        body,
+        recursive,
+        warp,
+    } = &kernel.functions[number];
+    let (body, registers) = Body::print(kernel, body, warp.then_some(0));
     let shared = body.contains("%own") || body.contains("%exchange") || body.contains("[sums");
     let mut ptx = format!(
         ".func (.param .align 8 .b8 result[16]) f{number}(.param .align 8 .b8 values[24],\n    \

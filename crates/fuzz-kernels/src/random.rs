@@ -1,21 +1,43 @@
 //! A random number generator that gives the same sequence on every platform.
 
-/// SplitMix64.
+/// SplitMix64, or numbers that bytes choose.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    /// Bytes that choose the next numbers, the next one last.
+    chosen: Vec<u8>,
+}
 
 impl Random {
     /// The sequence of a seed.
     pub fn new(seed: u64) -> Random {
-        let mut random = Random(seed ^ 0x5DEE_CE66_D1CE_B00D);
+        let mut random = Random {
+            state: seed ^ 0x5DEE_CE66_D1CE_B00D,
+            chosen: Vec::new(),
+        };
         random.next();
         random
     }
 
+    /// A sequence in which each two bytes choose a number, so that a fuzzer that changes some
+    /// changes a part of a kernel. Behind their end it is that of a seed.
+    pub fn of_bytes(bytes: &[u8]) -> Random {
+        Random {
+            chosen: bytes.iter().rev().copied().collect(),
+            ..Random::new(0)
+        }
+    }
+
     /// The next 64 bits.
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let state = match (self.chosen.pop(), self.chosen.pop()) {
+            (Some(low), Some(high)) => u64::from(u16::from_le_bytes([low, high])) << 40,
+            _ => {
+                self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                self.state
+            }
+        };
+        let z = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)
     }

@@ -294,7 +294,7 @@ pub fn is_valid(kernel: &Kernel) -> bool {
     let needs: Vec<bool> = kernel
         .functions
         .iter()
-        .map(|function| has_mask(&function.body))
+        .map(|function| function.warp)
         .collect();
     let functions = kernel
         .functions
@@ -302,7 +302,7 @@ pub fn is_valid(kernel: &Kernel) -> bool {
         .enumerate()
         .all(|(number, function)| {
             let place = Place {
-                warp: !function.recursive && !has_return(&function.body),
+                warp: function.warp,
                 block: false,
                 full: false,
                 function: Some(number),
@@ -324,24 +324,6 @@ struct Place {
     block: bool,
     full: bool,
     function: Option<usize>,
-}
-
-fn any(statements: &[Stmt], of: &impl Fn(&Stmt) -> bool) -> bool {
-    let mut all = statements.iter();
-    all.any(|statement| of(statement) || statement.children().iter().any(|body| any(body, of)))
-}
-
-fn has_mask(body: &[Stmt]) -> bool {
-    any(body, &|statement| match statement {
-        Stmt::Op(op) => op.text.iter().any(|line| line.contains("$m")),
-        Stmt::If { masked, .. } | Stmt::Switch { masked, .. } => *masked,
-        Stmt::Loop(Count::Register { masked, .. }, _) => *masked,
-        _ => false,
-    })
-}
-
-fn has_return(body: &[Stmt]) -> bool {
-    any(body, &|statement| matches!(statement, Stmt::Return(_)))
 }
 
 fn valid_list(statements: &[Stmt], place: Place, needs: &[bool]) -> bool {
@@ -386,4 +368,32 @@ fn valid_list(statements: &[Stmt], place: Place, needs: &[bool]) -> bool {
             .iter()
             .all(|body| valid_list(body, inner, needs))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Options, generate};
+
+    /// Each instruction is found in the smallest kernel with it.
+    #[test]
+    fn one_instruction_is_left() {
+        for word in ["bar.red", "shfl", "st.local", "atom.global"] {
+            let has = |kernel: &Kernel| kernel.ptx().contains(word);
+            let mut kernels = (0..).map(|seed| generate(seed, Options::default()));
+            let Some(kernel) = kernels.find(|kernel| has(kernel)) else {
+                continue;
+            };
+            let reduced = reduce(&kernel, has);
+            let mut ops = 0;
+            visit(&reduced, &mut |statement| {
+                ops += usize::from(matches!(statement, Stmt::Op(_)))
+            });
+            assert!(ops <= 1, "{}", reduced.ptx());
+            assert_eq!(
+                (reduced.grid, reduced.threads()),
+                (1, reduced.threads().min(32))
+            );
+        }
+    }
 }
