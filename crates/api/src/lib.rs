@@ -44,6 +44,7 @@ pub use resource::{
     AsyncCallback, AsyncNotification, CUdevResourceDesc, CheckpointLock, DeviceResource,
     LogsCallback, MulticastProp,
 };
+#[doc(hidden)]
 pub use unwind::contain_panic;
 
 /// `CUgraphExecUpdateResultInfo` with the reason as a plain integer.

@@ -34,7 +34,7 @@ fn taken_apart(pinned: PinnedBuffer<u32>) {
 }
 
 fn outlives(pinned: &PinnedBuffer<u32>) -> &'static [u32] {
-    let slice: &'static [u32] = &pinned.as_slice().unwrap(); //~ E0716
+    let slice: &'static [u32] = &pinned.as_slice().unwrap(); //~ E0716 error
     slice
 }
 
