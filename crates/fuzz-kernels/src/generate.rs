@@ -202,6 +202,10 @@ impl Generator {
         let mut left = random.between(1, if self.small && !flow.block { 2 } else { 8 });
         while left > 0 && *budget > 0 {
             (left, *budget) = (left - 1, *budget - 1);
+            if self.small && flow.block && flow.depth < 2 && random.chance(30) {
+                statements.extend(self.partial_write(random, flow));
+                continue;
+            }
             let statement = self.statement(random, flow, budget);
             // A predicate that does not live across a barrier is compiled otherwise.
             let guard = match &statement {
@@ -214,6 +218,50 @@ impl Generator {
                 statements.push(Stmt::Op(condition(random, guard.predicate)));
             }
             statements.push(statement);
+        }
+        statements
+    }
+
+    /// A register that only some lanes write, between two barriers, and more barriers behind.
+    fn partial_write(&mut self, random: &mut Random, flow: Flow) -> Vec<Stmt> {
+        let guard = guard(random);
+        let divergent = Flow {
+            warp: false,
+            block: false,
+            full: false,
+            ..flow
+        };
+        let write = self.op(random, divergent);
+        let write = match write {
+            Stmt::Op(op) if op.guard.is_none() && random.chance(25) => Stmt::Op(Op {
+                guard: Some(guard),
+                ..op
+            }),
+            write => Stmt::If {
+                condition: guard,
+                masked: false,
+                then: vec![write],
+                otherwise: Vec::new(),
+            },
+        };
+        let barrier = || Stmt::Op(barrier());
+        let mut statements = vec![
+            barrier(),
+            Stmt::Op(condition(random, guard.predicate)),
+            write,
+            barrier(),
+        ];
+        let count = Count::Constant(random.between(1, 2) as u32);
+        let parameter = random.below(4);
+        match random.below(5) {
+            0 => statements = vec![Stmt::Loop(count, statements)],
+            1 => statements = vec![Stmt::Loop(Count::Parameter(parameter), statements)],
+            2 => statements.push(Stmt::Loop(count, vec![barrier()])),
+            3 => {
+                let condition = Uniform::Parameter(parameter, random.below(4) as u32);
+                statements.insert(3, Stmt::UniformIf(condition, vec![barrier()]));
+            }
+            _ => {}
         }
         statements
     }
