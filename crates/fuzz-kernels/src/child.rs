@@ -29,7 +29,11 @@ pub fn serve(mode: Mode) {
             Ok(digest) => Outcome::Digest(digest),
             Err(error) => Outcome::Error(error.replace('\n', "; ")),
         };
-        if writeln!(output, "{outcome}").and_then(|()| output.flush()).is_err() || failed {
+        if writeln!(output, "{outcome}")
+            .and_then(|()| output.flush())
+            .is_err()
+            || failed
+        {
             return;
         }
     }

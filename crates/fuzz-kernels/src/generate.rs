@@ -7,7 +7,9 @@
 //!   that arrive.
 //! - Memory that several threads update, they update by atomics that commute.
 
-use crate::kernel::{Class, Count, Function, Initial, Kernel, Op, Operand, Register, Stmt, Uniform};
+use crate::kernel::{
+    Class, Count, Function, Initial, Kernel, Op, Operand, Register, Stmt, Uniform,
+};
 use crate::random::Random;
 use crate::template::{self, TEMPLATES, Template, guard};
 
@@ -29,7 +31,16 @@ pub fn generate_of_bytes(bytes: &[u8]) -> Kernel {
 }
 
 fn kernel(seed: u64, random: &mut Random, options: Options) -> Kernel {
-    let block = *random.pick(&[[1, 1], [31, 1], [32, 1], [32, 1], [33, 1], [96, 1], [5, 7], [256, 1]]);
+    let block = *random.pick(&[
+        [1, 1],
+        [31, 1],
+        [32, 1],
+        [32, 1],
+        [33, 1],
+        [96, 1],
+        [5, 7],
+        [256, 1],
+    ]);
     let mut kernel = Kernel {
         seed,
         functions: Vec::new(),
@@ -90,7 +101,9 @@ fn kernel(seed: u64, random: &mut Random, options: Options) -> Kernel {
         false => random.between(12, 90),
     };
     while budget > 0 {
-        kernel.body.extend(generator.list(random, flow, &mut budget));
+        kernel
+            .body
+            .extend(generator.list(random, flow, &mut budget));
     }
     kernel
 }
@@ -108,7 +121,10 @@ fn initial(random: &mut Random) -> Vec<(Register, Initial)> {
             };
             let initial = match random.below(5) {
                 0 => Initial::Constant(template::integer(random, bits)),
-                1 | 2 => Initial::Thread(random.next() as u32 & 0xFF, template::integer(random, 16) as u32),
+                1 | 2 => Initial::Thread(
+                    random.next() as u32 & 0xFF,
+                    template::integer(random, 16) as u32,
+                ),
                 _ => Initial::Input((random.below(200) * 8) as u32),
             };
             (register, initial)
@@ -123,7 +139,8 @@ fn weights(random: &mut Random, reference: bool, small: bool, sparse: bool) -> V
     for template in TEMPLATES.iter() {
         if template.group != group.0 {
             // Registers that are not written again show what a small kernel lost.
-            let always = matches!(template.group, "move" | "predicate") || (template.group == "integer" && !small);
+            let always = matches!(template.group, "move" | "predicate")
+                || (template.group == "integer" && !small);
             let waits = matches!(template.group, "barrier" | "warp");
             let simple = matches!(template.group, "move" | "memory" | "barrier" | "warp");
             let factor = match (always || random.chance(50)) && (simple || !sparse) {
@@ -372,5 +389,35 @@ impl Generator {
             })
             .collect();
         Stmt::Op(TEMPLATES[random.weighted(&weights)].instantiate(random))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ptxkit::ptx;
+
+    use super::*;
+    use crate::reduce::is_valid;
+
+    #[test]
+    fn kernels_are_correct_ptx() {
+        for seed in 0..300 {
+            for nan_bits in [false, true] {
+                let kernel = generate(seed, Options { nan_bits });
+                let text = kernel.ptx();
+                let module = ptx::read(&text).module;
+                assert_eq!(ptx::check(&module, &text), [], "seed {seed}");
+                assert!(is_valid(&kernel), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_and_seeds_choose_kernels() {
+        let text = |seed| generate(seed, Options::default()).ptx();
+        assert_eq!(text(7), text(7));
+        assert_ne!(text(7), text(8));
+        let of = |bytes: &[u8]| generate_of_bytes(bytes).ptx();
+        assert_ne!(of(&[1; 200]), of(&[2; 200]));
     }
 }

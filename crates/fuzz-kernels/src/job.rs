@@ -1,6 +1,6 @@
 //! What a child process gets and returns: a kernel as text with its launch, and a digest.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Write};
 
 use crate::kernel::Kernel;
 
@@ -34,7 +34,12 @@ impl Job {
     /// The child ended.
     pub fn write(&self, to: &mut impl Write) -> std::io::Result<()> {
         let ([x, y], [a, b, c, d]) = (self.block, self.parameters);
-        writeln!(to, "{} {x} {y} {a} {b} {c} {d} {}", self.grid, self.ptx.len())?;
+        writeln!(
+            to,
+            "{} {x} {y} {a} {b} {c} {d} {}",
+            self.grid,
+            self.ptx.len()
+        )?;
         to.write_all(self.ptx.as_bytes())?;
         to.flush()
     }
@@ -43,7 +48,10 @@ impl Job {
     pub fn read(from: &mut impl BufRead) -> Option<Job> {
         let mut head = String::new();
         from.read_line(&mut head).ok()?;
-        let numbers: Vec<u32> = head.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let numbers: Vec<u32> = head
+            .split_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
         let [grid, x, y, a, b, c, d, length] = numbers[..] else {
             return None;
         };

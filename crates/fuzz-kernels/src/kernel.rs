@@ -269,9 +269,22 @@ pub const SHARED_BYTES: usize = 32;
 pub const LOCAL_BYTES: usize = 64;
 /// Values of the array in constant memory.
 pub const CONSTANTS: [u32; 16] = [
-    0x0000_0001, 0x8000_0000, 0x7FFF_FFFF, 0x3F80_0000, 0xBF00_0000, 0x0001_0002, 0x0000_7C00,
-    0xFFFF_FFFF, 0x1234_5678, 0x9ABC_DEF0, 0x4049_0FDB, 0x0080_0000, 0x7F80_0000, 0x0000_FF00,
-    0x4330_0000, 0x3FF0_0000,
+    0x0000_0001,
+    0x8000_0000,
+    0x7FFF_FFFF,
+    0x3F80_0000,
+    0xBF00_0000,
+    0x0001_0002,
+    0x0000_7C00,
+    0xFFFF_FFFF,
+    0x1234_5678,
+    0x9ABC_DEF0,
+    0x4049_0FDB,
+    0x0080_0000,
+    0x7F80_0000,
+    0x0000_FF00,
+    0x4330_0000,
+    0x3FF0_0000,
 ];
 
 impl Kernel {

@@ -1,4 +1,35 @@
-//! Random PTX kernels, run in every mode of the CPU device and on a GPU.
+//! Random PTX kernels, run in every mode of the CPU device and on a GPU. The program is
+//! `fuzz-kernels`; `scripts/fuzz-kernels` builds and runs it.
+//!
+//! | module | subject |
+//! |---|---|
+//! | [`generate`] | a kernel of a seed, by the rows of `templates.txt` ([`template`]) |
+//! | [`kernel`] | the representation of kernels, a tree of statements |
+//! | [`print`] | kernels as PTX |
+//! | [`child`] | one process for each mode ([`mode`]), which runs jobs ([`job`]) on a device ([`device`]) |
+//! | [`runner`] | one kernel in several modes |
+//! | [`mod@reference`] | an interpreter for a subset |
+//! | [`reduce`] | smaller kernels with the same difference |
+//!
+//! A kernel has no undefined behaviour, and its results do not depend on the order of threads:
+//! [`generate`] says how. The reducer keeps this ([`reduce::is_valid`]).
+//!
+//! # Checking the fuzzer
+//!
+//! Make a mistake in the compiler, run `scripts/fuzz-kernels --count 1000`, and expect exit status
+//! 1 with a kernel of few instructions. Undo the mistake afterwards. Examples:
+//!
+//! | mistake | place | modes that differ |
+//! |---|---|---|
+//! | `addc` ignores the carry | `crates/cpu/src/codegen/integer.rs` | `nvidia`, or all CPU modes alike |
+//! | a masked write stores in all lanes | `crates/cpu/src/codegen/masked.rs` | `auto`, `vectors` |
+//! | a register is not reloaded behind a barrier | `crates/cpu/src/codegen/resume.rs` | `auto`, `vectors`, `hot` |
+//! | signed and unsigned `min` exchanged | `crates/cpu/src/codegen/integer.rs` | `reference` |
+//! | a value counts as uniform that is not | `crates/cpu/src/program/uniformity.rs` | `auto`, `vectors` |
+//!
+//! A mistake that all modes of the CPU device share shows in `reference` or against the recorded
+//! results of a GPU alone.
+
 pub mod child;
 pub mod device;
 pub mod generate;

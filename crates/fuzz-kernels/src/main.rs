@@ -172,12 +172,18 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
     let mut found = found.clone();
     found.sort_unstable();
     clear();
-    println!("{} kernels, {} with a difference: {found:?}", results.len(), found.len());
+    println!(
+        "{} kernels, {} with a difference: {found:?}",
+        results.len(),
+        found.len()
+    );
     Ok(found.len())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Clears the line of the progress.
@@ -218,7 +224,10 @@ impl Campaign<'_> {
             results.insert(seed, first.clone());
             if std::io::stderr().is_terminal() {
                 let (done, all) = (results.len(), self.range.1 - self.range.0);
-                eprint!("\r{done} of {all} kernels, {} with a difference\x1b[K", lock(&self.findings).len());
+                eprint!(
+                    "\r{done} of {all} kernels, {} with a difference\x1b[K",
+                    lock(&self.findings).len()
+                );
                 let _ = std::io::stderr().flush();
             }
         }
@@ -242,7 +251,11 @@ impl Campaign<'_> {
         fs::write(out.join("input.bin"), input())?;
         fs::write(&path, document(&reduced, text, &now))?;
         clear();
-        println!("  reduced to {} lines: {}", reduced.ptx().lines().count(), path.display());
+        println!(
+            "  reduced to {} lines: {}",
+            reduced.ptx().lines().count(),
+            path.display()
+        );
         Ok(())
     }
 }
@@ -255,7 +268,10 @@ fn document(kernel: &Kernel, found: &str, now: &str) -> String {
         block: [x, y],
         parameters,
     } = Job::new(kernel);
-    let parameters: Vec<String> = parameters.iter().map(|value| format!("--arg u32:{value}")).collect();
+    let parameters: Vec<String> = parameters
+        .iter()
+        .map(|value| format!("--arg u32:{value}"))
+        .collect();
     let words = TOTALS_BYTES / 4;
     let total = u32::from_le_bytes([TOTALS_BYTE; 4]);
     let output = kernel.output_bytes() / 4;

@@ -18,7 +18,9 @@ pub fn input() -> Vec<u8> {
             2 => integer(&mut random, 64),
             3 => integer(&mut random, 32) | integer(&mut random, 32) << 32,
             4 => {
-                let half = [0x3C00, 0x7C00, 0x7E00, 0x0001, 0xBC00, 0x3F80, 0x7F80, 0x4248];
+                let half = [
+                    0x3C00, 0x7C00, 0x7E00, 0x0001, 0xBC00, 0x3F80, 0x7F80, 0x4248,
+                ];
                 (0..4).fold(0, |all, _| all << 16 | random.pick(&half))
             }
             _ => u64::from(float(&mut random)) | u64::from(float(&mut random)) << 32,

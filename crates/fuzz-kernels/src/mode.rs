@@ -79,9 +79,12 @@ impl std::str::FromStr for Mode {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Mode, String> {
-        Mode::ALL.into_iter().find(|mode| mode.name() == word).ok_or_else(|| {
-            let names: Vec<&str> = Mode::ALL.iter().map(|mode| mode.name()).collect();
-            format!("expected one of {}", names.join(", "))
-        })
+        Mode::ALL
+            .into_iter()
+            .find(|mode| mode.name() == word)
+            .ok_or_else(|| {
+                let names: Vec<&str> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+                format!("expected one of {}", names.join(", "))
+            })
     }
 }

@@ -25,11 +25,19 @@ impl Kernel {
         let mut ptx = String::from(".version 8.3\n.target sm_90\n.address_size 64\n");
         if uses("constants") {
             let values: Vec<String> = CONSTANTS.iter().map(|value| value.to_string()).collect();
-            let _ = writeln!(ptx, ".const .align 16 .b32 constants[16] = {{{}}};", values.join(", "));
+            let _ = writeln!(
+                ptx,
+                ".const .align 16 .b32 constants[16] = {{{}}};",
+                values.join(", ")
+            );
         }
         if shared {
             let threads = self.threads() as usize;
-            let _ = writeln!(ptx, ".shared .align 16 .b8 owned[{}];", threads * SHARED_BYTES);
+            let _ = writeln!(
+                ptx,
+                ".shared .align 16 .b8 owned[{}];",
+                threads * SHARED_BYTES
+            );
             let _ = writeln!(ptx, ".shared .align 16 .b8 exchanged[{}];", threads * 8);
             let _ = writeln!(ptx, ".shared .align 16 .b8 sums[32];");
         }
@@ -111,7 +119,12 @@ fn threads(body: &str, shared: bool) -> String {
 /// The first values of the array in local memory.
 fn local() -> String {
     (0..LOCAL_BYTES / 16)
-        .map(|n| format!("st.local.v4.b32 [%local+{}], {{%me, {n}, -1, 0x3f800000}};\n", n * 16))
+        .map(|n| {
+            format!(
+                "st.local.v4.b32 [%local+{}], {{%me, {n}, -1, 0x3f800000}};\n",
+                n * 16
+            )
+        })
         .collect()
 }
 
@@ -266,7 +279,11 @@ fn operand(operand: &Operand) -> String {
 }
 
 fn predicate(guard: Guard) -> String {
-    format!("{}%p{}", if guard.negated { "!" } else { "" }, guard.predicate)
+    format!(
+        "{}%p{}",
+        if guard.negated { "!" } else { "" },
+        guard.predicate
+    )
 }
 
 /// The instructions of an operation, without guards and NaNs, with operands in their places.
@@ -406,9 +423,12 @@ impl<'k> Body<'k> {
                 self.line(format!("rem.u32 %c{depth}, %r{selector}, {};", arms.len()));
                 let outer = mask.filter(|_| *masked);
                 if let Some(outer) = outer {
-                    self.line(format!("match.any.sync.b32 %m{inside}, %c{depth}, %m{outer};"));
+                    self.line(format!(
+                        "match.any.sync.b32 %m{inside}, %c{depth}, %m{outer};"
+                    ));
                 }
-                let names: Vec<String> = (0..arms.len()).map(|arm| format!("ARM{n}_{arm}")).collect();
+                let names: Vec<String> =
+                    (0..arms.len()).map(|arm| format!("ARM{n}_{arm}")).collect();
                 self.line(format!("TARGETS{n}: .branchtargets {};", names.join(", ")));
                 self.line(format!("brx.idx %c{depth}, TARGETS{n};"));
                 for (arm, name) in arms.iter().zip(&names) {
@@ -426,7 +446,9 @@ impl<'k> Body<'k> {
                 second,
             } => {
                 let n = self.label();
-                self.line(format!("mov.u32 %l{depth}, 0;\nand.b32 %c{depth}, %r{count}, 3;"));
+                self.line(format!(
+                    "mov.u32 %l{depth}, 0;\nand.b32 %c{depth}, %r{count}, 3;"
+                ));
                 self.line(format!("@{} bra SECOND{n};\nFIRST{n}:", predicate(*entry)));
                 self.list(first, None, inside);
                 self.line(format!("SECOND{n}:"));
@@ -445,7 +467,14 @@ impl<'k> Body<'k> {
             } => {
                 self.line(format!("and.b32 %sr0, %r{depth}, 3;"));
                 let mask = mask.map_or("0".to_owned(), |mask| format!("%m{mask}"));
-                call(&mut self.text, *function, *arguments, *results, "%sr0", &mask);
+                call(
+                    &mut self.text,
+                    *function,
+                    *arguments,
+                    *results,
+                    "%sr0",
+                    &mask,
+                );
             }
             Stmt::Return(guard) => self.line(format!("@{} bra RETURN;", predicate(*guard))),
         }
@@ -461,7 +490,11 @@ impl<'k> Body<'k> {
 
     fn counted_loop(&mut self, count: Count, body: &[Stmt], mask: Option<usize>, depth: usize) {
         let (n, inside) = (self.label(), depth + 1);
-        let (l, c, lp) = (format!("%l{depth}"), format!("%c{depth}"), format!("%lp{depth}"));
+        let (l, c, lp) = (
+            format!("%l{depth}"),
+            format!("%c{depth}"),
+            format!("%lp{depth}"),
+        );
         self.line(format!("mov.u32 {l}, 0;"));
         match count {
             Count::Constant(limit) => {
@@ -486,7 +519,9 @@ impl<'k> Body<'k> {
                 }
                 self.line(format!("LOOP{n}:\nsetp.ge.u32 {lp}, {l}, {c};"));
                 if outer.is_some() {
-                    self.line(format!("vote.sync.ballot.b32 %m{inside}, !{lp}, %m{inside};"));
+                    self.line(format!(
+                        "vote.sync.ballot.b32 %m{inside}, !{lp}, %m{inside};"
+                    ));
                 }
                 self.line(format!("@{lp} bra END{n};"));
                 self.list(body, outer.map(|_| inside), inside);
@@ -532,7 +567,9 @@ impl<'k> Body<'k> {
                 (".and", ", %sp1".to_owned())
             }
         };
-        self.line(format!("setp.nan{and}.{kind} {to}, {register}, {register}{guard};"));
+        self.line(format!(
+            "setp.nan{and}.{kind} {to}, {register}, {register}{guard};"
+        ));
         match float {
             Float::F32 => self.line(format!("@%sp2 mov.b32 {register}, 0x7fffffff;")),
             Float::F64 => self.line(format!("@%sp2 mov.b64 {register}, 0x7fffffffffffffff;")),

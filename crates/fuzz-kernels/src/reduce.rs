@@ -85,7 +85,10 @@ fn nth_list(kernel: &mut Kernel, number: usize) -> Option<&mut Vec<Stmt>> {
             .find_map(|body| find(body, left))
     }
     let mut left = number;
-    let functions = kernel.functions.iter_mut().map(|function| &mut function.body);
+    let functions = kernel
+        .functions
+        .iter_mut()
+        .map(|function| &mut function.body);
     [&mut kernel.body]
         .into_iter()
         .chain(functions)
@@ -95,7 +98,10 @@ fn nth_list(kernel: &mut Kernel, number: usize) -> Option<&mut Vec<Stmt>> {
 fn launch(best: &mut Kernel, attempt: &mut Attempt<'_>) {
     for grid in [1, 2, 3] {
         if grid < best.grid {
-            let grid_of = Kernel { grid, ..best.clone() };
+            let grid_of = Kernel {
+                grid,
+                ..best.clone()
+            };
             if attempt(best, grid_of) {
                 break;
             }
@@ -103,7 +109,10 @@ fn launch(best: &mut Kernel, attempt: &mut Attempt<'_>) {
     }
     for block in [[1, 1], [2, 1], [32, 1], [33, 1], [64, 1]] {
         if block[0] * block[1] < best.threads() || best.block[1] > 1 {
-            let smaller = Kernel { block, ..best.clone() };
+            let smaller = Kernel {
+                block,
+                ..best.clone()
+            };
             if attempt(best, smaller) {
                 break;
             }
@@ -242,7 +251,9 @@ fn simpler(statement: &mut Stmt, variant: usize) -> Change {
                     class: Class::Word | Class::Double,
                     ..
                 }) => *operand = Operand::Integer(1),
-                Operand::Float(bits) if *bits != 0x3F80_0000 => *operand = Operand::Float(0x3F80_0000),
+                Operand::Float(bits) if *bits != 0x3F80_0000 => {
+                    *operand = Operand::Float(0x3F80_0000)
+                }
                 Operand::Integer(value) if *value > 1 => *value = 1,
                 _ => return Change::None,
             }
@@ -280,16 +291,24 @@ fn simpler(statement: &mut Stmt, variant: usize) -> Change {
 /// Whether warp operations and barriers stand where they may.
 pub fn is_valid(kernel: &Kernel) -> bool {
     let full = kernel.has_full_warps();
-    let needs: Vec<bool> = kernel.functions.iter().map(|function| function.warp).collect();
-    let functions = kernel.functions.iter().enumerate().all(|(number, function)| {
-        let place = Place {
-            warp: function.warp,
-            block: false,
-            full: false,
-            function: Some(number),
-        };
-        valid_list(&function.body, place, &needs)
-    });
+    let needs: Vec<bool> = kernel
+        .functions
+        .iter()
+        .map(|function| function.warp)
+        .collect();
+    let functions = kernel
+        .functions
+        .iter()
+        .enumerate()
+        .all(|(number, function)| {
+            let place = Place {
+                warp: function.warp,
+                block: false,
+                full: false,
+                function: Some(number),
+            };
+            valid_list(&function.body, place, &needs)
+        });
     let place = Place {
         warp: true,
         block: true,
@@ -318,14 +337,21 @@ fn valid_list(statements: &[Stmt], place: Place, needs: &[bool]) -> bool {
         let inner = match statement {
             Stmt::Op(op) => {
                 let has = |word: &str| op.text.iter().any(|line| line.contains(word));
-                let block = ["bar.sync", "barrier.sync", "bar.red"].iter().any(|word| has(word));
+                let block = ["bar.sync", "barrier.sync", "bar.red"]
+                    .iter()
+                    .any(|word| has(word));
                 // Those with a tested mask have a `selp`.
                 let full = has("shfl") && !has("selp");
-                return (!block || place.block) && (!has("$m") || place.warp) && (!full || place.full);
+                return (!block || place.block)
+                    && (!has("$m") || place.warp)
+                    && (!full || place.full);
             }
             Stmt::Call { function, .. } => {
                 let before = place.function.is_none_or(|caller| *function < caller);
-                return before && needs.get(*function).is_some_and(|needs| !needs || place.warp);
+                return before
+                    && needs
+                        .get(*function)
+                        .is_some_and(|needs| !needs || place.warp);
             }
             Stmt::Return(_) => return place.function.is_some(),
             Stmt::UniformIf(..) => match place.block {
@@ -337,6 +363,37 @@ fn valid_list(statements: &[Stmt], place: Place, needs: &[bool]) -> bool {
             Stmt::Loop(Count::Register { masked, .. }, _) => divergent(*masked),
             Stmt::Irreducible { .. } => divergent(false),
         };
-        statement.children().iter().all(|body| valid_list(body, inner, needs))
+        statement
+            .children()
+            .iter()
+            .all(|body| valid_list(body, inner, needs))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{Options, generate};
+
+    /// Each instruction is found in the smallest kernel with it.
+    #[test]
+    fn one_instruction_is_left() {
+        for word in ["bar.red", "shfl", "st.local", "atom.global"] {
+            let has = |kernel: &Kernel| kernel.ptx().contains(word);
+            let mut kernels = (0..).map(|seed| generate(seed, Options::default()));
+            let Some(kernel) = kernels.find(|kernel| has(kernel)) else {
+                continue;
+            };
+            let reduced = reduce(&kernel, has);
+            let mut ops = 0;
+            visit(&reduced, &mut |statement| {
+                ops += usize::from(matches!(statement, Stmt::Op(_)))
+            });
+            assert!(ops <= 1, "{}", reduced.ptx());
+            assert_eq!(
+                (reduced.grid, reduced.threads()),
+                (1, reduced.threads().min(32))
+            );
+        }
+    }
 }

@@ -164,7 +164,9 @@ impl<'k> Block<'k> {
             Stmt::Op(op) => self.op(op, active),
             Stmt::UniformIf(condition, body) => {
                 let taken = match *condition {
-                    Uniform::Parameter(parameter, value) => self.kernel.parameters[parameter] >= value,
+                    Uniform::Parameter(parameter, value) => {
+                        self.kernel.parameters[parameter] >= value
+                    }
                     Uniform::AnyOfBlock(predicate) => active.iter().any(|&thread| {
                         let negated = false;
                         self.holds(thread, Guard { predicate, negated })
@@ -181,8 +183,9 @@ impl<'k> Block<'k> {
                 otherwise,
                 ..
             } => {
-                let (first, second): (Vec<usize>, Vec<usize>) =
-                    active.iter().partition(|&&thread| self.holds(thread, *condition));
+                let (first, second): (Vec<usize>, Vec<usize>) = active
+                    .iter()
+                    .partition(|&&thread| self.holds(thread, *condition));
                 self.list(then, &first)?;
                 self.list(otherwise, &second)
             }
@@ -471,4 +474,28 @@ fn compute(words: &[&str], sources: &[u64]) -> Option<u64> {
         _ => return None,
     };
     Some(result as u64 & mask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::generate::{Options, generate};
+    use crate::job::Job;
+    use crate::mode::Mode;
+
+    #[test]
+    fn first_code_and_reference_agree() {
+        let mut device = Device::new(Mode::Baseline).expect("the CPU device");
+        let mut compared = 0;
+        for seed in 0..60 {
+            let kernel = generate(seed, Options::default());
+            if let Some(expected) = run(&kernel) {
+                let digest = device.run(&Job::new(&kernel)).expect("the kernel runs");
+                assert_eq!(digest, expected, "seed {seed}");
+                compared += 1;
+            }
+        }
+        assert!(compared > 10, "{compared}");
+    }
 }

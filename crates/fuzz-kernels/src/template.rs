@@ -77,7 +77,8 @@ fn template(group: &'static str, line: &'static str) -> Option<Template> {
     }
     let mut columns = rest.split(" :");
     let text = columns.next()?;
-    let mut slots = || -> Option<Vec<Slot>> { columns.next()?.split_whitespace().map(slot).collect() };
+    let mut slots =
+        || -> Option<Vec<Slot>> { columns.next()?.split_whitespace().map(slot).collect() };
     Some(Template {
         group,
         weight,
