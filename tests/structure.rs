@@ -26,7 +26,7 @@ const fn root(folder: &'static str) -> Root {
     }
 }
 
-const ROOTS: [Root; 13] = [
+const ROOTS: [Root; 14] = [
     root("src"),
     root("crates/analysis/src"),
     root("crates/api/src"),
@@ -37,6 +37,7 @@ const ROOTS: [Root; 13] = [
         layered: &[""],
         ..root("crates/cpu/src")
     },
+    root("crates/fuzz-kernels/src"),
     root("crates/image/src"),
     root("crates/lint/src"),
     root("crates/occupancy/src"),

@@ -11,7 +11,7 @@ use crate::job::{Job, Outcome};
 use crate::mode::Mode;
 
 /// How long a job may take.
-pub const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the jobs of the standard input, as a child process; ends with the input, or after the
 /// first error.

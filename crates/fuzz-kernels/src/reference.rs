@@ -330,7 +330,11 @@ impl<'k> Block<'k> {
                 let value = self.value(thread, register, active)?;
                 self.store(address, value, 4)?;
             } else {
-                let value = self.load(address, 4)?;
+                let mut value = self.load(address, 4)?;
+                // A wider register takes the sign.
+                if words.contains(&"s32") && register.starts_with("%d") {
+                    value = i64::from(value as i32) as u64;
+                }
                 self.threads[thread].insert((*register).to_owned(), value);
             }
         }
