@@ -132,24 +132,36 @@ pub(crate) extern "C" fn f32_to_bf16(a: f32, rounding: u32) -> u32 {
 
 /// A NaN of fewer bits, as GPUs convert an `f64`: quiet, with the sign and the upper part of the
 /// payload.
-pub(super) fn narrow_nan(a: f64, bits: u32, fraction: u32) -> u32 {
+fn narrow_nan(a: f64, bits: u32, fraction: u32) -> u32 {
     let exponent_and_quiet = (1 << (bits - fraction)) - 1;
     let sign = u32::from(a.is_sign_negative()) << (bits - 1);
     let payload = (a.to_bits() & ((1 << 52) - 1)) >> (52 - fraction);
     sign | exponent_and_quiet << (fraction - 1) | payload as u32
 }
 
+/// `cvt.f16.f64`.
 pub(crate) extern "C" fn f64_to_f16(a: f64, rounding: u32) -> u32 {
-    if a.is_nan() {
-        return narrow_nan(a, 16, 10);
+    match a.is_nan() {
+        true => narrow_nan(a, 16, 10),
+        false => rounded_f16(a, rounding),
     }
+}
+
+/// A number that was computed for a half, whose NaN is canonical.
+pub(super) fn rounded_f16(a: f64, rounding: u32) -> u32 {
     narrow(number_f64(a), Format::F16, rounding)
 }
 
+/// `cvt.bf16.f64`.
 pub(crate) extern "C" fn f64_to_bf16(a: f64, rounding: u32) -> u32 {
-    if a.is_nan() {
-        return narrow_nan(a, 16, 7);
+    match a.is_nan() {
+        true => narrow_nan(a, 16, 7),
+        false => rounded_bf16(a, rounding),
     }
+}
+
+/// The same for `bf16`.
+pub(super) fn rounded_bf16(a: f64, rounding: u32) -> u32 {
     narrow(number_f64(a), Format::BF16, rounding)
 }
 

@@ -1,7 +1,7 @@
 //! Arithmetic of f16 and bf16, each operation rounded once, to the nearest.
 
 use super::approximate::{ex2, tanh};
-use super::convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, f64_to_bf16, f64_to_f16};
+use super::convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16, rounded_bf16, rounded_f16};
 use super::rounding::Rounding;
 
 const NEAREST: u32 = Rounding::Nearest as u32;
@@ -39,7 +39,7 @@ pub(crate) extern "C" fn mul_f16(a: u32, b: u32) -> u32 {
 }
 
 pub(crate) extern "C" fn fma_f16(a: u32, b: u32, c: u32) -> u32 {
-    f64_to_f16(
+    rounded_f16(
         fma_to_odd(f16_to_f32(a), f16_to_f32(b), f16_to_f32(c)),
         NEAREST,
     )
@@ -51,28 +51,28 @@ pub(crate) extern "C" fn add_bf16(a: u32, b: u32) -> u32 {
 
 pub(crate) extern "C" fn mul_bf16(a: u32, b: u32) -> u32 {
     // In f64: a subnormal product would have too few bits in f32.
-    f64_to_bf16(
+    rounded_bf16(
         f64::from(bf16_to_f32(a)) * f64::from(bf16_to_f32(b)),
         NEAREST,
     )
 }
 
 pub(crate) extern "C" fn fma_bf16(a: u32, b: u32, c: u32) -> u32 {
-    f64_to_bf16(
+    rounded_bf16(
         fma_to_odd(bf16_to_f32(a), bf16_to_f32(b), bf16_to_f32(c)),
         NEAREST,
     )
 }
 
 pub(crate) extern "C" fn ex2_f16(a: u32) -> u32 {
-    f64_to_f16(ex2(f16_to_f32(a)), NEAREST)
+    rounded_f16(ex2(f16_to_f32(a)), NEAREST)
 }
 
 pub(crate) extern "C" fn ex2_bf16(a: u32) -> u32 {
     // This one exists with `.ftz` only.
     let subnormal = |bits: u32| bits & 0x7f80 == 0;
     let a = if subnormal(a) { a & 0x8000 } else { a };
-    let result = f64_to_bf16(ex2(bf16_to_f32(a)), NEAREST);
+    let result = rounded_bf16(ex2(bf16_to_f32(a)), NEAREST);
     if subnormal(result) {
         result & 0x8000
     } else {
@@ -81,11 +81,11 @@ pub(crate) extern "C" fn ex2_bf16(a: u32) -> u32 {
 }
 
 pub(crate) extern "C" fn tanh_f16(a: u32) -> u32 {
-    f64_to_f16(tanh(f16_to_f32(a)), NEAREST)
+    rounded_f16(tanh(f16_to_f32(a)), NEAREST)
 }
 
 pub(crate) extern "C" fn tanh_bf16(a: u32) -> u32 {
-    f64_to_bf16(tanh(bf16_to_f32(a)), NEAREST)
+    rounded_bf16(tanh(bf16_to_f32(a)), NEAREST)
 }
 
 #[cfg(test)]

@@ -49,7 +49,8 @@ unsafe fn copy_each<const SIZE: usize>(
 ) -> u32 {
     let (size, threads) = (SIZE as u32, encoded as u32 >> 16);
     for lane in 0..threads.min(WARP_SIZE) as usize {
-        let to = u64::from(lanes.to[lane]).wrapping_add(to_offset);
+        // Addresses of shared memory have 32 bits.
+        let to = u64::from(lanes.to[lane].wrapping_add(to_offset as u32));
         let from = lanes.from[lane].wrapping_add(from_offset);
         let count = lanes.counts[lane];
         // SAFETY: the caller's contract.

@@ -121,9 +121,9 @@ fn lanes_of_other_warps_have_other_addresses() {
     }
 }
 
-/// A register of 32 bits wraps around before the offset of an access is added.
+/// A register of 32 bits wraps around, and so does its sum with the offset of an access.
 #[test]
-fn addresses_below_the_first_are_none() {
+fn addresses_that_wrap_around_twice() {
     let fill = "shl.b32 %r3, %r2, 2; st.shared.u32 [%r3], %r2; bar.sync 0; mov.u32 %r5, 0; mov.u32 %r6, 0;";
     let store = "mul.wide.u32 %x0, %i, 4; add.u64 %x2, %out, %x0; st.global.u32 [%x2], %r6;";
     for body in [
@@ -137,7 +137,7 @@ fn addresses_below_the_first_are_none() {
         let source = kernel(&format!("{fill} {body} {store}"));
         let [alone, together] = [Vectorization::Never, Vectorization::Always]
             .map(|vectorization| run(&source, vectorization, 1, [64, 1, 1], 8));
-        assert!(alone.is_err(), "{body}");
+        assert!(alone.is_ok(), "{body}");
         assert_eq!(together, alone, "{body}");
     }
 }
@@ -170,7 +170,9 @@ fn the_largest_offsets() {
                 ));
                 let [alone, together] = [Vectorization::Never, Vectorization::Always]
                     .map(|vectorization| run(&source, vectorization, 1, [64, 1, 1], 0));
-                assert!(alone.is_err(), "{access}");
+                // The upper halves of addresses of shared memory do not count.
+                let is_wide = access.contains("global.u32 %r5, [%x1") || access.contains("[%out");
+                assert!(alone.is_err() || !is_wide, "{access}");
                 assert_eq!(together, alone, "{base} {access}");
             }
         }

@@ -22,7 +22,7 @@ const OPERATIONS: [&str; 12] = [
 fn with_mask(mask: &str, operation: &str) -> String {
     kernel(&format!(
         "setp.gt.u32 %p1, %i, 7; mov.u32 %r6, 0; mov.u32 %r4, 1; shl.b32 %r4, %r4, %r2;\n\
-         {mask}\n{operation}\nbehind:\n\
+         {mask}\n{operation}\nbehind: bar.sync 0;\n\
          mad.wide.u32 %x0, %i, 4, %out; st.global.u32 [%x0], %r6;"
     ))
 }
@@ -42,7 +42,8 @@ fn a_mask_without_the_own_lane_is_a_fault() {
                 .matches('\n')
                 .count();
             for lanes in [Vectorization::Never, Vectorization::Always] {
-                let fault = run(&source, lanes, 1, [32, 1, 1], 0).unwrap_err();
+                let ran = run(&source, lanes, 1, [32, 1, 1], 0).map(drop);
+                let fault = ran.expect_err(&format!("{mask} {operation} {lanes:?}"));
                 let named = ["lacks this lane", &format!("PTX line {}", line - 1)];
                 assert!(
                     named.iter().all(|words| fault.contains(words)),
