@@ -15,8 +15,9 @@ use crate::print::NAME;
 
 /// How long a kernel runs until it is hot; the CPU device takes 3 ms.
 const UNTIL_HOT: Duration = Duration::from_millis(5);
-/// How long its second compilation may take in the background.
-const SECOND_COMPILATION: Duration = Duration::from_millis(25);
+/// How long its second compilation in the background takes at most: this, or this many times as
+/// long as the first one, where the machine has other work.
+const SECOND_COMPILATION: (Duration, u32) = (Duration::from_millis(30), 10);
 /// About the threads of a launch that makes a kernel hot.
 const HOT_THREADS: u32 = 8192;
 
@@ -74,7 +75,9 @@ impl Device {
             Mode::Sliced => slice(&job.ptx),
             _ => None,
         };
+        let start = Instant::now();
         let module = self.load(sliced.as_ref().unwrap_or(&job.ptx))?;
+        let compilation = start.elapsed();
         let kernel = module.kernel(NAME)?;
         let threads = job.block[0] * job.block[1];
         let hot_grid = match self.mode {
@@ -105,7 +108,8 @@ impl Device {
             while start.elapsed() < UNTIL_HOT {
                 launch(hot_grid)?;
             }
-            sleep(SECOND_COMPILATION);
+            let (least, times) = SECOND_COMPILATION;
+            sleep(least.max(compilation * times));
         }
         let used = bytes(job.grid);
         self.output.slice_mut(0..used)?.fill_bytes(0)?;
