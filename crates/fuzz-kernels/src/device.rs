@@ -12,12 +12,11 @@ use crate::kernel::{THREAD_BYTES, TOTALS_BYTES};
 use crate::memory::{TOTALS_BYTE, digest, input};
 use crate::mode::Mode;
 use crate::print::NAME;
+use crate::tier_up;
 
-/// How long a kernel runs until it is hot; the CPU device takes 3 ms.
-const UNTIL_HOT: Duration = Duration::from_millis(5);
-/// How long its second compilation in the background takes at most: this, or this many times as
-/// long as the first one, where the machine has other work.
-const SECOND_COMPILATION: (Duration, u32) = (Duration::from_millis(30), 10);
+/// The most time until a kernel is hot and compiled again; 3 ms and a compilation where the
+/// machine has no other work.
+const UNTIL_HOT: Duration = Duration::from_secs(5);
 /// About the threads of a launch that makes a kernel hot.
 const HOT_THREADS: u32 = 8192;
 
@@ -75,9 +74,8 @@ impl Device {
             Mode::Sliced => slice(&job.ptx),
             _ => None,
         };
-        let start = Instant::now();
+        let finished = tier_up::finished();
         let module = self.load(sliced.as_ref().unwrap_or(&job.ptx))?;
-        let compilation = start.elapsed();
         let kernel = module.kernel(NAME)?;
         let threads = job.block[0] * job.block[1];
         let hot_grid = match self.mode {
@@ -105,11 +103,11 @@ impl Device {
         };
         if self.mode == Mode::Hot {
             let start = Instant::now();
-            while start.elapsed() < UNTIL_HOT {
+            while tier_up::finished() == finished && start.elapsed() < UNTIL_HOT {
                 launch(hot_grid)?;
             }
-            let (least, times) = SECOND_COMPILATION;
-            sleep(least.max(compilation * times));
+            // The event comes just before launches take the new code.
+            sleep(Duration::from_millis(1));
         }
         let used = bytes(job.grid);
         self.output.slice_mut(0..used)?.fill_bytes(0)?;
