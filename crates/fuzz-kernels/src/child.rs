@@ -104,6 +104,7 @@ impl Running {
         command
             .args(["--child", mode.name()])
             .env("CUDA_CACHE_DISABLE", "1")
+            .env_remove("PTXKIT_CPU_LANES")
             .env_remove("PTXKIT_CPU_CHECK")
             .env_remove("PTXKIT_CHECK")
             .stdin(Stdio::piped())

@@ -12,11 +12,11 @@ use crate::kernel::{THREAD_BYTES, TOTALS_BYTES};
 use crate::memory::{TOTALS_BYTE, digest, input};
 use crate::mode::Mode;
 use crate::print::NAME;
+use crate::tier_up;
 
-/// How long a kernel runs until it is hot; the CPU device takes 3 ms.
-const UNTIL_HOT: Duration = Duration::from_millis(5);
-/// How long its second compilation may take in the background.
-const SECOND_COMPILATION: Duration = Duration::from_millis(25);
+/// The most time until a kernel is hot and compiled again; 3 ms and a compilation where the
+/// machine has no other work.
+const UNTIL_HOT: Duration = Duration::from_secs(5);
 /// About the threads of a launch that makes a kernel hot.
 const HOT_THREADS: u32 = 8192;
 
@@ -74,6 +74,7 @@ impl Device {
             Mode::Sliced => slice(&job.ptx),
             _ => None,
         };
+        let finished = tier_up::finished();
         let module = self.load(sliced.as_ref().unwrap_or(&job.ptx))?;
         let kernel = module.kernel(NAME)?;
         let threads = job.block[0] * job.block[1];
@@ -102,10 +103,11 @@ impl Device {
         };
         if self.mode == Mode::Hot {
             let start = Instant::now();
-            while start.elapsed() < UNTIL_HOT {
+            while tier_up::finished() == finished && start.elapsed() < UNTIL_HOT {
                 launch(hot_grid)?;
             }
-            sleep(SECOND_COMPILATION);
+            // The event comes just before launches take the new code.
+            sleep(Duration::from_millis(1));
         }
         let used = bytes(job.grid);
         self.output.slice_mut(0..used)?.fill_bytes(0)?;

@@ -122,7 +122,7 @@ fn initial(random: &mut Random) -> Vec<(Register, Initial)> {
             let initial = match random.below(5) {
                 0 => Initial::Constant(template::integer(random, bits)),
                 1 | 2 => Initial::Thread(
-                    random.next() as u32 & 0xFF,
+                    random.bits() as u32 & 0xFF,
                     template::integer(random, 16) as u32,
                 ),
                 _ => Initial::Input((random.below(200) * 8) as u32),

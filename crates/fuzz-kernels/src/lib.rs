@@ -43,3 +43,4 @@ pub mod reduce;
 pub mod reference;
 pub mod runner;
 pub mod template;
+pub mod tier_up;

@@ -279,7 +279,7 @@ fn document(kernel: &Kernel, found: &str, now: &str) -> String {
         "// Seed {} of fuzz-kernels: {found}\n// Reduced: {now}\n//\n\
          // for lanes in hot never auto always; do\n\
          //   PTXKIT_CPU_LANES=$lanes ptxkit run {}.ptx --kernel {} --device cpu --grid {grid} --block {x},{y} \\\n\
-         //     --arg u32:@input.bin --arg out:u32:{output}=zeros@$lanes.bin --arg out:u32:{words}={total}@$lanes-totals.bin \\\n\
+         //     --arg in:u32:@input.bin --arg out:u32:{output}=zeros@$lanes.bin --arg out:u32:{words}={total}@$lanes-totals.bin \\\n\
          //     {}\n// done; cmp never.bin auto.bin\n{ptx}",
         kernel.seed,
         kernel.seed,

@@ -13,7 +13,7 @@ pub fn input() -> Vec<u8> {
     let mut bytes = Vec::with_capacity(INPUT_BYTES);
     while bytes.len() < INPUT_BYTES {
         let value = match random.below(6) {
-            0 => random.next(),
+            0 => random.bits(),
             1 => double(&mut random),
             2 => integer(&mut random, 64),
             3 => integer(&mut random, 32) | integer(&mut random, 32) << 32,

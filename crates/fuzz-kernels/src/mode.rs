@@ -63,14 +63,14 @@ impl Mode {
         }
     }
 
-    /// When kernels are vectorized; `None` on a GPU.
+    /// When kernels are vectorized; `None` is as the driver loads a module: on the CPU device
+    /// where it is hot.
     pub fn vectorization(self) -> Option<Vectorization> {
         match self {
-            Mode::Baseline | Mode::Hot => Some(Vectorization::WhenHot),
             Mode::Scalar => Some(Vectorization::Never),
             Mode::Auto | Mode::Sliced | Mode::OneWorker => Some(Vectorization::Auto),
             Mode::Vectors => Some(Vectorization::Always),
-            Mode::Nvidia | Mode::Reference => None,
+            Mode::Baseline | Mode::Hot | Mode::Nvidia | Mode::Reference => None,
         }
     }
 }

@@ -15,7 +15,7 @@ impl Random {
             state: seed ^ 0x5DEE_CE66_D1CE_B00D,
             chosen: Vec::new(),
         };
-        random.next();
+        random.bits();
         random
     }
 
@@ -29,7 +29,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         let state = match (self.chosen.pop(), self.chosen.pop()) {
             (Some(low), Some(high)) => u64::from(u16::from_le_bytes([low, high])) << 40,
             _ => {
@@ -46,7 +46,7 @@ impl Random {
     pub fn below(&mut self, limit: usize) -> usize {
         match limit {
             0 => 0,
-            limit => (self.next() >> 16) as usize % limit,
+            limit => (self.bits() >> 16) as usize % limit,
         }
     }
 

@@ -197,7 +197,7 @@ pub fn integer(random: &mut Random, bits: u32) -> u64 {
         2 => 1 << random.below(bits as usize),
         3 => (1u64 << random.below(bits as usize)).wrapping_sub(1),
         4 => 1 << (bits - 1),
-        _ => random.next(),
+        _ => random.bits(),
     };
     value & (u64::MAX >> (64 - bits))
 }
@@ -223,8 +223,8 @@ pub fn float(random: &mut Random) -> u32 {
     match random.below(3) {
         0 => *random.pick(&SPECIAL),
         // Near 1.
-        1 => (0x3A00_0000 + random.below(0x0B00_0000)) as u32 | (random.next() as u32 & 1 << 31),
-        _ => random.next() as u32,
+        1 => (0x3A00_0000 + random.below(0x0B00_0000)) as u32 | (random.bits() as u32 & 1 << 31),
+        _ => random.bits() as u32,
     }
 }
 
@@ -234,7 +234,7 @@ pub fn double(random: &mut Random) -> u64 {
         // As an `f32`, so that conversions are exact.
         0 => f64::from(f32::from_bits(float(random) & 0xFFBF_FFFF)).to_bits(),
         1 => 0x3FE0_0000_0000_0000 + random.below(1 << 60) as u64 / 16,
-        _ => random.next() & 0xFFF7_FFFF_FFFF_FFFF,
+        _ => random.bits() & 0xFFF7_FFFF_FFFF_FFFF,
     }
 }
 
