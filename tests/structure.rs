@@ -39,6 +39,7 @@ const ROOTS: [Root; 14] = [
     },
     root("crates/fuzz-kernels/src"),
     root("crates/image/src"),
+    root("crates/input/src"),
     root("crates/lint/src"),
     root("crates/occupancy/src"),
     root("crates/ptx/src"),
@@ -59,6 +60,40 @@ fn no_cycle_of_imports_crosses_folders() {
             "cycles of imports in {folder}:\n{}",
             found.join("\n")
         );
+    }
+}
+
+/// A raw name may have line breaks and terminal escapes, and a file may have no end.
+#[test]
+fn programs_read_files_and_show_names_through_one_crate() {
+    const OTHERS: [&str; 5] = [
+        ".display()",
+        "fs::read(",
+        "fs::read_to_string(",
+        "File::open(",
+        "io::stdin()",
+    ];
+    // What the programs wrote themselves, and a server's messages.
+    const OWN: [&str; 2] = ["cli/src/isolate.rs", "ptxcheck/src/server/transport.rs"];
+    for program in ["cli", "ptxcheck", "terminal"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+        let root = folder.join(program).join("src");
+        let mut files = Vec::new();
+        list(&root, &root, &mut files);
+        for file in files {
+            let path = root.join(file);
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            for other in OTHERS {
+                let is_own = OWN.iter().any(|own| path.ends_with(own));
+                let line = code.lines().find(|line| line.contains(other));
+                assert!(
+                    is_own || line.is_none(),
+                    "{}: use the crate input for {line:?}",
+                    path.display()
+                );
+            }
+        }
     }
 }
 

@@ -357,7 +357,7 @@ impl From<api::Error> for Error {
 impl Error {
     /// The bytes of a file, or why there are none.
     pub(crate) fn read(path: &std::path::Path) -> Result<Vec<u8>, Error> {
-        std::fs::read(path).map_err(|error| Error::File {
+        input::read(path).map_err(|error| Error::File {
             path: path.to_owned(),
             source: std::sync::Arc::new(error),
         })

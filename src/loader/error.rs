@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::compile::Request;
 use crate::driver::{self, Context, CudaError, DriverKind};
 use image::{ImageError, NothingFits, PtxTooNew, first_driver_for, newest_ptx};
+use input::ShowName as _;
 use ptx::ast::Version;
 
 /// Why an image was not loaded.
@@ -60,7 +61,7 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Read { path, source } => {
-                write!(f, "{} cannot be read: {source}", path.display())
+                write!(f, "{} cannot be read: {source}", path.shown())
             }
             LoadError::Image { name, source } => write!(f, "{name} cannot be loaded: {source}"),
             LoadError::NothingFits { name, source } => write!(f, "{name}: {source}"),

@@ -114,7 +114,7 @@ impl Loader {
         on_all_cores(paths, counted(paths.len(), progress), |path| {
             let path = path.as_ref();
             let name = path.display().to_string();
-            let result = match std::fs::read(path) {
+            let result = match input::read(path) {
                 // Nothing of it is loaded.
                 Ok(bytes) => self.warm_one(&Source::trusted(&name, &bytes), options),
                 Err(source) => Err(LoadError::Read {
@@ -223,7 +223,7 @@ impl Loader {
 
     fn plan_file(&self, path: &Path, options: &JitOptions) -> PlannedFile {
         let name = path.display().to_string();
-        let plan = match std::fs::read(path) {
+        let plan = match input::read(path) {
             // Nothing of it is loaded.
             Ok(bytes) => {
                 let plan = self.plan(&Source::trusted(&name, &bytes), options);

@@ -76,6 +76,7 @@ mod verified;
 #[cfg(test)]
 mod warnings;
 
+use input::ShowName as _;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -172,7 +173,7 @@ impl fmt::Display for CacheError {
                 "{text} is not the start of a key: give up to 64 hexadecimal digits"
             ),
             CacheError::Folder { path, source } => {
-                write!(f, "{} cannot be used: {source}", path.display())
+                write!(f, "{} cannot be used: {source}", path.shown())
             }
         }
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use input::ShowName as _;
 use tracing::{debug, info, warn};
 
 use super::blob::Blob;
@@ -67,7 +68,7 @@ impl Local {
                 Err(error) => {
                     warn!(
                         "the cache in {} is not used: {error}; set CUDA_CACHE_PATH to a folder of your own",
-                        path.display()
+                        path.shown()
                     );
                     None
                 }
@@ -85,7 +86,7 @@ impl Local {
                 Err(error) => {
                     warn!(
                         "the read-only cache in {} is not used: {error}; PTXKIT_CACHE_READONLY names it",
-                        path.display()
+                        path.shown()
                     );
                     None
                 }
@@ -102,7 +103,7 @@ impl Local {
         for store in self.all_tiers() {
             match store.get(key) {
                 Ok(Found::Blob(blob)) => {
-                    debug!(%key, path = %store.path(key).display(), "blob read");
+                    debug!(%key, path = %store.path(key).shown(), "blob read");
                     if store.is_read_only() {
                         self.counts.lower_hits.one();
                     }
@@ -118,7 +119,7 @@ impl Local {
 
     pub(super) fn quarantine(&self, store: &Store, key: &Key, file: Option<Identity>, why: &str) {
         self.counts.bad.one();
-        let folder = store.root().display();
+        let folder = store.root().shown();
         let short = key.short();
         match store.quarantine(key, file) {
             Ok(()) if store.is_read_only() => {
@@ -198,11 +199,11 @@ impl Local {
             Ok(Placed::Stored(evicted)) => {
                 counts.puts.one();
                 counts.bytes_written.add(bytes);
-                debug!(%key, path = %store.path(key).display(), bytes, "blob written");
+                debug!(%key, path = %store.path(key).shown(), bytes, "blob written");
                 for gone in evicted {
                     counts.evictions.one();
                     info!(key = %gone.short(), "cache evict");
-                    debug!(key = %gone, path = %store.path(&gone).display(), limit, "blob removed");
+                    debug!(key = %gone, path = %store.path(&gone).shown(), limit, "blob removed");
                 }
             }
             Ok(Placed::Busy) => {
@@ -226,7 +227,7 @@ impl Local {
             .unwrap_or_else(PoisonError::into_inner)
             .insert(error.kind());
         let folder = self.folder().unwrap_or_default();
-        let folder = folder.display();
+        let folder = folder.shown();
         if first {
             warn!("the cache in {folder} cannot {operation}: {error}; loads go on without it");
         } else {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use input::ShowName as _;
 use tracing::{debug, warn};
 
 use super::blob::Damage;
@@ -178,7 +179,7 @@ impl Cache {
                 Ok(more) => entries.extend(more),
                 Err(error) => warn!(
                     "the read-only cache in {} cannot be listed: {error}",
-                    store.root().display()
+                    store.root().shown()
                 ),
             }
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use input::ShowName as _;
 use tracing::warn;
 
 #[cfg(feature = "remote")]
@@ -141,7 +142,10 @@ impl Environment {
             Some("0") => Some(false),
             Some("1") => Some(true),
             _ => {
-                warn!("{name}={} is neither 0 nor 1: ignored", value.display());
+                warn!(
+                    "{name}={} is neither 0 nor 1: ignored",
+                    Path::new(value).shown()
+                );
                 None
             }
         }
@@ -192,7 +196,7 @@ impl Environment {
             None => {
                 warn!(
                     "{MAXSIZE}={} is no number of bytes: {} bytes are used",
-                    value.display(),
+                    Path::new(value).shown(),
                     default_max_size()
                 );
                 None

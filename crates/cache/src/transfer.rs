@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use input::{Input, ShowName as _};
 use tracing::{debug, warn};
 
 use super::blob::{Blob, Damage, Fixed};
@@ -196,7 +197,7 @@ impl Moved {
     }
 
     pub(super) fn damage(&mut self, path: &Path, why: &dyn fmt::Display) {
-        warn!("{} is not copied: {why}", path.display());
+        warn!("{} is not copied: {why}", path.shown());
         self.damaged.push(Damaged {
             path: path.to_owned(),
             why: why.to_string(),
@@ -272,10 +273,10 @@ fn each_blob_file(
         }
         return Ok(());
     }
-    let file = File::open(from)?;
-    let of = file.metadata()?.len();
+    let input = Input::open_any_size(from)?;
+    let of = input.length();
     let mut archive = tar::Archive::new(EndDetector {
-        reader: io::BufReader::new(file),
+        reader: io::BufReader::new(input.file()),
         at_end: false,
     });
     for entry in archive.entries()? {

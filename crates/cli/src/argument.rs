@@ -6,6 +6,7 @@ use super::element::{Element, UnknownElement, Value};
 use super::formula::{Calculator, Limit, Shape};
 use super::pattern::{self, PatternError};
 use super::sample::{Arg, ArgKind, Buffer, UNWRITTEN};
+use input::ShowName as _;
 
 /// The syntax of `--arg`, for the help of the program.
 pub const ARG_HELP: &str = "\
@@ -34,7 +35,7 @@ pub enum ArgumentProblem {
     Number(String),
     #[error("`{0}` is not a number of elements: expected an integer from 1, for at most 4 GiB")]
     Count(String),
-    #[error("{path} has {bytes} bytes, which is not a multiple of the size of {element}")]
+    #[error("{} has {bytes} bytes, which is not a multiple of the size of {element}", path.shown())]
     FileLength {
         path: PathBuf,
         bytes: u64,

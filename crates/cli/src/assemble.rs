@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::compiler::{Compiler, CompilerName, Toolkit};
 use super::mapped::FileBytes;
+use input::ShowName as _;
 use ptxkit::cache::{Cache, Digest, Key, KeyParts, Lookup, Provenance};
 use ptxkit::image::{self, Image, Target};
 use ptxkit::jit::JitOptions;
@@ -72,7 +73,7 @@ impl Output {
             return match path == args.file {
                 true => Err(Failure::new(format!(
                     "{}: the code would replace the PTX",
-                    path.display()
+                    path.shown()
                 ))
                 .help("name another file with --output")),
                 false => Ok(Output::File(path)),
@@ -89,7 +90,7 @@ impl Output {
 
     fn name(&self) -> String {
         match self {
-            Output::File(path) => path.display().to_string(),
+            Output::File(path) => path.shown().to_string(),
             Output::Standard => "<stdout>".to_owned(),
         }
     }
@@ -98,7 +99,7 @@ impl Output {
     fn write(&self, code: &[u8]) -> Result<(), Failure> {
         match self {
             Output::File(path) => std::fs::write(path, code)
-                .map_err(|error| Failure::new(format!("{}: {error}", path.display()))),
+                .map_err(|error| Failure::new(format!("{}: {error}", path.shown()))),
             Output::Standard => {
                 print_bytes(code);
                 Ok(())
@@ -123,10 +124,7 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     let output = Output::of(args)?;
     let (name, bytes) = match is_standard(&args.file) {
         true => ("<stdin>".to_owned(), FileBytes::standard_input()?),
-        false => (
-            args.file.display().to_string(),
-            FileBytes::open(&args.file)?,
-        ),
+        false => (args.file.shown().to_string(), FileBytes::open(&args.file)?),
     };
     let image = image::open(&bytes).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let Image::Ptx(text) = image else {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use super::errors::{draw_log, of_driver};
+use input::ShowName as _;
 use ptxkit::driver::nvjitlink::NvJitLink;
 use ptxkit::driver::{self, Context, Driver};
 use ptxkit::image::Target;
@@ -201,7 +202,7 @@ fn arguments(target: Target, options: &JitOptions, one_word: bool) -> Vec<String
 /// The identity of a ptxas: the last line of its `--version`.
 fn ptxas(path: PathBuf) -> Result<Compiler, Failure> {
     let failure = |why: String| {
-        Failure::new(format!("{}: {why}", path.display()))
+        Failure::new(format!("{}: {why}", path.shown()))
             .help("name another with --ptxas, or a toolkit's folder in CUDA_HOME")
     };
     let output = Command::new(&path)
@@ -228,7 +229,7 @@ fn run_ptxas(
     target: Target,
     options: &JitOptions,
 ) -> Result<(Vec<u8>, String), Failure> {
-    let failure = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+    let failure = |error: std::io::Error| Failure::new(format!("{}: {error}", path.shown()));
     let folder = tempfile::tempdir().map_err(failure)?;
     let (source, code) = (
         folder.path().join("source.ptx"),
@@ -242,11 +243,11 @@ fn run_ptxas(
         .output()
         .map_err(failure)?;
     let log = [output.stderr, output.stdout].concat();
-    let log = String::from_utf8_lossy(&log).replace(&source.display().to_string(), name);
+    let log = String::from_utf8_lossy(&log).replace(&*source.to_string_lossy(), name);
     if let Some(signal) = crash(output.status) {
         let message = format!(
             "{name} is not compiled: {} crashed with {signal}",
-            path.display()
+            path.shown()
         );
         return Err(Failure::new(format!("{message}\n{log}").trim_end()).help(
             "this is a bug of the compiler: try another optimisation level (-O) or another --ptxas",
@@ -259,7 +260,7 @@ fn run_ptxas(
         };
         return Err(Failure::new(format!("{name} does not compile: {message}")));
     }
-    Ok((std::fs::read(&code).map_err(failure)?, log))
+    Ok((input::read(&code).map_err(failure)?, log))
 }
 
 /// The signal that killed a process, `signal 11 (SIGSEGV)`; `None` if it exited.

@@ -115,7 +115,7 @@ fn report(format: Format) -> Result<(), Failure> {
     let why = |result: &Result<DriverReport, Error>| result.as_ref().err().map(reasons);
     let policy = Policy::from_environment(&Environment::read());
     let folder = policy.path().filter(|_| policy.enabled());
-    let folder = folder.map(|folder| folder.display().to_string());
+    let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
     let mut variables: Vec<(String, String)> = std::env::vars_os()
         .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use input::ShowName as _;
 use serde_json::{Value as Json, json};
 
 use super::element::Element;
 use super::expect::{Expected, Mismatch, Tolerance, Verdict};
 use super::instrument::load::{self, Loaded};
-use super::instrument::thread::{self, Step, ThreadIndex};
+use super::instrument::thread::{self, Float, Step, StepResult, ThreadIndex};
 use super::instrument::writer::{self, Writer};
 use super::launch::Placed;
 use super::run::{self, LaunchArgs, Request};
@@ -43,6 +44,9 @@ pub struct DiffArgs {
     /// Allow this difference in units in the last place
     #[arg(long, value_name = "NUMBER")]
     ulp: Option<f64>,
+    /// Compare the bits of NaNs too; without it all NaNs are equal
+    #[arg(long)]
+    nan_bits: bool,
     /// Trace the thread that wrote the first difference, and find the first instruction whose
     /// results part
     #[arg(long)]
@@ -66,7 +70,13 @@ struct Difference {
     element: Element,
     count: u64,
     elements: usize,
-    first: Vec<Mismatch>,
+    first: Vec<Differing>,
+}
+
+/// An element that differs, and both values as text.
+struct Differing {
+    index: usize,
+    values: [String; 2],
 }
 
 /// Where the values of a thread part.
@@ -113,7 +123,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
             *writer = find_writer(side, text, argument, index * size)?;
         }
         if let (true, Some(writer)) = (args.bisect, writers[0].or(writers[1])) {
-            parting = bisect(&sides, [&texts[0], &texts[1]], writer.index)?;
+            parting = bisect(&sides, [&texts[0], &texts[1]], writer.index, args.nan_bits)?;
         }
     }
     match args.format {
@@ -146,8 +156,8 @@ fn sides(args: &DiffArgs) -> Result<[Side; 2], Failure> {
             side(CPU, second, Selection::Cpu),
         ],
         Some(other) => {
-            first.bytes = std::fs::read(other)
-                .map_err(|error| Failure::new(format!("{}: {error}", other.display())))?;
+            first.bytes = input::read(other)
+                .map_err(|error| Failure::new(format!("{}: {error}", other.shown())))?;
             first.sample.ptx.clone_from(other);
             let labels = [first.name(), second.name()];
             [
@@ -171,11 +181,17 @@ fn compare(sample: &Sample, args: &DiffArgs, a: &Outcome, b: &Outcome) -> Vec<Di
                 absolute: args.absolute.unwrap_or(0.0),
                 relative: args.relative.unwrap_or(0.0),
                 ulp: args.ulp.unwrap_or(0.0),
+                ..Tolerance::default()
             },
             false => own.unwrap_or_default(),
         };
+        let tolerance = Tolerance {
+            nan_bits: args.nan_bits,
+            ..tolerance
+        };
         let bytes = a.args[argument].clone();
-        let elements = bytes.len() / buffer.element.size();
+        let size = buffer.element.size();
+        let elements = bytes.len() / size;
         let mut verdict = Verdict::good();
         let expected = Expected { bytes, tolerance };
         verdict.compare(&arg.name, buffer.element, &expected, &b.args[argument]);
@@ -185,7 +201,17 @@ fn compare(sample: &Sample, args: &DiffArgs, a: &Outcome, b: &Outcome) -> Vec<Di
             element: buffer.element,
             count: verdict.mismatches,
             elements,
-            first: verdict.first,
+            first: verdict
+                .first
+                .iter()
+                .map(|Mismatch { index, .. }| Differing {
+                    index: *index,
+                    values: [a, b].map(|side| {
+                        let bytes = side.args[argument].get(index * size..).unwrap_or_default();
+                        buffer.element.show_bits(bytes)
+                    }),
+                })
+                .collect(),
         });
     }
     found
@@ -212,6 +238,7 @@ fn bisect(
     sides: &[Side; 2],
     texts: [&str; 2],
     index: ThreadIndex,
+    nan_bits: bool,
 ) -> Result<Option<Parting>, Failure> {
     let mut traced = Vec::with_capacity(2);
     for (side, text) in sides.iter().zip(texts) {
@@ -228,10 +255,10 @@ fn bisect(
         return Ok(None);
     };
     let steps = [one.steps(&a.words, false), other.steps(&b.words, false)];
-    let mut pointers = Pointers::new(&a.placed, &b.placed);
+    let mut equality = Equality::new(&a.placed, &b.placed, nan_bits);
     let pairs = steps[0].iter().zip(&steps[1]);
     for (equal, (a, b)) in pairs.enumerate() {
-        if !pointers.agree(a, b) {
+        if !equality.agree(a, b) {
             return Ok(Some(Parting {
                 steps: [a.json(), b.json()],
                 texts: [a.text(), b.text()],
@@ -242,16 +269,24 @@ fn bisect(
     Ok(None)
 }
 
-/// How far the addresses of one launch are from those of the other: such values differ, and mean
-/// the same.
-struct Pointers(HashSet<u64>);
+/// Which values of two launches mean the same although they differ.
+struct Equality {
+    /// How far the addresses of one launch are from those of the other.
+    apart: HashSet<u64>,
+    /// NaNs with different bits; `None` if these are compared. An instruction without a type of
+    /// floats, such as `mov.b32`, copies them.
+    nans: Option<HashSet<(u64, u64)>>,
+}
 
-impl Pointers {
-    fn new(a: &[Option<Placed>], b: &[Option<Placed>]) -> Pointers {
+impl Equality {
+    fn new(a: &[Option<Placed>], b: &[Option<Placed>], nan_bits: bool) -> Equality {
         let pairs = a.iter().zip(b);
         let apart =
             pairs.filter_map(|(a, b)| Some(a.as_ref()?.address.wrapping_sub(b.as_ref()?.address)));
-        Pointers(apart.collect())
+        Equality {
+            apart: apart.collect(),
+            nans: (!nan_bits).then(HashSet::new),
+        }
     }
 
     /// Whether both steps have the same results.
@@ -263,10 +298,24 @@ impl Pointers {
         results.all(|(a, b)| {
             let apart = a.bits.wrapping_sub(b.bits);
             if a.is_address || b.is_address {
-                self.0.insert(apart);
+                self.apart.insert(apart);
             }
-            a.bits == b.bits || (a.wide && self.0.contains(&apart))
+            a.bits == b.bits || (a.wide && self.apart.contains(&apart)) || self.are_nans(a, b)
         })
+    }
+
+    /// Whether both are NaNs, or copies of NaNs.
+    fn are_nans(&mut self, a: StepResult, b: StepResult) -> bool {
+        let Some(nans) = &mut self.nans else {
+            return false;
+        };
+        let mut floats = a.floats().zip(b.floats()).peekable();
+        let are_floats = floats.peek().is_some();
+        let equal = |(a, b): (Float, Float)| a.bits == b.bits || (a.is_nan && b.is_nan);
+        if are_floats && floats.all(equal) {
+            nans.insert((a.bits, b.bits));
+        }
+        nans.contains(&(a.bits, b.bits))
     }
 }
 
@@ -293,19 +342,13 @@ fn text(
             0 => format!("{name}: {} elements agree", one.elements),
             count => format!("{name}: {count} of {} elements differ", one.elements),
         });
-        for Mismatch {
-            index,
-            element,
-            expected,
-            got,
-            ..
-        } in &one.first
-        {
-            let (one, other) = (element.show(*expected), element.show(*got));
+        for Differing { index, values } in &one.first {
+            let [one, other] = values;
             lines.push(format!("  {name}[{index}]: {one} and {other}"));
         }
     }
-    if let Some(first) = differences.iter().find_map(|one| one.first.first()) {
+    let mut all = differences.iter();
+    if let Some((name, first)) = all.find_map(|one| Some((&*one.name, one.first.first()?))) {
         let by = writers
             .iter()
             .zip([&a, &b])
@@ -315,7 +358,7 @@ fn text(
             });
         lines.push(format!(
             "{}[{}] is written by",
-            Escaped::new(&*first.name),
+            Escaped::new(name),
             first.index
         ));
         lines.extend(by);
@@ -358,7 +401,7 @@ fn json_of(
                 .map(|m| {
                     json!({
                         "index": m.index,
-                        "values": [m.element.show(m.expected), m.element.show(m.got)],
+                        "values": m.values,
                     })
                 })
                 .collect();

@@ -161,6 +161,20 @@ impl Element {
         }
     }
 
+    /// Formats the value of `bytes`; of a NaN also the bits, as NaNs may differ.
+    #[must_use]
+    pub fn show_bits(self, bytes: &[u8]) -> String {
+        match self.decode(bytes) {
+            Some(Value::Float(number)) if number.is_nan() => {
+                let digits = bytes[..self.size()].iter().rev();
+                let digits: String = digits.map(|byte| format!("{byte:02x}")).collect();
+                format!("NaN (0x{digits})")
+            }
+            Some(value) => self.show(value),
+            None => String::new(),
+        }
+    }
+
     /// All values in `bytes`, without an incomplete one at the end.
     #[must_use]
     pub fn decode_all(self, bytes: &[u8]) -> Vec<Value> {

@@ -4,6 +4,7 @@ use super::argument::{ArgumentError, ArgumentProblem};
 use super::matching::Analysis;
 use super::pattern::PatternError;
 use super::sample::SampleError;
+use input::ShowName as _;
 use ptxkit::driver::{self, CudaError, DriverKind, JitError};
 use ptxkit::image::Image;
 use ptxkit::loader::LoadError;
@@ -32,7 +33,7 @@ pub fn of_argument(error: &ArgumentError) -> Failure {
             failure.help(format!(
                 "`@{}` is read before the launch and must exist; `buf:TYPE:COUNT=PATTERN` \
                  needs no file, and `out:TYPE:COUNT@FILE` writes one",
-                path.display()
+                path.shown()
             ))
         }
         _ => failure,

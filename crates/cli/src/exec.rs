@@ -6,7 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use report::VARIABLE;
+use input::ShowName as _;
+use report::{ARGUMENTS, VARIABLE};
 use terminal::failure::Failure;
 
 /// The name under which programs open the driver.
@@ -38,6 +39,9 @@ pub struct ExecArgs {
     /// lines of JSON. It begins anew; PTXKIT_EXEC_REPORT names a file that is continued
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write the arguments of the programs to the report too: they may have passwords
+    #[arg(long, requires = "report")]
+    report_arguments: bool,
     /// The folder with the CPU device's libcuda.so.1, instead of the one beside ptxkit
     #[arg(long, value_name = "FOLDER")]
     driver: Option<PathBuf>,
@@ -68,13 +72,14 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
     }
     if let Some(report) = &args.report {
         command.env(VARIABLE, begin(report)?);
+        command.env(ARGUMENTS, if args.report_arguments { "1" } else { "0" });
     }
     let error = command.exec();
     let status = match error.kind() {
         ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_RUN,
     };
-    Failure::new(format!("{}: {error}", program.display())).print();
+    Failure::new(format!("{}: {error}", Path::new(program).shown())).print();
     Ok(status)
 }
 
@@ -101,7 +106,7 @@ fn beside(program: &Path) -> Result<PathBuf, Failure> {
             // Another process has made it.
             && error.kind() != ErrorKind::AlreadyExists
         {
-            return Err(Failure::new(format!("{}: {error}", link.display()))
+            return Err(Failure::new(format!("{}: {error}", link.shown()))
                 .help("name a folder that has it with --driver"));
         }
     }
@@ -113,7 +118,7 @@ fn beside(program: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn missing(library: &Path) -> Failure {
-    let library = library.display();
+    let library = library.shown();
     Failure::new(format!(
         "the CPU device is not there: there is no {library}"
     ))
@@ -145,7 +150,7 @@ fn before(variable: &str, paths: &[PathBuf]) -> Result<OsString, Failure> {
 
 /// Removes what an earlier run reported; returns the whole path, as programs change their folder.
 fn begin(report: &Path) -> Result<PathBuf, Failure> {
-    let failure = |error| Failure::new(format!("{}: {error}", report.display()));
+    let failure = |error| Failure::new(format!("{}: {error}", report.shown()));
     match std::fs::remove_file(report) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failure(error)),
         _ => std::path::absolute(report).map_err(failure),

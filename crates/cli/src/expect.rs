@@ -19,6 +19,8 @@ pub struct Tolerance {
     /// Maximum difference in units in the last place of the expected number, in the type of the buffer.
     /// No effect on integers.
     pub ulp: f64,
+    /// NaNs are equal only if their bits are.
+    pub nan_bits: bool,
 }
 
 /// The expected elements of a buffer after the launch.
@@ -146,13 +148,19 @@ impl Verdict {
             ));
             return;
         }
-        let values = |bytes| {
-            let elements = <[u8]>::chunks_exact(bytes, size);
-            elements.filter_map(|bytes| element.decode(bytes))
-        };
-        let pairs = values(&expected.bytes).zip(values(bytes));
-        for (index, (expected_value, got)) in pairs.enumerate() {
-            if expected.tolerance.allows(element, expected_value, got) {
+        let pairs = expected
+            .bytes
+            .chunks_exact(size)
+            .zip(bytes.chunks_exact(size));
+        for (index, (one, other)) in pairs.enumerate() {
+            let (Some(expected_value), Some(got)) = (element.decode(one), element.decode(other))
+            else {
+                continue;
+            };
+            let is_nan = matches!(expected_value, Value::Float(number) if number.is_nan());
+            if expected.tolerance.allows(element, expected_value, got)
+                && !(expected.tolerance.nan_bits && is_nan && one != other)
+            {
                 continue;
             }
             self.verified = false;

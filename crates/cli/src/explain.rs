@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use input::ShowName as _;
 use serde::Serialize;
 
 use super::driver_version::DriverVersion;
@@ -51,7 +52,7 @@ struct Rejected {
 /// Prints the selections; returns the exit status: 1 if the device cannot load any image of a fatbin.
 pub fn run(args: &ExplainArgs) -> Result<u8, Failure> {
     let bytes = FileBytes::open(&args.file)?;
-    let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.display()));
+    let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.shown()));
     let contents = image::contents(&bytes).map_err(failure)?.linked();
     let policy = Policy::from_environment(&Environment::read()).jit();
     let mut first = 0;

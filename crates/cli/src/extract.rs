@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::mapped::FileBytes;
+use input::ShowName as _;
 use ptxkit::image::{self, Entry, EntryKind, Image, ImageError, Target, UnpackLimit, Unpacker};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Escaped, print};
+use terminal::output::print;
 
 /// The arguments of `ptxkit extract`.
 #[derive(Debug, clap::Args)]
@@ -42,7 +43,7 @@ const KINDS: [EntryKind; 6] = [
 /// Writes each image to a separate file; returns the exit status: 1 if one cannot be unpacked.
 pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
     let bytes = FileBytes::open(&args.file)?;
-    let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.display()));
+    let failure = |error: ImageError| Failure::new(format!("{}: {error}", args.file.shown()));
     let mut contents = image::contents(&bytes).map_err(failure)?;
     if !args.all {
         contents = contents.linked();
@@ -54,12 +55,12 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
         .collect();
     if selected.is_empty() {
         return Err(
-            Failure::new(format!("{} has no such image", args.file.display()))
+            Failure::new(format!("{} has no such image", args.file.shown()))
                 .help("`ptxkit inspect` lists the images"),
         );
     }
     let writing =
-        |path: &Path, error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+        |path: &Path, error: std::io::Error| Failure::new(format!("{}: {error}", path.shown()));
     std::fs::create_dir_all(&args.output).map_err(|error| writing(&args.output, error))?;
     let stem = args.file.file_stem().unwrap_or_default().to_string_lossy();
     let mut unpacker = Unpacker::default();
@@ -76,7 +77,7 @@ pub fn run(args: &ExtractArgs) -> Result<u8, Failure> {
         match allowed.and_then(|()| content(&entry, &mut unpacker)) {
             Ok(content) => {
                 std::fs::write(&path, &content).map_err(|error| writing(&path, error))?;
-                let name = Escaped::new(path.display());
+                let name = path.shown();
                 print(&format!("{name}  {} bytes\n", content.len()));
             }
             // Other images may be valid.

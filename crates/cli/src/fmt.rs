@@ -1,8 +1,8 @@
 //! `ptxkit fmt`: PTX in its canonical form.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use input::ShowName as _;
 use ptxkit::ptx::{self, Diagnostics};
 use terminal::failure::{FAILED, Failure, MISMATCHES, VERIFIED};
 use terminal::output::print;
@@ -54,7 +54,7 @@ fn files(path: &Path) -> Vec<Result<PathBuf, Failure>> {
     };
     let files: Vec<_> = walk::files(path).filter(is_wanted).collect();
     if files.is_empty() {
-        let message = format!("{}: no file in this folder is named .ptx", path.display());
+        let message = format!("{}: no file in this folder is named .ptx", path.shown());
         return vec![Err(Failure::new(message))];
     }
     files
@@ -63,7 +63,7 @@ fn files(path: &Path) -> Vec<Result<PathBuf, Failure>> {
 fn format(args: &FmtArgs, path: &Path) -> Result<u8, Failure> {
     let name = match is_standard_input(path) {
         true => "<stdin>".to_owned(),
-        false => path.display().to_string(),
+        false => path.shown().to_string(),
     };
     let source = text(path, &name)?;
     let canonical = ptx::printer::format(&source)
@@ -94,13 +94,11 @@ fn is_standard_input(path: &Path) -> bool {
 
 fn text(path: &Path, name: &str) -> Result<String, Failure> {
     let failure = |error: std::io::Error| Failure::new(format!("{name}: {error}"));
-    let bytes = if is_standard_input(path) {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map_err(failure)?;
-        bytes
-    } else {
-        std::fs::read(path).map_err(failure)?
+    let bytes = match is_standard_input(path) {
+        true => input::standard_input(),
+        false => input::read(path),
     };
+    let bytes = bytes.map_err(failure)?;
     String::from_utf8(bytes).map_err(|error| {
         let (at, bytes) = (error.utf8_error().valid_up_to(), error.as_bytes());
         let line = bytes.iter().take(at).filter(|b| **b == b'\n').count() + 1;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use input::ShowName as _;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -115,7 +116,7 @@ pub fn run(args: &InspectArgs) -> Result<u8, Failure> {
                 Ok(mut found) => {
                     images += found.listed.len();
                     status = status.max(found.status());
-                    let name = file.display().to_string();
+                    let name = file.to_string_lossy().into_owned();
                     if args.format == Format::Text {
                         print(&format!("{}:\n{}", Escaped::new(&name), found.text()));
                         continue;
@@ -136,7 +137,7 @@ pub fn run(args: &InspectArgs) -> Result<u8, Failure> {
         if images == 0 && path.is_dir() {
             Failure::new(format!(
                 "{}: no file in this folder holds an image",
-                path.display()
+                path.shown()
             ))
             .print();
             status = FAILED;
@@ -189,7 +190,7 @@ impl Found {
 
 fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
     let bytes = FileBytes::open(file)?;
-    let failure = |error: ImageError| Failure::new(format!("{}: {error}", file.display()));
+    let failure = |error: ImageError| Failure::new(format!("{}: {error}", file.shown()));
     let mut contents = image::contents(&bytes).map_err(failure)?;
     if !args.all {
         contents = contents.linked();

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use input::ShowName as _;
 use serde::{Deserialize, Serialize};
 
 use super::report::RunReport;
@@ -54,7 +55,7 @@ pub fn hand_over(folder: &Path, finished: &Finished) -> Result<(), Failure> {
     let facts = serde_json::to_vec(&facts).map_err(Failure::new)?;
     std::fs::write(folder.join(MEMORY), memory)
         .and_then(|()| std::fs::write(folder.join(RESULT), facts))
-        .map_err(|error| Failure::new(format!("{}: {error}", folder.display())))
+        .map_err(|error| Failure::new(format!("{}: {error}", folder.shown())))
 }
 
 /// In the parent: runs this program again, and reads its outcome and output.

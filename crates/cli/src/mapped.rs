@@ -1,10 +1,9 @@
 //! Reads or maps the bytes of a file.
 
-use std::fs::File;
-use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
+use input::{Input, ShowName as _};
 use memmap2::Mmap;
 
 use terminal::failure::Failure;
@@ -22,31 +21,31 @@ pub enum FileBytes {
 impl FileBytes {
     /// Reads standard input to its end.
     pub fn standard_input() -> Result<FileBytes, Failure> {
-        let mut bytes = Vec::new();
-        match std::io::stdin().read_to_end(&mut bytes) {
-            Ok(_) => Ok(FileBytes::Read(bytes)),
-            Err(error) => Err(Failure::new(format!("standard input: {error}"))),
-        }
+        input::standard_input()
+            .map(FileBytes::Read)
+            .map_err(|error| Failure::new(format!("standard input: {error}")))
     }
 
     pub fn open(path: &Path) -> Result<FileBytes, Failure> {
-        read(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+        read(path).map_err(|error| Failure::new(format!("{}: {error}", path.shown())))
     }
 }
 
 // Only this function has unsafe code.
 #[allow(unsafe_code)]
 fn read(path: &Path) -> std::io::Result<FileBytes> {
-    let file = File::open(path)?;
-    if file.metadata()?.is_file() && file.metadata()?.len() >= MIN_MAPPED_SIZE {
+    let input = Input::open(path)?;
+    if input.length() >= MIN_MAPPED_SIZE {
         // SAFETY: the mapping is read-only. If another program changes the file, the contents change,
         // which are validated as untrusted bytes. If it truncates the file, this process is killed, as
         // for any mapped executable.
-        if let Ok(map) = unsafe { Mmap::map(&file) } {
+        if let Ok(map) = unsafe { Mmap::map(input.file()) } {
             return Ok(FileBytes::Mapped(map));
         }
     }
-    std::fs::read(path).map(FileBytes::Read)
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    Ok(FileBytes::Read(bytes))
 }
 
 impl Deref for FileBytes {

@@ -2,6 +2,7 @@
 //! driver is involved.
 
 use super::sample::{Arg, ArgKind, Sample};
+use input::ShowName as _;
 use ptxkit::ptx::diagnostic::{Severity, nearest};
 use ptxkit::ptx::names::Type;
 use ptxkit::ptx::signature::{KernelSignature, ParamSignature, signatures};
@@ -35,7 +36,7 @@ impl Analysis {
             None if self.errors.is_some() => Ok(()),
             None => Err(unknown_kernel(
                 name,
-                &sample.ptx.display().to_string(),
+                &sample.ptx.shown().to_string(),
                 self.kernels.iter().map(|kernel| kernel.name.as_str()),
             )),
         }

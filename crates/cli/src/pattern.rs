@@ -8,9 +8,10 @@
 //! | `@FILE` | the bytes of a file, little-endian |
 //! | anything else | a [formula](super::formula) in `i`; a number is the simplest |
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use input::{Input, ShowName as _};
 
 use super::element::{Element, Unstorable, Value};
 use super::formula::{Calculator, FormulaError, Limit, Shape};
@@ -28,12 +29,12 @@ pub enum PatternError {
     Unstorable { index: usize, source: Unstorable },
     #[error("`random:{0}`: the seed is a whole number from 0 to 2^64 - 1")]
     Seed(String),
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", path.shown())]
     File {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{path} has {found} bytes, the buffer {expected}")]
+    #[error("{} has {found} bytes, the buffer {expected}", path.shown())]
     FileLength {
         path: PathBuf,
         found: u64,
@@ -116,9 +117,9 @@ fn read(path: &Path, expected: usize, bytes: &mut Vec<u8>) -> Result<(), Pattern
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(failed)?;
-    let length = file.metadata().map_err(failed)?.len();
-    let read = file.take(expected as u64 + 1).read_to_end(bytes);
+    let input = Input::open(path).map_err(failed)?;
+    let length = input.length();
+    let read = input.file().take(expected as u64 + 1).read_to_end(bytes);
     let found = read.map_err(failed)?;
     if found != expected {
         return Err(PatternError::FileLength {

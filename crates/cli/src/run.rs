@@ -9,6 +9,7 @@ use super::matching::{Analysis, unknown_kernel};
 use super::report::{CacheUse, RunReport, in_ms, to_the_nanosecond};
 use super::sample::{ArgKind, Outcome, Sample};
 use super::{argument, isolate};
+use input::ShowName as _;
 use ptxkit::cache::{Cache, Environment, Policy, Slicing};
 use ptxkit::driver::{self, Context, CudaError, DriverKind, Selection};
 use ptxkit::image::{self, EntryKind, Image, ImageError, UnpackLimit, Unpacker};
@@ -160,7 +161,7 @@ impl Request {
 
     /// The image in messages.
     pub fn name(&self) -> String {
-        self.sample.ptx.display().to_string()
+        self.sample.ptx.shown().to_string()
     }
 }
 
@@ -181,7 +182,7 @@ fn refuse_flags(args: &LaunchArgs) -> Result<(), Failure> {
     match flags.iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Failure::new(format!(
             "{flag} cannot be used with a sample: {} sets it",
-            args.file.display()
+            args.file.shown()
         ))
         .help("change the sample, or give its PTX file with the flags")),
         None => Ok(()),
@@ -189,13 +190,13 @@ fn refuse_flags(args: &LaunchArgs) -> Result<(), Failure> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
-        .map_err(|error| Failure::new(format!("{}: {error}", path.display())).help(READABLE))
+    input::read(path)
+        .map_err(|error| Failure::new(format!("{}: {error}", path.shown())).help(READABLE))
 }
 
 /// The kernel of an image that has only one.
 fn only_kernel(path: &Path, bytes: &[u8]) -> Result<String, Failure> {
-    let name = path.display().to_string();
+    let name = path.shown().to_string();
     let failure = |error: ImageError| Failure::new(format!("{name}: {error}"));
     let mut kernels = BTreeSet::new();
     match open(&name, bytes)? {
@@ -398,7 +399,7 @@ fn conclude(sample: &Sample, finished: Finished, format: Format) -> Result<u8, F
             && let Some(path) = &buffer.save
         {
             std::fs::write(path, bytes)
-                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+                .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))?;
         }
     }
     let verdict = sample.check(&outcome);

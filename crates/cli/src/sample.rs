@@ -8,6 +8,8 @@ mod reader;
 
 use std::path::PathBuf;
 
+use input::ShowName as _;
+
 use super::element::Element;
 use super::expect::{Expected, ExpectedError, ExpectedOutput, Verdict};
 use super::formula::Shape;
@@ -114,25 +116,25 @@ pub struct Outcome {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", path.shown())]
     Read {
         path: PathBuf,
         source: std::io::Error,
     },
     /// Not TOML, or not a sample: the message has the line and the valid keys.
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", path.shown())]
     Toml {
         path: PathBuf,
         source: Box<toml::de::Error>,
     },
-    #[error("{path}: {place}: {source}")]
+    #[error("{}: {place}: {source}", path.shown())]
     Pattern {
         path: PathBuf,
         /// Such as ``argument `a`, init``.
         place: String,
         source: Box<PatternError>,
     },
-    #[error("{path}: {place}: {problem}")]
+    #[error("{}: {place}: {problem}", path.shown())]
     Invalid {
         path: PathBuf,
         place: String,

@@ -348,6 +348,9 @@ pub fn render(source: &str, path: &str, diagnostic: &Diagnostic) -> String {
 /// The maximum number of characters excerpt of a line: a module may consist of one line.
 const MAX_SHOWN: usize = 200;
 
+/// The maximum number of characters of the name of a source, which each diagnostic repeats.
+const MAX_NAME: usize = 4096;
+
 /// Replaces control characters, which could change the state of the terminal, by symbols.
 fn printable(c: char) -> char {
     match c {
@@ -366,6 +369,7 @@ fn draw(lines: &LineIndex<'_>, path: &str, diagnostic: &Diagnostic) -> String {
         message,
         ..
     } = diagnostic;
+    let path: String = path.chars().take(MAX_NAME).map(printable).collect();
     let severity = match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -572,5 +576,14 @@ mod tests {
     fn numbers_are_unique_and_rise() {
         assert!(Code::ALL.windows(2).all(|w| w[0].number() < w[1].number()));
         assert_eq!(Code::UnknownOpcode.to_string(), "E0101");
+    }
+
+    #[test]
+    fn the_name_of_a_source_has_one_line() {
+        let diagnostic = Diagnostic::new(Code::Syntax, Span::default(), "wrong");
+        let drawn = render("x", "a\n\x1b[2J", &diagnostic);
+        assert!(drawn.contains("a\u{240a}\u{241b}[2J:1:1"), "{drawn}");
+        let drawn = render("x", &"a".repeat(1 << 20), &diagnostic);
+        assert!(drawn.len() < 5000, "{}", drawn.len());
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use input::ShowName as _;
 use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
 
@@ -76,7 +77,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
         (Some(name), all) => return Err(no_kernel(name, all, &args.file)),
         (None, [one]) => one,
         (None, all) => {
-            let failure = Failure::new(format!("{}: which kernel?", args.file.display()));
+            let failure = Failure::new(format!("{}: which kernel?", args.file.shown()));
             return Err(match all.first() {
                 Some(first) => failure.help(format!(
                     "it has {}; choose one with --kernel, such as `{first}`",
@@ -110,7 +111,7 @@ pub fn run(args: &CfgArgs) -> Result<u8, Failure> {
     match &args.output {
         None => print(&written),
         Some(path) => std::fs::write(path, written)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+            .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))?,
     }
     Ok(VERIFIED)
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use input::ShowName as _;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
@@ -278,9 +279,9 @@ impl<'c> Configs<'c> {
 }
 
 fn read(path: &Path, args: &CheckArgs) -> Result<Settings, Failure> {
-    let name = path.display().to_string();
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let name = path.shown().to_string();
+    let text = input::read_text(path, input::LARGEST_SETTINGS)
+        .map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let config: Config = toml::from_str(&text).map_err(|error| {
         let span = error.span().unwrap_or(0..0);
         Failure::preformatted(drawing::of_config(&text, &name, span, error.message()))

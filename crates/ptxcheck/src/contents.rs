@@ -4,10 +4,11 @@
 //! it takes longer than the copy. The file itself is not mapped: the text would change with it.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read as _};
 use std::ops::Deref;
 use std::path::Path;
 
+use input::Input;
 use memmap2::MmapMut;
 
 /// A huge page has to be cleared whole, which takes as long as this many bytes in small ones.
@@ -27,17 +28,16 @@ impl Contents {
     /// # Errors
     /// The file cannot be read.
     pub fn read(path: &Path) -> io::Result<Contents> {
-        let mut file = File::open(path)?;
-        let length = file.metadata().map_or(0, |data| data.len());
+        let input = Input::open(path)?;
         let mut bytes = Vec::new();
-        if let Some(mut pages) = Pages::with_space(length) {
-            if pages.fill(&mut file)? {
+        if let Some(mut pages) = Pages::with_space(input.length()) {
+            if pages.fill(input.file())? {
                 return Ok(Contents::Pages(pages));
             }
             // It has grown.
             bytes.extend_from_slice(&pages);
         }
-        file.read_to_end(&mut bytes)?;
+        input.read_to_end(&mut bytes)?;
         Ok(Contents::Heap(bytes))
     }
 }
@@ -82,7 +82,7 @@ impl Pages {
     }
 
     /// Reads a file to its end; `false` if there is no space for all of it.
-    fn fill(&mut self, file: &mut File) -> io::Result<bool> {
+    fn fill(&mut self, mut file: &File) -> io::Result<bool> {
         loop {
             match file.read(&mut self.memory[self.start + self.length..]) {
                 Ok(0) => return Ok(self.start + self.length < self.memory.len()),
@@ -128,7 +128,7 @@ mod tests {
         for (expected, all) in [(3 * HUGE, true), (LARGE, false)] {
             file.rewind().unwrap();
             let mut pages = Pages::with_space(expected as u64).unwrap();
-            assert_eq!(pages.fill(&mut file).unwrap(), all);
+            assert_eq!(pages.fill(&file).unwrap(), all);
             assert!(all == (*pages == *bytes) && bytes.starts_with(&pages));
         }
         assert!(Pages::with_space(u64::MAX).is_none());

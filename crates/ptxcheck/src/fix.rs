@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::inputs::Place;
 use super::linter::TextFindings;
+use input::ShowName as _;
 use lint::{Edit, Fix};
 use terminal::failure::Failure;
 use terminal::output::print;
@@ -102,7 +103,7 @@ pub fn write_back(place: &Place, source: &str, fixed: &str) -> Result<(), Failur
     match place {
         Place::StandardInput(_) => print(fixed),
         Place::File(path) if source != fixed => std::fs::write(path, fixed)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+            .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))?,
         Place::File(_) => {}
     }
     Ok(())

@@ -8,7 +8,7 @@ use super::texts::texts_without_errors;
 use ptx::diagnostic::{Diagnostic, LineIndex};
 use ptx::{read, version};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
-use terminal::output::{Format, json_line, print};
+use terminal::output::{Escaped, Format, json_line, print};
 
 /// The arguments of `ptxcheck floors`.
 #[derive(Debug, clap::Args)]
@@ -72,7 +72,11 @@ pub fn run(args: &FloorsArgs) -> Result<u8, Failure> {
     });
     match floors.iter().find(|floors| floors.needs.is_none()) {
         Some(Floors { file, .. }) => {
-            Failure::new(format!("{file}: there is no floor for its `.target`")).print();
+            Failure::new(format!(
+                "{}: there is no floor for its `.target`",
+                Escaped::new(file)
+            ))
+            .print();
             Ok(MISMATCHES)
         }
         None => Ok(VERIFIED),
@@ -117,7 +121,7 @@ impl Floors {
     /// `None` for a text without floors.
     fn text(&self) -> Option<String> {
         let needs = self.needs.as_ref()?;
-        let mut out = format!("{}\n", self.file);
+        let mut out = format!("{}\n", Escaped::new(&self.file));
         for (directive, says, needs, forced_by) in [
             (
                 ".version",

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::config::{Configs, Settings};
 use super::contents::Contents;
 use image::{self, PtxFound};
+use input::ShowName as _;
 use ptx::Ptx;
 use terminal::failure::Failure;
 use terminal::walk::{self, is_ptx};
@@ -39,14 +39,14 @@ impl Place {
         }
     }
 
-    /// The path in messages.
     pub fn path(&self) -> &Path {
         let (Place::File(path) | Place::StandardInput(path)) = self;
         path
     }
 
+    /// The path in machine-readable output.
     pub fn name(&self) -> String {
-        self.path().display().to_string()
+        self.path().to_string_lossy().into_owned()
     }
 
     /// # Errors
@@ -54,18 +54,14 @@ impl Place {
     pub fn read(&self) -> Result<Contents, Failure> {
         match self {
             Place::File(path) => Contents::read(path),
-            Place::StandardInput(_) => {
-                let mut bytes = Vec::new();
-                let read = std::io::stdin().read_to_end(&mut bytes);
-                read.map(|_| Contents::Heap(bytes))
-            }
+            Place::StandardInput(_) => input::standard_input().map(Contents::Heap),
         }
         .map_err(|error| unreadable(self.path(), &error))
     }
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let failure = Failure::new(format!("{}: {error}", path.display()));
+    let failure = Failure::new(format!("{}: {error}", path.shown()));
     match error.kind() {
         std::io::ErrorKind::NotFound => {
             failure.help("give PTX files, or folders with some; `-` reads standard input")
@@ -127,7 +123,7 @@ pub fn collect(
         if !held && failures.is_empty() {
             failures.push(without_ptx(format!(
                 "{}: no file in this folder contains PTX",
-                path.display()
+                path.shown()
             )));
         }
     }
@@ -154,9 +150,8 @@ fn may_hold_ptx(path: &Path) -> bool {
     if is_ptx(path) || path.extension().is_some_and(|extension| extension == "nbc") {
         return true;
     }
-    let mut start = [0; 4];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && CONTAINERS.contains(&start)
+    let start = input::read_start(path, 4).unwrap_or_default();
+    CONTAINERS.iter().any(|magic| *start == *magic)
 }
 
 /// The magic numbers of fatbins, ELF files and archives.
@@ -183,6 +178,7 @@ pub fn each_text(
     mut f: impl FnMut(Result<Text<'_>, Failure>),
 ) -> Result<(), Failure> {
     let name = input.place.name();
+    let shown = input.place.path().shown();
     let bytes = input.place.read()?;
     let found = match image::ptx_texts(&bytes) {
         Ok(found) => found,
@@ -190,7 +186,7 @@ pub fn each_text(
         // It may be PTX without `.version` and `.target`.
         Err(error) => {
             let Ok(ptx) = Ptx::from_bytes(&*bytes, name.as_str()) else {
-                return Err(Failure::new(format!("{name}: {error}")));
+                return Err(Failure::new(format!("{shown}: {error}")));
             };
             f(Ok(Text {
                 whole: std::str::from_utf8(&bytes).is_ok(),
@@ -214,11 +210,11 @@ pub fn each_text(
                 },
                 source: text,
             }),
-            Err(error) => Err(Failure::new(format!("{name}: {error}"))),
+            Err(error) => Err(Failure::new(format!("{shown}: {error}"))),
         });
     }
     if !holds_ptx && !input.found {
-        return Err(Failure::new(format!("{name} contains no PTX"))
+        return Err(Failure::new(format!("{shown} contains no PTX"))
             .help("compile with -gencode arch=compute_90,code=compute_90 to keep the PTX"));
     }
     Ok(())

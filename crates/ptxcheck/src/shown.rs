@@ -6,6 +6,7 @@ use super::args::CheckArgs;
 use super::config::Settings;
 use super::explain;
 use super::inputs::Input;
+use input::ShowName as _;
 use ptx::Level;
 use ptx::diagnostic::Severity;
 use terminal::failure::{FAILED, Failure, VERIFIED};
@@ -15,7 +16,9 @@ use terminal::output::print;
 pub fn run(args: &CheckArgs, inputs: &[Input], failures: &[Failure]) -> u8 {
     failures.iter().for_each(Failure::print);
     if args.show_files {
-        let names = inputs.iter().map(|input| input.place.name() + "\n");
+        let names = inputs
+            .iter()
+            .map(|input| format!("{}\n", input.place.path().shown()));
         print(&names.collect::<String>());
     } else if let Some(first) = inputs.first() {
         print(&of(first));
@@ -37,13 +40,13 @@ fn of(input: &Input) -> String {
         file,
         ..
     } = &*input.settings;
-    let mut out = format!("# {}\n", input.place.name());
+    let mut out = format!("# {}\n", input.place.path().shown());
     let mut line = |text: std::fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
         let _ = out.write_fmt(text).and_then(|()| out.write_char('\n'));
     };
     match file {
-        Some(file) => line(format_args!("# settings of {}", file.display())),
+        Some(file) => line(format_args!("# settings of {}", file.shown())),
         None => line(format_args!("# no ptxcheck.toml")),
     }
     if let Some(target) = check.target {

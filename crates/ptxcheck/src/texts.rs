@@ -3,6 +3,7 @@
 use super::args::CheckArgs;
 use super::config::Configs;
 use super::inputs::{self, Input, Place, Text};
+use input::ShowName as _;
 use ptx::diagnostic::{Report, nearest};
 use ptx::{CheckOptions, Diagnostics, check_into, read_into};
 use terminal::failure::{Failure, listing};
@@ -69,7 +70,7 @@ fn texts_of(path: &std::path::Path) -> Result<Vec<Text<'static>>, Failure> {
 
 /// The error for a kernel that a file does not have.
 pub fn no_kernel(name: &str, all: &[String], file: &std::path::Path) -> Failure {
-    let failure = Failure::new(format!("{} has no kernel `{name}`", file.display()));
+    let failure = Failure::new(format!("{} has no kernel `{name}`", file.shown()));
     match nearest(name, all.iter().map(String::as_str)) {
         Some(near) => failure.help(format!("did you mean `{near}`?")),
         None if all.is_empty() => failure.help("it has no kernels"),

@@ -15,6 +15,9 @@ use serde::Serialize;
 /// The variable with the file.
 pub const VARIABLE: &str = "PTXKIT_EXEC_REPORT";
 
+/// The variable that is 1 if reports have the arguments of programs, which may be passwords.
+pub const ARGUMENTS: &str = "PTXKIT_EXEC_REPORT_ARGUMENTS";
+
 /// The start of a page. Its script reads the records that stand behind it.
 const PAGE: &str = include_str!("page.html");
 
@@ -36,6 +39,7 @@ pub struct Process {
     pub id: u32,
     /// Milliseconds since 1970. Numbers of processes are used again.
     pub started: u64,
+    /// The program, and its arguments if [`ARGUMENTS`] asks for them.
     pub command: Vec<String>,
 }
 
@@ -82,10 +86,15 @@ impl Process {
     /// This one.
     pub fn current() -> Process {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let words = match std::env::var_os(ARGUMENTS).is_some_and(|value| value == "1") {
+            true => usize::MAX,
+            false => 1,
+        };
         Process {
             id: std::process::id(),
             started: since.map_or(0, |since| since.as_millis() as u64),
             command: std::env::args_os()
+                .take(words)
                 .map(|word| word.to_string_lossy().into_owned())
                 .collect(),
         }

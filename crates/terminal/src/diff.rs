@@ -2,6 +2,8 @@
 
 use similar::TextDiff;
 
+use crate::output::Escaped;
+
 const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
 const CYAN: &str = "\x1b[36m";
@@ -9,11 +11,12 @@ const RESET: &str = "\x1b[0m";
 
 /// The changes from `old` to `new`; empty if the two are equal.
 pub fn unified(old: &str, new: &str, name: &str, colour: bool) -> String {
+    let name = Escaped::new(name).to_string();
     let diff = TextDiff::from_lines(old, new);
     let text = diff
         .unified_diff()
         .context_radius(3)
-        .header(name, name)
+        .header(&name, &name)
         .to_string();
     if !colour {
         return text;

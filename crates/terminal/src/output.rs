@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use input::controls_terminal;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
@@ -105,12 +106,6 @@ impl<T: fmt::Display> fmt::Display for Escaped<T> {
         }
         f.pad(&escaped)
     }
-}
-
-/// Whether a character controls the terminal.
-fn controls_terminal(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Lines with names in one column and values in the next.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::output::Escaped;
 
 /// The files of a folder and its subfolders, sorted by name. Hidden ones are skipped.
 pub fn files(folder: &Path) -> impl Iterator<Item = Result<PathBuf, Failure>> {
@@ -16,7 +17,7 @@ pub fn files(folder: &Path) -> impl Iterator<Item = Result<PathBuf, Failure>> {
         .filter_map(|entry| match entry {
             Ok(entry) if entry.file_type().is_file() => Some(Ok(clean(entry.into_path()))),
             Ok(_) => None,
-            Err(error) => Some(Err(Failure::new(error))),
+            Err(error) => Some(Err(Failure::new(Escaped::new(error)))),
         })
 }
 

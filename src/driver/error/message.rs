@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Error;
+use input::ShowName as _;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,7 +42,7 @@ impl fmt::Display for Error {
                  the two",
             ),
             Error::File { path, source } => {
-                write!(f, "{} cannot be read: {source}", path.display())
+                write!(f, "{} cannot be read: {source}", path.shown())
             }
             Error::UnknownKernel { name, known } => write!(
                 f,
@@ -290,7 +291,7 @@ impl fmt::Display for Error {
                  instantiate it instead",
                 update_reason(*reason)
             ),
-            Error::BadPath(path) => write!(f, "the path {} has a NUL in it", path.display()),
+            Error::BadPath(path) => write!(f, "the path {} has a NUL in it", path.shown()),
             Error::ContextReset => f.write_str(
                 "the device's primary context was reset, and what was made in it is gone: make a \
                  new one with `Context::primary`",

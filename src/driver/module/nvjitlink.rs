@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use input::ShowName as _;
 use libloading::Library;
 
 use crate::driver::module::link::{LinkInput, LinkKind};
@@ -102,7 +103,7 @@ impl NvJitLink {
                 // SAFETY: opening runs the library's initialisers, for which the caller answers.
                 match unsafe { Library::new(&path) } {
                     Ok(library) => return NvJitLink::of(library, major, path),
-                    Err(_) => tried.push(path.display().to_string()),
+                    Err(_) => tried.push(path.shown().to_string()),
                 }
             }
         }
@@ -128,7 +129,7 @@ impl NvJitLink {
                 unsafe { library.get::<Create>(format!("__nvJitLinkCreate{suffix}\0").as_bytes()) }
                     .is_ok()
             });
-        let missing = || NvJitLinkError::Missing(format!("{} has no entries", path.display()));
+        let missing = || NvJitLinkError::Missing(format!("{} has no entries", path.shown()));
         Ok(NvJitLink {
             suffix: suffix.ok_or_else(missing)?,
             library: Arc::new(library),

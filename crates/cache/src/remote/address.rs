@@ -172,6 +172,19 @@ impl Address {
         if !kind.is_built() {
             return Err(RemoteConfigError::NotBuilt(kind.feature()));
         }
+        let takes_user = matches!(
+            kind,
+            StoreKind::Redis | StoreKind::Memcached | StoreKind::Webdav
+        );
+        // The rest of a password with a `/`, `?` or `#`: what follows the host is shown. The options
+        // of the other stores may have one.
+        let query = url.query().filter(|_| takes_user);
+        let behind_host = [Some(url.path()), query, url.fragment()];
+        let mut behind_host = behind_host.into_iter().flatten();
+        if kind != StoreKind::Fs && behind_host.any(|part| part.contains('@')) {
+            let why = "write / ? # @ in the user and password as %2F %3F %23 %40";
+            return Err(bad("the URL has a @ behind the host", why));
+        }
         let mut options = BTreeMap::new();
         let mut set = |name: &'static str, value: String| {
             options.insert(name, Secret::new(value));
@@ -215,10 +228,6 @@ impl Address {
             }
             StoreKind::Fs => set("atomic_write_dir", format!("{path}/.partial")),
         }
-        let takes_user = matches!(
-            kind,
-            StoreKind::Redis | StoreKind::Memcached | StoreKind::Webdav
-        );
         let (user, password) = (url.username(), url.password());
         if !takes_user && (!user.is_empty() || password.is_some()) {
             let why = "this store takes none in its URL";

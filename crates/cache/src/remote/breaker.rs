@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use input::ShowName as _;
 use tracing::debug;
 
 use crate::folder::{self, Owner};
@@ -171,7 +172,7 @@ impl Breaker {
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .and_then(|()| fs::rename(&aside, path));
         if let Err(error) = written {
-            debug!("{} is not written: {error}", path.display());
+            debug!("{} is not written: {error}", path.shown());
         }
     }
 

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use input::ShowName as _;
 use serde::Deserialize;
 
 use super::address::{Address, StoreKind, is_plain_path};
@@ -64,7 +65,7 @@ pub enum RemoteConfigError {
     BadValue { what: &'static str, why: String },
     #[error(transparent)]
     Trust(#[from] NotAPublicKey),
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", path.shown())]
     File { path: PathBuf, why: String },
 }
 
@@ -444,6 +445,15 @@ mod tests {
             ("file:///srv?ttl=1d", "in the store itself"),
             ("file://srv/x", "file:///"),
             ("file://user:password@/srv", ""),
+            ("redis://user:12/password@cache", "%2F"),
+            ("redis://user:12?password@cache", "%3F"),
+            ("redis://user:12#password@cache", "%23"),
+            ("redis://user:password@cache/0/password@x", "%40"),
+            ("redis://:password/x@cache", "no URL"),
+            ("redis//:password@cache", "no URL"),
+            ("redis:/:password@cache/0", ""),
+            ("redis:password@cache", ""),
+            ("user:password@cache:6379", "no kind of store"),
         ] {
             let error = RemoteConfig::parse(url).expect_err(url).to_string();
             assert!(error.contains(said), "{url}: {error}");

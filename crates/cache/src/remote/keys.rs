@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ed25519_dalek::{Signature, Signer, VerifyingKey};
+use input::ShowName as _;
 
 const PREFIX: &str = "ed25519:";
 /// The first word of a file with a private key.
@@ -52,11 +53,11 @@ pub struct SigningKey(ed25519_dalek::SigningKey);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyFileError {
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", path.shown())]
     File { path: PathBuf, source: io::Error },
-    #[error("{} is no private key that `keygen` made", path.display())]
+    #[error("{} is no private key that `keygen` made", path.shown())]
     NotAKey { path: PathBuf },
-    #[error("others can read {} (mode {mode:o}): chmod 600", path.display())]
+    #[error("others can read {} (mode {mode:o}): chmod 600", path.shown())]
     Exposed { path: PathBuf, mode: u32 },
 }
 

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use input::ShowName as _;
 use serde_json::json;
 
 use super::errors::of_driver;
@@ -177,7 +178,7 @@ impl<'a> Picture<'a> {
 }
 
 fn of_path(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!("{}: {error}", path.display()))
+    Failure::new(format!("{}: {error}", path.shown()))
 }
 
 /// The same launch of another version of the PTX, or the launch of another sample.
@@ -186,7 +187,7 @@ fn against(launch: &LaunchArgs, other: &Path) -> Result<Request, Failure> {
         return Request::of_sample(other);
     }
     let mut request = Request::read(launch)?;
-    request.bytes = std::fs::read(other).map_err(|error| of_path(other, &error))?;
+    request.bytes = input::read(other).map_err(|error| of_path(other, &error))?;
     request.sample.ptx = other.to_owned();
     Ok(request)
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use input::ShowName as _;
 use serde_json::{Value, json};
 
 use super::{CommandOutput, failed, text_of};
@@ -168,7 +169,7 @@ pub fn show(cache: &Cache, key: &str) -> Result<CommandOutput, Failure> {
         .unwrap_or_default();
     let provenance = &entry.provenance;
     lines.add("key", entry.key.to_string());
-    lines.add("file", entry.path.display().to_string());
+    lines.add("file", entry.path.shown().to_string());
     lines.add(
         "size",
         format!("{} ({} bytes)", show_size(entry.size), entry.size),
@@ -204,7 +205,7 @@ pub fn show(cache: &Cache, key: &str) -> Result<CommandOutput, Failure> {
         lines.add(if index == 0 { "slices" } else { "" }, slice);
     }
     for other in entries.iter().skip(1) {
-        lines.add("also", other.path.display().to_string());
+        lines.add("also", other.path.shown().to_string());
     }
     Ok(CommandOutput::new(lines.0, json(entry)))
 }

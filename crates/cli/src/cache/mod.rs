@@ -12,6 +12,7 @@ mod warm;
 
 use std::path::{Path, PathBuf};
 
+use input::ShowName as _;
 use serde_json::{Value, json};
 
 pub use list::{kernels, table};
@@ -156,7 +157,7 @@ pub fn failed(error: CacheError) -> Failure {
 fn path(cache: &Cache) -> Result<CommandOutput, CacheError> {
     let folder = cache.folder().ok_or(CacheError::NoFolder)?;
     Ok(CommandOutput::new(
-        format!("{}\n", folder.display()),
+        format!("{}\n", folder.shown()),
         json!({ "path": text_of(&folder) }),
     ))
 }
@@ -167,7 +168,7 @@ fn stats(cache: &Cache, stats: Stats) -> CommandOutput {
     if !enabled {
         lines.add("state", "off: CUDA_CACHE_DISABLE is 1");
     }
-    lines.add("path", stats.path.display().to_string());
+    lines.add("path", stats.path.shown().to_string());
     lines.add("blobs", stats.blobs.to_string());
     lines.add("kernels", stats.kernels.to_string());
     lines.add(
@@ -190,7 +191,7 @@ fn stats(cache: &Cache, stats: Stats) -> CommandOutput {
             "below",
             format!(
                 "{}: {}, {}",
-                tier.path.display(),
+                tier.path.shown(),
                 blobs(tier.blobs),
                 show_size(tier.bytes)
             ),
@@ -226,7 +227,7 @@ pub fn blob(cache: &Cache, key: &str) -> Result<Entry, Failure> {
 
 /// A path as text for JSON, with any bytes.
 fn text_of(path: &Path) -> String {
-    path.display().to_string()
+    path.to_string_lossy().into_owned()
 }
 
 /// `1 blob`, `2 blobs`

@@ -220,7 +220,7 @@ fn keygen(file: &Path) -> Result<CommandOutput, Failure> {
     })?;
     // The key alone, so that a script can take it.
     let public = key.public().to_string();
-    let json = json!({ "file": file.display().to_string(), "public_key": public });
+    let json = json!({ "file": file.to_string_lossy(), "public_key": public });
     Ok(CommandOutput::new(format!("{public}\n"), json))
 }
 

@@ -1,10 +1,9 @@
 //! `ptxkit cache export` and `import`: transfers a cache between machines.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
+use input::ShowName as _;
 use serde_json::json;
 
 use super::{CommandOutput, blobs, failed, list, text_of};
@@ -105,10 +104,7 @@ pub fn import(cache: &Cache, from: &Path) -> Result<CommandOutput, Failure> {
     let skipped = "were there already or did not fit";
     let mut answer = answer("imported from", from, &moved, skipped);
     if is_empty {
-        answer.text = format!(
-            "{} holds no blob: {EXPORTED}\n",
-            Escaped::new(from.display())
-        );
+        answer.text = format!("{} holds no blob: {EXPORTED}\n", from.shown());
     }
     if is_empty {
         answer.status = MISMATCHES;
@@ -134,9 +130,10 @@ fn damaged_archive(from: &Path, error: &CacheError) -> CommandOutput {
 
 /// Whether a file begins like an archive.
 fn is_archive(path: &Path) -> bool {
-    let mut header = [0; 512];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
-    read.is_ok() && header[257..].starts_with(b"ustar")
+    let header = input::read_start(path, 512).unwrap_or_default();
+    header
+        .get(257..)
+        .is_some_and(|rest| rest.starts_with(b"ustar"))
 }
 
 fn packed(path: &Path) -> Option<&'static str> {
@@ -159,7 +156,7 @@ pub fn answer(what: &str, path: &Path, moved: &Moved, skipped: &str) -> CommandO
     let mut text = format!(
         "{} {what} {}, {}",
         blobs(moved.blobs),
-        Escaped::new(path.display()),
+        path.shown(),
         show_size(moved.bytes)
     );
     if moved.skipped > 0 {
@@ -170,11 +167,7 @@ pub fn answer(what: &str, path: &Path, moved: &Moved, skipped: &str) -> CommandO
     }
     text.push('\n');
     for file in &moved.damaged {
-        text += &format!(
-            "{}: {}\n",
-            Escaped::new(file.path.display()),
-            Escaped::new(&file.why)
-        );
+        text += &format!("{}: {}\n", file.path.shown(), Escaped::new(&file.why));
     }
     let json = json!({
         "path": text_of(path),

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use input::ShowName as _;
 use serde_json::{Value, json};
 
 use super::{CommandOutput, remote, text_of};
@@ -15,7 +16,6 @@ use ptxkit::image::{self, Target};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{LoadError, Loader, Warm, Warmed};
 use terminal::failure::{FAILED, Failure, VERIFIED};
-use terminal::output::Escaped;
 
 pub const AFTER_HELP: &str = "\
 Loads of the same text with the same options, driver and architecture hit the
@@ -134,7 +134,7 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
             if !outcome.is_there() {
                 status = FAILED;
             }
-            let path_shown = Escaped::new(path.display());
+            let path_shown = path.shown();
             text += &format!("{name}  {path_shown}  {}\n", outcome.words());
             rows.push(outcome.json(path, name));
             keys.extend(outcome.key().filter(|_| outcome.is_there()));
@@ -289,10 +289,10 @@ impl<'a> Outcome<'a> {
 
 /// The error, with the affected lines of the file.
 fn explained(path: &Path, error: &LoadError) -> Failure {
-    let name = path.display().to_string();
+    let name = path.shown().to_string();
     let bytes = match error {
         LoadError::Read { .. } => Vec::new(),
-        _ => std::fs::read(path).unwrap_or_default(),
+        _ => input::read(path).unwrap_or_default(),
     };
     match image::open(&bytes) {
         Ok(image) => of_load(error, &name, &image, None),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::load::Loaded;
 use super::{Insertions, Mention, Shown};
-use crate::element::Element;
+use crate::element::{Element, Value as Number};
 use crate::errors::of_driver;
 use crate::launch::Placed;
 use crate::sample::Sample;
@@ -322,6 +322,40 @@ pub struct StepResult {
     pub wide: bool,
     /// The instruction makes addresses.
     pub is_address: bool,
+    /// The type that the instruction gives it.
+    ty: Option<Type>,
+}
+
+/// A floating-point number in a result, which may have two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Float {
+    pub bits: u64,
+    pub is_nan: bool,
+}
+
+impl StepResult {
+    /// The numbers in it; none if the instruction has another type.
+    pub fn floats(self) -> impl Iterator<Item = Float> {
+        let (element, count) = match self.ty {
+            Some(Type::F16) => (Element::F16, 1),
+            Some(Type::F16x2) => (Element::F16, 2),
+            Some(Type::Bf16) => (Element::Bf16, 1),
+            Some(Type::Bf16x2) => (Element::Bf16, 2),
+            Some(Type::F32) => (Element::F32, 1),
+            Some(Type::F32x2) => (Element::F32, 2),
+            Some(Type::F64) => (Element::F64, 1),
+            _ => (Element::F64, 0),
+        };
+        let width = 8 * element.size();
+        (0..count).map(move |lane| {
+            let bits = self.bits >> (lane * width) & (u64::MAX >> (64 - width));
+            let value = element.decode(&bits.to_le_bytes());
+            Float {
+                bits,
+                is_nan: matches!(value, Some(Number::Float(number)) if number.is_nan()),
+            }
+        })
+    }
 }
 
 impl Step<'_> {
@@ -331,6 +365,10 @@ impl Step<'_> {
             bits: self.words[field.word],
             wide: field.wide,
             is_address: self.probe.makes_address,
+            ty: match field.shown {
+                Shown::Typed(ty) => Some(ty),
+                Shown::Address => None,
+            },
         })
     }
 
@@ -420,15 +458,39 @@ fn value(field: &Field, word: u64) -> String {
         Type::U32 => Some(Element::U32),
         _ => None,
     };
-    if let Some(element) = element
-        && let Some(value) = element.decode(&word.to_le_bytes())
-    {
-        return element.show(value);
+    if let Some(element) = element {
+        return element.show_bits(&word.to_le_bytes());
     }
     let bits = ty.bits().min(64);
     let word = word & (u64::MAX >> (64 - bits.max(1)));
     match word {
         0..=0xFF_FFFF => word.to_string(),
         _ => format!("{word:#x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_have_the_floats_of_their_type() {
+        let nans = |ty, bits| {
+            let result = StepResult {
+                bits,
+                wide: false,
+                is_address: false,
+                ty: Some(ty),
+            };
+            let floats = result.floats().map(|float| (float.bits, float.is_nan));
+            floats.collect::<Vec<_>>()
+        };
+        assert_eq!(nans(Type::F32, 0x7fc0_0001), [(0x7fc0_0001, true)]);
+        let halves = [(0x7c01, true), (0x7c00, false)];
+        assert_eq!(nans(Type::F16x2, 0x7c00_7c01), halves);
+        let halves = [(0x7f80, false), (0xffff, true)];
+        assert_eq!(nans(Type::Bf16x2, 0xffff_7f80), halves);
+        assert_eq!(nans(Type::F64, 0x7ff0_0000_0000_0001).len(), 1);
+        assert!(nans(Type::B32, 0x7fc0_0001).is_empty());
     }
 }

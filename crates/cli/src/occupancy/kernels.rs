@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::cache;
 use crate::mapped::FileBytes;
 use crate::progress::Progress;
+use input::ShowName as _;
 use ptxkit::cache::{Cache, Environment, Policy};
 use ptxkit::image::{self, CubinKernel, Entry, Image, ImageError, Piece, Target, UnpackLimit};
 use ptxkit::lint::flow::Pressure;
@@ -104,7 +105,7 @@ impl KernelResources {
 /// The kernels of a file: of the images that a device of `target` loads, or of all.
 pub fn of_file(file: &Path, target: Option<Target>) -> Result<Vec<KernelResources>, Failure> {
     let bytes = FileBytes::open(file)?;
-    let failure = |error: ImageError| Failure::new(format!("{}: {error}", file.display()));
+    let failure = |error: ImageError| Failure::new(format!("{}: {error}", file.shown()));
     let contents = image::contents(&bytes).map_err(failure)?.linked();
     let mut limit = UnpackLimit::of_file(bytes.len());
     let (mut kernels, mut images) = (Vec::new(), 0);
@@ -115,8 +116,8 @@ pub fn of_file(file: &Path, target: Option<Target>) -> Result<Vec<KernelResource
             images += 1;
             limit.take(&entry).map_err(failure)?;
             let place = match &piece.member {
-                Some(member) => format!("{}({member})", file.display()),
-                None => file.display().to_string(),
+                Some(member) => format!("{}({member})", file.shown()),
+                None => file.shown().to_string(),
             };
             kernels.append(&mut of_entry(&entry, &place)?);
         }
@@ -125,13 +126,10 @@ pub fn of_file(file: &Path, target: Option<Target>) -> Result<Vec<KernelResource
         (false, ..) => Ok(kernels),
         (true, 0, Some(target)) => Err(Failure::new(format!(
             "{}: no image runs on {target}",
-            file.display()
+            file.shown()
         ))
         .help("`ptxkit inspect` lists the images")),
-        (true, ..) => Err(Failure::new(format!(
-            "{}: it has no kernels",
-            file.display()
-        ))),
+        (true, ..) => Err(Failure::new(format!("{}: it has no kernels", file.shown()))),
     }
 }
 

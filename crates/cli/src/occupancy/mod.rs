@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use super::matching::unknown_kernel;
 use super::quantity;
 use clusters::{Clusters, Gpcs};
+use input::ShowName as _;
 use kernels::{KernelResources, Registers};
 use ptxkit::image::Target;
 use ptxkit::occupancy::{
@@ -99,7 +100,7 @@ pub fn run(args: &OccupancyArgs) -> Result<u8, Failure> {
     };
     if let Some(name) = &args.kernel {
         let place = match (&args.file, &args.blob) {
-            (Some(file), _) => file.display().to_string(),
+            (Some(file), _) => file.shown().to_string(),
             (None, key) => key.clone().unwrap_or_default(),
         };
         if !kernels.iter().any(|kernel| kernel.name == *name) {
@@ -123,7 +124,7 @@ pub fn run(args: &OccupancyArgs) -> Result<u8, Failure> {
     match &args.output {
         None => print(&text),
         Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+            .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))?,
     }
     Ok(VERIFIED)
 }

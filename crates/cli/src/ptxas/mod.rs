@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Instant;
 
+use input::ShowName as _;
 use options::{Information, Input, Options};
 use ptxkit::cpu::{self, CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
 use ptxkit::driver::{Context, Driver, DriverKind, Error, KernelAttribute, Module};
@@ -117,7 +118,7 @@ fn assemble(options: &Options) -> Result<(), String> {
     let compile = started.elapsed();
     let output = &options.output;
     std::fs::write(output, &code)
-        .map_err(|_| format!("Output file '{}' could not be opened", output.display()))?;
+        .map_err(|_| format!("Output file '{}' could not be opened", output.shown()))?;
     if options.verbose {
         say("info", "0 bytes gmem");
         let kernels = kernels.iter().map(|kernel| kernel.name.as_str());
@@ -150,13 +151,13 @@ fn note(path: &Path, kernels: &str, error: &CompileError) {
         missing: Vec::new(),
     };
     if let Err(error) = record.append(path) {
-        say("warning", &format!("{}: {error}", path.display()));
+        say("warning", &format!("{}: {error}", path.shown()));
     }
 }
 
 fn name_of(input: &Input) -> String {
     match input {
-        Input::File(path) => path.display().to_string(),
+        Input::File(path) => path.shown().to_string(),
         Input::Standard => "<stdin>".into(),
         Input::Text(_) => "application ptx input".into(),
     }
@@ -167,8 +168,8 @@ fn read(input: &Input) -> Result<(String, String), String> {
     let name = name_of(input);
     let bytes = match input {
         Input::Text(text) => return Ok((name, text.clone())),
-        Input::File(path) => std::fs::read(path),
-        Input::Standard => std::io::read_to_string(std::io::stdin()).map(String::into_bytes),
+        Input::File(path) => input::read(path),
+        Input::Standard => input::standard_input(),
     };
     let bytes = bytes.map_err(|_| {
         say("fatal", &format!("Input file '{name}' could not be opened"));

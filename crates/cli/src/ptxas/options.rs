@@ -1,7 +1,7 @@
 //! The command line of ptxas: `--long-name` and `-short`, with the value behind `=` or as the next
 //! argument.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ptxkit::image::Target;
 use ptxkit::ptx::isa::target;
@@ -274,7 +274,8 @@ impl Options {
             let unreadable = || format!("Could not open options file '{value}'");
             // A file of options that names itself would have no end.
             let text = match may_name_files {
-                true => std::fs::read_to_string(&value).map_err(|_| unreadable())?,
+                true => input::read_text(Path::new(&value), input::LARGEST_SETTINGS)
+                    .map_err(|_| unreadable())?,
                 false => return Err(unreadable()),
             };
             self.take(text.split_whitespace().map(str::to_owned), false)?;

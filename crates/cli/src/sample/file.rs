@@ -161,6 +161,7 @@ impl From<ToleranceText> for Tolerance {
             absolute: text.absolute,
             relative: text.relative,
             ulp: text.ulp,
+            nan_bits: false,
         }
     }
 }

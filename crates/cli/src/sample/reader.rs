@@ -12,13 +12,16 @@ use crate::formula::{Calculator, Limit, Shape};
 use crate::pattern::{self, PatternError};
 use ptxkit::driver::TensorSwizzle;
 
+/// The largest sample file, in bytes.
+const LARGEST: u64 = 64 << 20;
+
 impl Sample {
     /// Reads a sample file, and evaluates its buffers and expectations.
     ///
     /// # Errors
     /// The file cannot be read, is not a sample, or is inconsistent.
     pub fn load(path: &Path) -> Result<Sample, SampleError> {
-        let text = std::fs::read_to_string(path).map_err(|source| SampleError::Read {
+        let text = input::read_text(path, LARGEST).map_err(|source| SampleError::Read {
             path: path.to_owned(),
             source,
         })?;

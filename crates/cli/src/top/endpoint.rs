@@ -1,5 +1,6 @@
 //! Counters of a service, from where it answers with the text of Prometheus.
 
+use std::fmt;
 use std::io::Read;
 
 use super::metric::{METRICS, Metric};
@@ -17,22 +18,33 @@ const PREFIX: &str = "ptxkit_";
 const HELP: &str =
     "give the address where the service answers with `Loader::counters().prometheus()`";
 
-/// The address of the counters.
-#[derive(Clone, Debug)]
+/// The address of the counters. `Debug` and messages show it without user and password.
+#[derive(Clone)]
 pub struct Endpoint {
+    /// Without user and password.
     url: String,
+    /// The header for the user and password of the address.
+    authorization: Option<String>,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.url)
+    }
 }
 
 impl Endpoint {
     /// # Errors
     /// It is no address of HTTP.
     pub fn new(url: &str) -> Result<Endpoint, Failure> {
-        let rest = url.strip_prefix("http://");
-        let is_host = |rest: &str| !rest.is_empty() && !rest.starts_with('/');
+        let (url, user) = without_user(url);
+        let is_host = |rest: &str| rest.starts_with(|first| !"/?#:".contains(first));
         // What is in the address goes into the request as it is.
         let is_plain = url.bytes().all(|byte| byte.is_ascii_graphic());
-        if rest.is_some_and(is_host) && is_plain {
-            return Ok(Endpoint { url: url.into() });
+        if url.strip_prefix("http://").is_some_and(is_host) && is_plain {
+            let authorization =
+                user.map(|user| format!("Basic {}", base64(&percent_decoded(user))));
+            return Ok(Endpoint { url, authorization });
         }
         let failure = Failure::new(format!("{url} is no address of counters"));
         Err(failure.help(match url.starts_with("https://") {
@@ -51,7 +63,14 @@ impl Endpoint {
     /// There is no answer in time, it is none of success, or it has no counters.
     pub fn read(&self) -> Result<Reading, Failure> {
         let failure = |why: String| Failure::new(format!("{}: {why}", self.url)).help(HELP);
-        let response = minreq::get(&self.url)
+        let mut request = minreq::get(&self.url);
+        if let Some(authorization) = &self.authorization {
+            // The password is for this host only.
+            request = request
+                .with_header("Authorization", authorization)
+                .with_follow_redirects(false);
+        }
+        let response = request
             .with_timeout(PATIENCE)
             .with_max_headers_size(1 << 16)
             .with_max_status_line_length(1 << 12)
@@ -84,6 +103,49 @@ impl Endpoint {
             limit: None,
         })
     }
+}
+
+/// Splits an address, right or wrong, into its text without user and password, and those. All
+/// before the last `@` is taken for them: a password may have a `/` that is not escaped.
+fn without_user(url: &str) -> (String, Option<&str>) {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    match url[start..].rfind('@') {
+        Some(at) => {
+            let (user, host) = url[start..].split_at(at);
+            (format!("{}{}", &url[..start], &host[1..]), Some(user))
+        }
+        None => (url.to_owned(), None),
+    }
+}
+
+/// `%40` is `@`.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let code =
+            digits.and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = &behind[if code.is_some() { 2 } else { 0 }..];
+    }
+    bytes
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
+        let word = at(0) << 16 | at(1) << 8 | at(2);
+        for index in 0..4 {
+            text.push(match index <= group.len() {
+                true => DIGITS[(word >> (18 - 6 * index) & 63) as usize].into(),
+                false => '=',
+            });
+        }
+    }
+    text
 }
 
 /// The metrics that the text has. Series with one name and several labels, such as those of
@@ -156,6 +218,46 @@ mod tests {
         assert_eq!(of(text, "compiling"), Some(1.5));
         for absent in ["live", "hits", "misses"] {
             assert_eq!(of(text, absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn the_password_is_sent_and_not_shown() {
+        for (address, url, sent) in [
+            (
+                "http://user:pw@host:1/m",
+                "http://host:1/m",
+                Some("Basic dXNlcjpwdw=="),
+            ),
+            ("http://user@host", "http://host", Some("Basic dXNlcg==")),
+            (
+                "http://u:p%40%2F@host",
+                "http://host",
+                Some("Basic dTpwQC8="),
+            ),
+            (
+                "http://u:p/w@x@host",
+                "http://host",
+                Some("Basic dTpwL3dAeA=="),
+            ),
+            ("http://host/m", "http://host/m", None),
+        ] {
+            let endpoint = Endpoint::new(address).unwrap();
+            assert_eq!(
+                (endpoint.name(), endpoint.authorization.as_deref()),
+                (url, sent)
+            );
+            assert_eq!(format!("{endpoint:?}"), url);
+        }
+        for wrong in [
+            "https://user:secret@host",
+            "user:secret@host",
+            "http://user:secret@",
+            "http//user:secret@host/\n",
+            "http://user:secret@/metrics",
+        ] {
+            let failure = Endpoint::new(wrong).unwrap_err().to_string();
+            assert!(!failure.contains("secret"), "{failure}");
         }
     }
 

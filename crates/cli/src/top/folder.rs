@@ -6,6 +6,7 @@ use std::path::Path;
 use super::metric::{BLOBS, HITS, IN_COMPILATION, KERNELS, REMOVED, SIZE, STORED};
 use super::reading::{Module, Reading};
 use crate::cache::{failed, kernels};
+use input::ShowName as _;
 use ptxkit::cache::{Cache, CacheError, Entry, Environment, Key, Policy, Tier};
 use terminal::failure::Failure;
 
@@ -32,7 +33,7 @@ impl Folder {
         let mut policy = Policy::from_environment(&Environment::read());
         if let Some(path) = path {
             if !path.is_dir() {
-                return Err(Failure::new(format!("{}: there is no cache", path.display()))
+                return Err(Failure::new(format!("{}: there is no cache", path.shown()))
                     .help("--cache names the folder of CUDA_CACHE_PATH; leave it out for that of the environment"));
             }
             // The folder of the blobs is as good as the one around it.
@@ -52,7 +53,7 @@ impl Folder {
         let path = cache.folder().ok_or_else(|| failed(CacheError::NoFolder))?;
         Ok(Folder {
             cache,
-            name: path.display().to_string(),
+            name: path.to_string_lossy().into_owned(),
             seen: None,
             hits: 0,
             stored: 0,

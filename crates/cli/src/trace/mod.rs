@@ -14,6 +14,7 @@ use super::instrument::load::{self, Loaded};
 use super::instrument::thread::{self, LineRange, ThreadIndex};
 use super::run::{self, LaunchArgs, Request};
 use check::CheckArgs;
+use input::ShowName as _;
 use ptxkit::ptx;
 use show::Coverage;
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
@@ -209,7 +210,7 @@ fn write(output: Option<&Path>, text: &str) -> Result<(), Failure> {
     match output {
         None => print(text),
         Some(path) => std::fs::write(path, text)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?,
+            .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))?,
     }
     Ok(())
 }

@@ -90,6 +90,56 @@ fn bounds_allow_differences() {
     );
 }
 
+/// Compares two versions of vecadd that begin with NaNs with different bits, and store `results`.
+fn diff_nans(results: [&str; 2], args: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let source = std::fs::read_to_string(sample("vecadd.ptx")).unwrap();
+    let add = "add.rn.f32      %sum, %x, %y;";
+    assert!(source.contains(add));
+    for (name, nan, result) in [
+        ("vecadd", "7FC17FC1", results[0]),
+        ("old", "7FFFFFFF", results[1]),
+    ] {
+        let body =
+            format!("mov.f32 %x, 0f{nan}; mov.b32 %n, %x; mov.b32 %y, %n; mov.f32 %sum, {result};");
+        let path = folder.path().join(format!("{name}.ptx"));
+        std::fs::write(path, source.replace(add, &body)).unwrap();
+    }
+    std::fs::copy(sample("vecadd.toml"), folder.path().join("vecadd.toml")).unwrap();
+    let path = |name| folder.path().join(name).display().to_string();
+    let (now, old, device) = (path("vecadd.toml"), path("old.ptx"), device());
+    let compared = ["diff", &now, "--device", &device, "--against", &old];
+    ptxkit(folder.path(), &[&compared, args].concat())
+}
+
+#[test]
+fn nans_are_equal() {
+    let stored = ["%y", "%y"];
+    let output = diff_nans(stored, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for bounds in [&["--nan-bits"][..], &["--nan-bits", "--absolute=1"]] {
+        let output = diff_nans(stored, bounds);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let said = said(&output);
+        assert!(said.contains(&"  c[0]: NaN (0x7fffffff) and NaN (0x7fc17fc1)".to_owned()));
+    }
+}
+
+/// A NaN with other bits, and its copies, do not hide the difference behind them.
+#[test]
+fn a_difference_behind_nans_is_found() {
+    let parting = |args: &[&str]| {
+        let args = [&["--bisect", "--format", "json"], args].concat();
+        let output = diff_nans(["0f3F800000", "0f40000000"], &args);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let step = &found["parting"]["steps"][0];
+        step["instruction"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(parting(&[]), "mov.f32 %sum, 0f40000000;");
+    assert_eq!(parting(&["--nan-bits"]), "mov.f32 %x, 0f7FFFFFFF;");
+}
+
 /// Control flow that differs is a difference, and addresses that differ are none.
 #[test]
 fn loops_that_end_otherwise_part() {

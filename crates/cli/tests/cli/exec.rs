@@ -83,3 +83,23 @@ fn a_report_begins_anew_and_has_a_whole_path() {
     assert_eq!(stdout(&ran), format!("{}\n", report.display()));
     assert!(!report.exists());
 }
+
+#[test]
+fn a_report_has_arguments_if_it_is_asked_to() {
+    let (driver, folder) = (driver(), tempfile::tempdir().unwrap());
+    let asked = |flags: &[&str]| {
+        let ran = Command::new(program())
+            .args(["exec", "--driver"])
+            .arg(driver.path())
+            .args(flags)
+            .args(["--", "sh", "-c", "echo $PTXKIT_EXEC_REPORT_ARGUMENTS"])
+            .current_dir(folder.path())
+            .env("PTXKIT_EXEC_REPORT_ARGUMENTS", "1")
+            .output()
+            .unwrap();
+        stdout(&ran)
+    };
+    assert_eq!(asked(&["--report", "r.html"]), "0\n");
+    assert_eq!(asked(&["--report", "r.html", "--report-arguments"]), "1\n");
+    assert_eq!(asked(&[]), "1\n");
+}

@@ -11,6 +11,7 @@ mod documentation;
 mod exec;
 mod explain;
 mod fmt;
+mod inputs;
 mod isa;
 mod occupancy;
 mod ptxas;

@@ -7,42 +7,74 @@ const MAX_WIDTH: usize = 4096;
 pub(crate) trait Arguments {
     /// The next argument, of 4 or 8 bytes, aligned to its size.
     fn next(&mut self, size: u64) -> Option<u64>;
-    /// The bytes of a string, without the terminating 0.
-    fn string(&self, address: u64) -> Option<Vec<u8>>;
+    /// The first `most` bytes of a string, without the terminating 0.
+    fn string(&self, address: u64, most: usize) -> Option<Vec<u8>>;
 }
 
 /// The formatted text and the number of arguments used. An invalid conversion, or one
-/// without an argument, is copied.
-pub(crate) fn format(format: &[u8], arguments: &mut impl Arguments) -> (Vec<u8>, i32) {
-    let mut text = Vec::with_capacity(format.len());
+/// without an argument, is copied. There is no text if it is longer than `limit` bytes.
+pub(crate) fn format(
+    format: &[u8],
+    arguments: &mut impl Arguments,
+    limit: usize,
+) -> (Option<Vec<u8>>, i32) {
+    let mut text = Bounded {
+        bytes: Some(Vec::new()),
+        limit,
+    };
     let mut taken = 0;
     let mut rest = format;
     while let Some(at) = rest.iter().position(|&byte| byte == b'%') {
         let (plain, from) = rest.split_at(at);
-        text.extend_from_slice(plain);
+        text.push(plain);
         let mut counted = Counted {
             arguments,
             taken: 0,
+            space: text.space(),
         };
         match conversion(from, &mut counted) {
             Some((field, length)) => {
                 taken += counted.taken;
-                text.extend_from_slice(&field);
+                text.push(&field);
                 rest = &from[length..];
             }
             None => {
-                text.push(b'%');
+                text.push(b"%");
                 rest = &from[1..];
             }
         }
     }
-    text.extend_from_slice(rest);
-    (text, taken)
+    text.push(rest);
+    (text.bytes, taken)
+}
+
+/// Text up to a limit.
+struct Bounded {
+    /// `None` after the limit was exceeded.
+    bytes: Option<Vec<u8>>,
+    limit: usize,
+}
+
+impl Bounded {
+    fn push(&mut self, more: &[u8]) {
+        match &mut self.bytes {
+            Some(bytes) if more.len() <= self.limit - bytes.len() => bytes.extend_from_slice(more),
+            _ => self.bytes = None,
+        }
+    }
+
+    /// The number of bytes that can be added.
+    fn space(&self) -> usize {
+        let bytes = self.bytes.as_ref();
+        bytes.map_or(0, |bytes| self.limit - bytes.len())
+    }
 }
 
 struct Counted<'a, A> {
     arguments: &'a mut A,
     taken: i32,
+    /// The longest field that is of use.
+    space: usize,
 }
 
 impl<A: Arguments> Counted<'_, A> {
@@ -136,14 +168,19 @@ fn conversion<A: Arguments>(
         b'c' => spec.pad(vec![arguments.next(4)? as u8]),
         b's' => {
             let address = arguments.next(8)?;
+            // One byte more than there is space for shows that the text is too long.
+            let most = spec
+                .precision
+                .unwrap_or(usize::MAX)
+                .min(arguments.space.saturating_add(1));
             let mut text = match address {
                 0 => b"(null)".to_vec(),
                 _ => arguments
                     .arguments
-                    .string(address)
+                    .string(address, most)
                     .unwrap_or_else(|| b"(bad address)".to_vec()),
             };
-            text.truncate(spec.precision.unwrap_or(text.len()));
+            text.truncate(most);
             spec.pad(text)
         }
         b'p' => {
@@ -388,13 +425,14 @@ mod tests {
                     .fold(0, |value, &byte| value << 8 | u64::from(byte)),
             )
         }
-        fn string(&self, address: u64) -> Option<Vec<u8>> {
-            (address == 64).then(|| b"text".to_vec())
+        fn string(&self, address: u64, most: usize) -> Option<Vec<u8>> {
+            (address == 64).then(|| b"text".iter().copied().take(most).collect())
         }
     }
 
     fn text(pattern: &str, mut arguments: Packed) -> String {
-        String::from_utf8(format(pattern.as_bytes(), &mut arguments).0).unwrap()
+        let (text, _) = format(pattern.as_bytes(), &mut arguments, 1 << 20);
+        String::from_utf8(text.unwrap()).unwrap()
     }
 
     fn no() -> Packed {
@@ -436,8 +474,8 @@ mod tests {
     #[test]
     fn arguments_are_aligned_and_counted() {
         let mut arguments = no().int(1).float(2.5).int(3).int(4).long(5);
-        let (out, taken) = format(b"%d %f %d %d %lld", &mut arguments);
-        assert_eq!((out.as_slice(), taken), (b"1 2.500000 3 4 5".as_slice(), 5));
+        let (out, taken) = format(b"%d %f %d %d %lld", &mut arguments, 100);
+        assert_eq!((out.unwrap(), taken), (b"1 2.500000 3 4 5".to_vec(), 5));
         assert_eq!(
             text(
                 "%*d|%-*d|%.*f",
@@ -505,5 +543,34 @@ mod tests {
         assert_eq!(text("%y%5", no()), "%y%5");
         assert_eq!(text("%d", no()), "%d");
         assert_eq!(text("%99999999999d|", no().int(1)).len(), MAX_WIDTH + 1);
+    }
+
+    #[test]
+    fn text_beyond_the_limit_is_not_made() {
+        let of = |pattern: &[u8], limit| format(pattern, &mut no().long(64).long(64).int(7), limit);
+        assert_eq!(of(b"%s %s", 9), (Some(b"text text".to_vec()), 2));
+        assert_eq!(of(b"%s %s", 8), (None, 2));
+        assert_eq!(of(b"abc", 2), (None, 0));
+        assert_eq!(of(b"%s%s%9d", 16), (None, 3));
+        assert_eq!(of(b"", 0), (Some(Vec::new()), 0));
+    }
+
+    /// A string is not read further than there is space for it.
+    #[test]
+    fn strings_are_read_up_to_the_limit() {
+        struct Endless(std::cell::Cell<usize>);
+        impl Arguments for Endless {
+            fn next(&mut self, _: u64) -> Option<u64> {
+                Some(64)
+            }
+            fn string(&self, _: u64, most: usize) -> Option<Vec<u8>> {
+                self.0.set(self.0.get() + most);
+                Some(vec![b'a'; most])
+            }
+        }
+        let mut endless = Endless(std::cell::Cell::default());
+        let (text, taken) = format(&b"%s".repeat(300), &mut endless, 1000);
+        assert_eq!((text, taken, endless.0.get()), (None, 300, 1001 + 299));
+        assert_eq!(format(b"%.3s", &mut endless, 1000).0.unwrap(), b"aaa");
     }
 }

@@ -13,16 +13,17 @@ pub(super) use format::{Arguments, format};
 pub const DEFAULT_LIMIT: u64 = 1 << 20;
 
 /// The buffer of printed text that is not written yet. If it exceeds the limit, the oldest
-/// text is lost, as on a GPU.
+/// text is lost, as on a GPU. The text of one `printf` that is longer than the limit is lost.
 pub struct Output {
     state: Mutex<State>,
 }
 
 struct State {
     limit: u64,
-    buffered: u64,
-    printed: VecDeque<Vec<u8>>,
-    /// Messages of failed assertions.
+    /// The texts one after the other, and the length of each.
+    printed: VecDeque<u8>,
+    lengths: VecDeque<usize>,
+    /// Messages of failed assertions, up to the limit.
     failed: Vec<u8>,
 }
 
@@ -30,8 +31,8 @@ impl Default for Output {
     fn default() -> Output {
         let state = State {
             limit: DEFAULT_LIMIT,
-            buffered: 0,
             printed: VecDeque::new(),
+            lengths: VecDeque::new(),
             failed: Vec::new(),
         };
         Output {
@@ -54,9 +55,8 @@ impl Output {
     /// Takes the text printed since the last call.
     pub fn take_printed(&self) -> Vec<u8> {
         let mut state = self.state();
-        state.buffered = 0;
-        let pieces: Vec<Vec<u8>> = state.printed.drain(..).collect();
-        pieces.concat()
+        state.lengths.clear();
+        std::mem::take(&mut state.printed).into()
     }
 
     /// Takes the messages of assertions that failed since the last call.
@@ -78,23 +78,28 @@ impl Output {
         }
     }
 
-    pub(super) fn print(&self, text: Vec<u8>) {
-        if text.is_empty() {
+    pub(super) fn print(&self, text: &[u8]) {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        if text.is_empty() || text.len() as u64 > state.limit {
             return;
         }
-        let mut state = self.state();
-        state.buffered += text.len() as u64;
-        state.printed.push_back(text);
-        while state.buffered > state.limit {
-            let Some(lost) = state.printed.pop_front() else {
+        state.printed.extend(text);
+        state.lengths.push_back(text.len());
+        while state.printed.len() as u64 > state.limit {
+            let Some(lost) = state.lengths.pop_front() else {
                 break;
             };
-            state.buffered -= lost.len() as u64;
+            state.printed.drain(..lost);
         }
     }
 
+    /// Adds the message of a failed assertion. Those beyond the limit are lost.
     pub(super) fn fail(&self, text: &[u8]) {
-        self.state().failed.extend_from_slice(text);
+        let mut state = self.state();
+        if (state.failed.len() + text.len()) as u64 <= state.limit {
+            state.failed.extend_from_slice(text);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -111,9 +116,20 @@ mod tests {
         let output = Output::default();
         output.set_limit(10);
         for piece in [b"aaaa", b"bbbb", b"cccc"] {
-            output.print(piece.to_vec());
+            output.print(piece);
         }
+        output.print(b"longer than the limit");
         assert_eq!(output.take_printed(), b"bbbbcccc");
         assert_eq!(output.take_printed(), b"");
+    }
+
+    #[test]
+    fn messages_of_assertions_are_limited() {
+        let output = Output::default();
+        output.set_limit(10);
+        for piece in [b"aaaa", b"bbbb", b"cccc"] {
+            output.fail(piece);
+        }
+        assert_eq!(output.take_failed(), b"aaaabbbb");
     }
 }

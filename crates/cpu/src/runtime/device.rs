@@ -124,17 +124,25 @@ pub(super) unsafe extern "C" fn vprintf(
     if format == 0 {
         return -1;
     }
-    let Some(format) = string(launch.memory, format) else {
+    let limit = usize::try_from(launch.output.limit()).unwrap_or(usize::MAX);
+    // A format may be longer than its text.
+    let longest = limit.max(print::DEFAULT_LIMIT as usize);
+    let Some(format) = string(launch.memory, format, longest) else {
         return -2;
     };
     let mut arguments = InMemory {
         memory: launch.memory,
         at: arguments,
     };
-    let (text, taken) = print::format(&format, &mut arguments);
-    launch.output.print(text);
+    let (text, taken) = print::format(&format, &mut arguments, limit);
+    if let Some(text) = text {
+        launch.output.print(&text);
+    }
     taken
 }
+
+/// The longest name or condition in the message of a failed assertion, in bytes.
+const LONGEST_NAME: usize = 1 << 14;
 
 pub(super) unsafe extern "C" fn assertfail(
     context: *mut BlockContext,
@@ -149,7 +157,8 @@ pub(super) unsafe extern "C" fn assertfail(
     let context = unsafe { access::context(&context) };
     let launch = launch(context);
     let text = |address| {
-        let bytes = string(launch.memory, address).unwrap_or_else(|| b"?".to_vec());
+        let bytes = string(launch.memory, address, LONGEST_NAME);
+        let bytes = bytes.unwrap_or_else(|| b"?".to_vec());
         String::from_utf8_lossy(&bytes).into_owned()
     };
     let [block_x, block_y, block_z] = context.block;
@@ -221,13 +230,13 @@ impl Arguments for InMemory<'_> {
         }))
     }
 
-    fn string(&self, address: u64) -> Option<Vec<u8>> {
-        string(self.memory, address)
+    fn string(&self, address: u64, most: usize) -> Option<Vec<u8>> {
+        string(self.memory, address, most)
     }
 }
 
-/// The bytes up to the first 0, or to the end of the allocation.
-fn string(memory: &DeviceMemory, address: u64) -> Option<Vec<u8>> {
+/// The bytes up to the first 0 or to the end of the allocation, and at most `most`.
+fn string(memory: &DeviceMemory, address: u64, most: usize) -> Option<Vec<u8>> {
     let (start, size) = match memory.range_of(address) {
         Some(allocation) => (allocation.start, allocation.size),
         None => memory.registered(address)?,
@@ -236,7 +245,7 @@ fn string(memory: &DeviceMemory, address: u64) -> Option<Vec<u8>> {
         // SAFETY: the address is in the allocation.
         unsafe { read_byte(at) }
     });
-    Some(bytes.take_while(|&byte| byte != 0).collect())
+    Some(bytes.take(most).take_while(|&byte| byte != 0).collect())
 }
 
 /// Reads a byte of device memory, which another thread may write.

@@ -3,6 +3,7 @@
 use super::Findings;
 use lint::Finding;
 use ptx::diagnostic::Severity;
+use terminal::output::Escaped;
 
 pub fn write(findings: Findings<'_>) -> String {
     let line = |finding: &Finding| {
@@ -38,9 +39,9 @@ pub fn write(findings: Findings<'_>) -> String {
 
 /// Escapes the characters that a message must not contain, as in a URL.
 fn data(text: &str) -> String {
-    text.replace('%', "%25")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
+    // The log of a job is shown in terminals too.
+    let text = Escaped::lines(text).to_string();
+    text.replace('%', "%25").replace('\n', "%0A")
 }
 
 fn property(text: &str) -> String {
@@ -54,6 +55,7 @@ mod tests {
     #[test]
     fn marks_of_the_command_are_written_otherwise() {
         assert_eq!(data("100%\nof a:b"), "100%25%0Aof a:b");
+        assert_eq!(data("\x1b[2J"), "\\u{1b}[2J");
         assert_eq!(property("C:\\a,b"), "C%3A\\a%2Cb");
     }
 }

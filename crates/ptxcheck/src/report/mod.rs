@@ -22,6 +22,7 @@ use super::progress::Progress;
 use super::selection::Lists;
 use super::statistics::Counts;
 use super::verdict::Verdict;
+use input::ShowName as _;
 use lint::Code;
 use ptx::ast::Version;
 use ptx::isa::target::Target;
@@ -157,7 +158,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         true => print(&page),
         false => {
             std::fs::write(&args.output, page).map_err(|error| {
-                Failure::new(format!("{}: {error}", args.output.display()))
+                Failure::new(format!("{}: {error}", args.output.shown()))
                     .help("--output names the page to write")
             })?;
             if !args.quiet {
@@ -166,7 +167,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
                     "" => "no findings",
                     found => found,
                 };
-                eprint(&format!("{}: {found}\n", args.output.display()));
+                eprint(&format!("{}: {found}\n", args.output.shown()));
             }
         }
     }

@@ -18,7 +18,11 @@ pub struct Document {
     pub settings: Arc<Settings>,
 }
 
-/// The file of a `file:` URI; of any other, a name that lies in no folder.
+/// The longest path of a file, in bytes: systems open none that is longer. The search for settings
+/// takes a time that is quadratic in it.
+const LONGEST_PATH: usize = 4096;
+
+/// The file of a `file:` URI; of any other, or of one that is too long, a name that lies in no folder.
 pub fn path(uri: &str) -> PathBuf {
     let Some(rest) = uri.strip_prefix("file://") else {
         let name = uri.rsplit(['/', ':']).next().unwrap_or(uri);
@@ -26,6 +30,9 @@ pub fn path(uri: &str) -> PathBuf {
     };
     // What stands before the path is a host: that of a share on Windows.
     let path = decoded(&rest[rest.find('/').unwrap_or(0)..]);
+    if path.len() > LONGEST_PATH {
+        return PathBuf::from("document.ptx");
+    }
     // `/c:/folder` is `c:/folder`.
     let drive = matches!(path.as_bytes(), [b'/', letter, b':', ..] if letter.is_ascii_alphabetic());
     match drive && cfg!(windows) {
@@ -65,6 +72,14 @@ mod tests {
             ("file:///a/100%25.ptx", "/a/100%.ptx"),
             ("untitled:Untitled-1", "Untitled-1"),
             ("git:/a/k.ptx", "k.ptx"),
+            (
+                &format!("file://{}/k.ptx", "/a".repeat(2045)),
+                &format!("{}/k.ptx", "/a".repeat(2045)),
+            ),
+            (
+                &format!("file://{}/k.ptx", "/a".repeat(20_000)),
+                "document.ptx",
+            ),
         ] {
             assert_eq!(path(uri), PathBuf::from(expected), "{uri}");
         }

@@ -19,11 +19,11 @@ mod register;
 mod rename;
 mod session;
 mod text;
+mod transport;
 mod tree;
 
 use std::path::PathBuf;
 
-use lsp_server::Connection;
 use serde_json::{Value, json};
 
 use super::args::CheckArgs;
@@ -52,7 +52,7 @@ pub fn run(args: &ServerArgs) -> Result<u8, Failure> {
         isolated: args.isolated,
         ..CheckArgs::default()
     };
-    let (connection, _threads) = Connection::stdio();
+    let connection = transport::stdio();
     let broken = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the client does not speak the protocol: {error}"))
             .help("an editor starts this command; docs/editors.md says how")

@@ -63,6 +63,81 @@ fn standard_input_has_a_name() {
     assert!(ran.out.starts_with("x/k.ptx:7:2: "), "{}", ran.out);
 }
 
+/// Files of /proc may be regular ones and have no end.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_without_an_end() {
+    let folder = folder(&[("good.ptx", GOOD)]);
+    let large = std::fs::File::create(folder.path().join("large.ptx")).unwrap();
+    large.set_len((4 << 30) + 1).unwrap();
+    for path in ["/dev/zero", "/proc/kmsg", "large.ptx"] {
+        for args in [
+            &[path][..],
+            &["floors", path],
+            &["cfg", path],
+            &["resources", path],
+            &["report", path, "-o", "report.html"],
+            &["good.ptx", "--config", path],
+        ] {
+            let ran = ptxcheck(folder.path(), args);
+            assert_eq!(ran.status, Some(2), "{args:?}: {}", ran.err);
+            let cause = match path {
+                "/dev/zero" => "/dev/zero: it is a character device, not a file",
+                "large.ptx" => "large.ptx: it is larger than the limit of 4 GiB",
+                _ => path,
+            };
+            assert!(ran.err.contains(cause), "{args:?}: {}", ran.err);
+        }
+    }
+    // Of a folder only files are read.
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("zero.ptx")).unwrap();
+    std::fs::remove_file(folder.path().join("large.ptx")).unwrap();
+    let ran = ptxcheck(folder.path(), &["."]);
+    assert_eq!(ran.status, Some(0), "{}", ran.err);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pipes_are_inputs() {
+    for path in ["-", "/dev/stdin", "/dev/fd/0"] {
+        let ran = ptxcheck_on(BAD, &[path, "--format=concise"]);
+        assert_eq!(ran.status, Some(1), "{}", ran.err);
+        assert!(ran.out.contains(":7:2: "), "{}", ran.out);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn names_have_no_control_characters() {
+    let name = "a\nerror:\u{1b}[2J.ptx";
+    let folder = folder(&[(name, BAD)]);
+    std::fs::write(folder.path().join("none\nerror.ptx"), "").unwrap();
+    for args in [
+        &[name][..],
+        &["."],
+        &[name, "--format=concise"],
+        &[name, "--format=github"],
+        &[name, "--format=json"],
+        &[name, "--format=sarif"],
+        &[name, "--diff"],
+        &[name, "--statistics"],
+        &[name, "--show-files"],
+        &[name, "--show-settings"],
+        &["floors", name],
+        &["cfg", name],
+        &["cfg", name, "none"],
+        &["resources", name],
+        &["missing\nerror.ptx"],
+    ] {
+        let ran = ptxcheck(folder.path(), args);
+        for text in [&ran.out, &ran.err] {
+            assert!(!text.contains("\nerror:\u{1b}"), "{args:?}: {text}");
+            assert!(!text.contains("\nerror.ptx"), "{args:?}: {text}");
+            assert!(!text.contains("\u{1b}"), "{args:?}: {text}");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_looked_at_is_status_2_with_what_to_do() {
     let folder = folder(&[

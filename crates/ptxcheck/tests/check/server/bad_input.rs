@@ -47,6 +47,26 @@ fn a_client_that_is_gone_ends_the_server() {
     assert_eq!(client.gone(), Some(2));
 }
 
+/// No memory is taken for what is announced, and a long path is not searched for settings.
+#[test]
+fn lengths_are_limited() {
+    for length in [
+        "99999999999999",
+        "1073741824",
+        "-1",
+        "99999999999999999999999",
+    ] {
+        let mut client = Client::start(&mut program());
+        client.write(format!("Content-Length: {length}\r\n\r\n{{}}").as_bytes());
+        assert_eq!(client.gone(), Some(2), "{length}");
+    }
+    let mut client = Client::start(&mut program());
+    let uri = format!("file://{}/k.ptx", "/a".repeat(20_000));
+    client.open(&uri, GOOD);
+    client.diagnostics(&uri, 1);
+    assert_eq!(client.end(), Some(0));
+}
+
 #[test]
 fn requests_that_have_no_answer() {
     let mut client = Client::start(&mut program());
