@@ -340,3 +340,102 @@ fn join(to: &mut Option<State>, from: &State) -> bool {
     state.outdated.add(&from.outdated);
     changed || before != state.outdated
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::test_program::with_program;
+    use ptx::names::Opcode;
+
+    /// How often the lanes of a kernel meet.
+    fn meetings(body: &str) -> usize {
+        let source = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n
+            .entry k(.param .u64 a, .param .u64 b, .param .u32 n) {{
+            .reg .b64 %x<8>; .reg .b32 %r<16>; .reg .pred %p<4>;
+            .shared .align 16 .b8 one[4096]; .shared .align 16 .b8 two[4096];
+            ld.param.u64 %x0, [a]; ld.param.u64 %x1, [b]; ld.param.u32 %r0, [n];
+            mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, one; mov.u32 %r4, two;
+            mad.lo.u32 %r5, %r1, 4, %r3; mad.lo.u32 %r6, %r1, 4, %r4;
+            mov.u32 %r7, %ctaid.x; mov.u32 %r8, %ntid.x; mad.lo.u32 %r9, %r7, %r8, %r1;
+            mul.wide.u32 %x2, %r9, 4; add.u64 %x3, %x0, %x2; add.u64 %x4, %x1, %x2;\n{body}\n}}"
+        );
+        with_program(&source, |program| {
+            let meets = |block: &&crate::program::BasicBlock| {
+                matches!(&block.terminator, Terminator::Sync { instruction, .. }
+                    if instruction.opcode == Opcode::Activemask)
+            };
+            program.blocks.iter().filter(meets).count()
+        })
+    }
+
+    #[test]
+    fn lanes_that_access_their_own() {
+        for body in [
+            "st.shared.u32 [%r5], 1; ld.shared.u32 %r10, [%r5]; st.shared.u32 [%r5], %r10;",
+            // Other variables, and places that no lane has.
+            "st.shared.u32 [%r5], 1; ld.shared.u32 %r10, [%r6+64]; ld.shared.u32 %r11, [%r5+128];",
+            "st.shared.u32 [%r5], 1; shl.b32 %r10, %r1, 3; ld.shared.u32 %r11, [two]; ld.shared.u32 %r10, [%r5];",
+            // Barriers of the block, and of the warp.
+            "st.shared.u32 [%r5], 1; bar.sync 0; ld.shared.u32 %r10, [%r5+4]; bar.warp.sync -1; st.shared.u32 [%r5], 2;",
+            // Rows of a tile, and columns of it behind a barrier.
+            "mad.lo.u32 %r10, %r2, 132, %r5; st.shared.u32 [%r10], 1; st.shared.u32 [%r10+1056], 2;
+             ld.shared.u32 %r11, [%r10+1056];",
+            // A loop that goes on by the size of the block, or by a number.
+            "mov.u32 %r10, %r1; A: shl.b32 %r11, %r10, 2; add.u32 %r11, %r11, %r3; st.shared.u32 [%r11], 0;
+             add.u32 %r10, %r10, %r8; setp.lt.u32 %p0, %r10, 256; @%p0 bra A;",
+            "mov.u32 %r10, %r5; shl.b32 %r11, %r8, 2; A: st.shared.u32 [%r10], 0; ld.shared.u32 %r12, [%r10];
+             add.u32 %r10, %r10, %r11; setp.lt.u32 %p0, %r10, 2048; @%p0 bra A;",
+            "mov.u32 %r10, 0; A: add.u32 %r11, %r10, %r2; mad.lo.u32 %r11, %r11, 33, %r1; shl.b32 %r11, %r11, 2;
+             add.u32 %r11, %r11, %r3; st.shared.u32 [%r11], 0; add.u32 %r10, %r10, 8; setp.lt.u32 %p0, %r10, 32; @%p0 bra A;",
+            // A step of a reduction: a lane reads what others behind it write.
+            "shr.u32 %r10, %r8, 1; A: setp.ge.u32 %p0, %r1, %r10; @%p0 bra B; shl.b32 %r11, %r10, 2; add.u32 %r11, %r5, %r11;
+             ld.shared.u32 %r12, [%r11]; ld.shared.u32 %r13, [%r5]; add.u32 %r13, %r13, %r12; st.shared.u32 [%r5], %r13;
+             B: bar.sync 0; shr.u32 %r10, %r10, 1; setp.ne.u32 %p0, %r10, 0; @%p0 bra A;",
+            // One lane alone.
+            "setp.ne.u32 %p0, %r1, 0; @%p0 ret; mov.u32 %r10, %r3; A: ld.shared.u32 %r11, [%r10]; st.shared.u32 [%r10+4], %r11;
+             add.u32 %r10, %r10, 4; setp.lt.u32 %p0, %r10, 64; @%p0 bra A;",
+            // Atomic operations.
+            "ld.global.u32 %r10, [%x3]; and.b32 %r10, %r10, 63; mad.lo.u32 %r10, %r10, 4, %r3; red.shared.add.u32 [%r10], 1;
+             red.shared.add.u32 [%r10+4], 1;",
+            // In global memory: one's own, another pointer, an index from memory, distances of a column.
+            "ld.global.u32 %r10, [%x3]; st.global.u32 [%x3], %r10; ld.global.u32 %r10, [%x3]; st.global.u32 [%x4], %r10;",
+            "ld.global.u32 %r10, [%x3]; mul.wide.u32 %x5, %r10, 4; add.u64 %x5, %x5, %x0; ld.global.u32 %r11, [%x5];
+             st.global.u32 [%x3], %r11; st.global.u32 [%x5], %r10;",
+            "div.u32 %r10, %r9, %r0; mul.wide.u32 %x5, %r10, 4; add.u64 %x5, %x5, %x0; ld.global.u32 %r11, [%x5];
+             st.global.u32 [%x3], %r11; st.global.u32 [%x5], %r11;",
+            "mul.wide.u32 %x5, %r0, 4; A: add.u64 %x6, %x3, %x5; ld.global.u32 %r10, [%x3]; st.global.u32 [%x6], %r10;
+             mov.u64 %x3, %x6; setp.lt.u64 %p0, %x3, %x1; @%p0 bra A;",
+        ] {
+            assert_eq!(meetings(body), 0, "{body}");
+        }
+    }
+
+    #[test]
+    fn lanes_that_access_what_others_have() {
+        for (body, expected) in [
+            ("st.shared.u32 [%r5], 1; ld.shared.u32 %r10, [%r5+4];", 1),
+            ("st.shared.u32 [%r5], 1; ld.shared.u32 %r10, [%r5+-4]; ld.shared.u32 %r11, [%r5+4];", 1),
+            ("st.shared.u8 [%r5+3], 1; ld.shared.v2.u32 {%r10, %r11}, [%r5+-4];", 1),
+            ("ld.shared.u32 %r10, [%r5+-4]; st.shared.u32 [%r5], %r10;", 1),
+            ("st.shared.u32 [one], %r1; ld.shared.u32 %r10, [one];", 1),
+            ("st.shared.u32 [%r5], 1; sub.u32 %r10, %r5, %r0; ld.shared.u32 %r11, [%r10];", 1),
+            ("ld.shared.u32 %r10, [%r5]; and.b32 %r10, %r10, 63; mad.lo.u32 %r10, %r10, 4, %r3; ld.shared.u32 %r11, [%r10];
+              st.shared.u32 [%r10], %r1; ld.shared.u32 %r11, [%r10];", 2),
+            // Behind a barrier that does not wait.
+            ("st.shared.u32 [%r5], 1; bar.arrive 1, 64; ld.shared.u32 %r10, [%r5+4];", 1),
+            // From iteration to iteration, where lanes meet at the end, too.
+            ("mov.u32 %r10, 0; A: ld.shared.u32 %r11, [%r5+4]; st.shared.u32 [%r5], %r11; add.u32 %r10, %r10, 1;
+              setp.lt.u32 %p0, %r10, 4; @%p0 bra A;", 2),
+            // What one lane alone has stored.
+            ("setp.ne.u32 %p0, %r1, 0; @%p0 bra A; st.shared.u32 [%r5], 5; A: ld.shared.u32 %r10, [one];", 1),
+            ("st.shared.u32 [%r5], 0; ld.global.u32 %r10, [%x3]; mad.lo.u32 %r10, %r10, 4, %r3; red.shared.add.u32 [%r10], 1;", 1),
+            // In global memory: the neighbour's, and that across a bit of the thread's number.
+            ("ld.global.u32 %r10, [%x3+-4]; st.global.u32 [%x3], %r10;", 1),
+            ("xor.b32 %r10, %r1, %r0; mul.wide.u32 %x5, %r10, 4; add.u64 %x5, %x5, %x0; ld.global.u32 %r11, [%x5];
+              mul.wide.u32 %x6, %r1, 4; add.u64 %x6, %x6, %x0; st.global.u32 [%x6], %r11;", 1),
+        ] {
+            assert_eq!(meetings(body), expected, "{body}");
+        }
+    }
+}

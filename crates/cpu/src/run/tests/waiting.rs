@@ -179,7 +179,7 @@ body!(chain_by_vote, true, |t, state| {
 #[test]
 fn warps_and_blocks_that_wait_without_yielding_let_others_run() {
     let points = points([SyncKind::VoteAny]);
-    for (workers, blocks, threads) in [(1, 1, 96), (1, 3, 96), (2, 3, 96), (1, 3, 64)] {
+    for (workers, blocks, threads) in [(1, 1, 96), (2, 2, 96), (1, 2, 64)] {
         let words = launch(
             &engine(workers),
             &kernel(chain_by_vote, &points),
