@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::ir::{Base, BlockId, Instruction, Program, Reg, Step, Storage, Terminator};
+use super::lane_sets::{LaneSet, lane_sets};
 use super::liveness::RegisterSet;
 use super::memory_access::{Access, memory_access};
 use super::pointers::pointers;
-use super::thread_sums::{Root, Sum, ThreadSums, lane_value};
+use super::thread_sums::{Root, Sum, ThreadSums};
 use analysis::dependence::{Linear, Sources, WARP};
 use ptx::isa::Convergence;
 
@@ -25,7 +26,7 @@ const MAX_OPEN: usize = 1024;
 pub(super) fn exchanges(program: &Program<'_>) -> Option<Vec<Vec<usize>>> {
     let exchanged = Candidates::new(program)?;
     let mut sums = ThreadSums::new(program);
-    let alone = sums.alone();
+    let sets = lane_sets(program, &mut sums);
     let mut accesses = Vec::new();
     let mut number_at = HashMap::new();
     for (at, block) in (0..).map(BlockId).zip(&program.blocks) {
@@ -41,14 +42,22 @@ pub(super) fn exchanges(program: &Program<'_>) -> Option<Vec<Vec<usize>>> {
             number_at.insert((at, place), accesses.len() as u32);
             accesses.push(Place {
                 is_shared: access.is_shared.unwrap_or(is_variable),
-                alone: alone[at.index()],
+                lanes: sets[at.index()],
                 address,
                 access,
             });
         }
     }
+    let dependents = sums.dependents();
+    let mut is_unknown: Vec<bool> = dependents.iter().map(|all| !all.is_empty()).collect();
+    for &(symbol, _) in accesses.iter().flat_map(|place| &place.address.terms) {
+        if let Some(is_unknown) = is_unknown.get_mut(symbol as usize) {
+            *is_unknown = true;
+        }
+    }
     let search = Search {
-        dependents: sums.dependents(),
+        dependents,
+        is_unknown,
         program,
         sums,
         accesses,
@@ -119,8 +128,7 @@ struct Place {
     access: Access,
     address: Sum,
     is_shared: bool,
-    /// Where only one lane comes.
-    alone: Option<BlockId>,
+    lanes: LaneSet,
 }
 
 /// What is known where a block begins.
@@ -136,6 +144,8 @@ struct Search<'p, 'a> {
     program: &'p Program<'a>,
     sums: ThreadSums<'p, 'a>,
     dependents: Vec<Vec<Reg>>,
+    /// By register: whether it is an unknown of a sum.
+    is_unknown: Vec<bool>,
     accesses: Vec<Place>,
     number_at: HashMap<(BlockId, usize), u32>,
 }
@@ -150,16 +160,20 @@ impl Search<'_, '_> {
             outdated: RegisterSet::new(program.registers.len()),
         });
         let mut meetings: Vec<Vec<usize>> = vec![Vec::new(); program.blocks.len()];
-        let mut known = HashMap::new();
-        let mut changed = true;
-        while std::mem::take(&mut changed) {
+        let mut known = Known::default();
+        let mut open = vec![false; program.blocks.len()];
+        open[0] = true;
+        while open.contains(&true) {
             for &at in &graph.order {
+                if !std::mem::take(&mut open[at.index()]) {
+                    continue;
+                }
                 let Some(mut state) = states[at.index()].clone() else {
                     continue;
                 };
                 self.pass(at, &mut state, &mut meetings[at.index()], &mut known);
                 for next in program.blocks[at.index()].terminator.successors() {
-                    changed |= join(&mut states[next.index()], &state);
+                    open[next.index()] |= join(&mut states[next.index()], &state);
                 }
             }
         }
@@ -167,23 +181,23 @@ impl Search<'_, '_> {
         any.then_some(meetings)
     }
 
-    fn pass(
-        &self,
-        at: BlockId,
-        state: &mut State,
-        meetings: &mut Vec<usize>,
-        known: &mut HashMap<(u32, u32, bool), bool>,
-    ) {
+    fn pass(&self, at: BlockId, state: &mut State, meetings: &mut Vec<usize>, known: &mut Known) {
         let block = &self.program.blocks[at.index()];
         for (place, step) in block.steps.iter().enumerate() {
             if let Some(&number) = self.number_at.get(&(at, place)) {
-                let base = self.accesses[number as usize].access.base;
+                let access = &self.accesses[number as usize];
+                let base = access.access.base;
                 let outdated = matches!(base, Base::Reg(reg) if state.outdated.contains(reg));
                 let mut meets = |(&other, &changed): (&u32, &bool)| {
+                    let earlier = &self.accesses[other as usize];
+                    if !earlier.access.writes && !access.access.writes {
+                        return false;
+                    }
                     let changed = changed || outdated;
-                    *known
+                    let Known { pairs, distances } = &mut *known;
+                    *pairs
                         .entry((other, number, changed))
-                        .or_insert_with(|| self.may_meet(other, number, changed))
+                        .or_insert_with(|| self.may_meet((other, number), changed, distances))
                 };
                 let found = meetings.binary_search(&place);
                 let meet = found.is_ok()
@@ -220,6 +234,10 @@ impl Search<'_, '_> {
             &mut |reg| written.push(reg),
         );
         for reg in written {
+            if !is_outdated && !self.is_unknown[reg.index()] {
+                state.outdated.remove(reg);
+                continue;
+            }
             for &dependent in &self.dependents[reg.index()] {
                 state.outdated.insert(dependent);
             }
@@ -234,30 +252,40 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Whether a lane may access what another one has accessed by an earlier access. `changed` says that
+    /// Whether a lane may access what another one has accessed by an earlier access, where one of both writes. `changed` says that
     /// unknowns may have other values by now.
-    fn may_meet(&self, earlier: u32, later: u32, changed: bool) -> bool {
+    fn may_meet(
+        &self,
+        (earlier, later): (u32, u32),
+        changed: bool,
+        known: &mut HashMap<Distance, bool>,
+    ) -> bool {
         let (a, b) = (
             &self.accesses[earlier as usize],
             &self.accesses[later as usize],
         );
-        let writes = a.access.writes || b.access.writes;
-        // The order of atomic operations is left open.
-        let atomic = [a, b].iter().all(|p| p.access.reads && p.access.writes);
-        let is_same_lane = a.alone.is_some() && a.alone == b.alone;
-        if !writes || atomic || is_same_lane || a.is_shared != b.is_shared {
+        let is_atomic = |place: &Place| place.access.reads && place.access.writes;
+        let is_same_lane = a.lanes.alone.is_some() && a.lanes.alone == b.lanes.alone;
+        if is_same_lane || a.is_shared != b.is_shared {
             return false;
         }
         let is_shared = a.is_shared;
+        // The order of atomic operations is left open, and in global memory other warps take part.
+        if is_atomic(a) && (is_atomic(b) || !is_shared) || is_atomic(b) && !is_shared {
+            return false;
+        }
         match (a.address.root, b.address.root) {
             (Some(a), Some(b)) if a != b => return false,
             (Some(_), Some(_)) => {}
             _ if !is_shared => return false,
             _ => {}
         }
-        let other = a.address.other | b.address.other;
-        if other != Sources::NONE {
-            return is_shared || !other.any(Sources::BLOCK);
+        let [of_a, of_b] = [a, b].map(|place| place.address.other);
+        if of_a | of_b != Sources::NONE {
+            // What lanes store to places of a table is mostly of one table.
+            let stores = !a.access.reads && !b.access.reads;
+            let unknown = !(stores && of_a != Sources::NONE && of_b != Sources::NONE);
+            return unknown && (is_shared || !(of_a | of_b).any(Sources::BLOCK));
         }
         let apart = a.address.plus(&b.address, -1);
         let unknown = apart.terms.iter();
@@ -270,38 +298,96 @@ impl Search<'_, '_> {
         let Linear {
             bits, row, plane, ..
         } = &apart.thread;
-        let warps = bits[WARP.ilog2() as usize..].iter().chain([row, plane]);
+        let warps = bits[LANE_BITS..].iter().chain([row, plane]);
         let warps = warps.map(|part| i64::from(*part));
         let modulus = unknown.chain(before).chain(warps).fold(0, gcd);
-        if !is_shared && (modulus != 0 || !apart.terms.is_empty()) {
+        let bits = |place: &Place| -> [i32; LANE_BITS] {
+            std::array::from_fn(|bit| place.address.thread.bits[bit])
+        };
+        let is_uniform = bits(a).iter().chain(&bits(b)).all(|part| *part == 0);
+        if !is_shared && (modulus != 0 || !apart.terms.is_empty() || is_uniform) {
             return false;
         }
-        let lanes = |place: &Place| -> Vec<i64> {
-            let lanes = (0..WARP).map(|lane| lane_value(&place.address, lane));
-            lanes.collect()
-        };
-        let (of_a, of_b) = (lanes(a), lanes(b));
         let reads_first = !a.access.writes && !b.access.reads && !changed;
+        let mut ascending = bits(a).into_iter().scan(0, |below: &mut i32, part| {
+            let is_above = part > *below;
+            *below = below.saturating_add(part);
+            Some(is_above)
+        });
         if reads_first
-            && of_a.is_sorted_by(|one, next| one < next)
-            && of_a[0] >= of_b[0]
-            && a.address.thread.bits == b.address.thread.bits
+            && bits(a) == bits(b)
+            && ascending.all(|is_above| is_above)
+            && apart.thread.base.offset >= 0
             && apart.terms.iter().all(|term| self.sums.is_natural(*term))
         {
             return false;
         }
-        let widths = [a, b].map(|place| i64::from(place.access.width));
+        let distance = Distance {
+            bits: [bits(a), bits(b)],
+            lanes: [a.lanes.lanes, b.lanes.lanes],
+            widths: [a.access.width, b.access.width],
+            apart: apart.thread.base.offset,
+            modulus,
+        };
+        match known.get(&distance) {
+            Some(overlaps) => *overlaps,
+            None => {
+                let overlaps = distance.overlaps();
+                known.insert(distance, overlaps);
+                overlaps
+            }
+        }
+    }
+}
+
+/// What has been compared.
+#[derive(Default)]
+struct Known {
+    /// Two accesses, and whether unknowns have changed between them.
+    pairs: HashMap<(u32, u32, bool), bool>,
+    distances: HashMap<Distance, bool>,
+}
+
+const LANE_BITS: usize = WARP.ilog2() as usize;
+
+/// What lies between the addresses of two accesses by lanes of a warp.
+#[derive(PartialEq, Eq, Hash)]
+struct Distance {
+    /// What each bit of the lane's number adds to them.
+    bits: [[i32; LANE_BITS]; 2],
+    lanes: [u32; 2],
+    widths: [u32; 2],
+    apart: i64,
+    /// An unknown multiple of it is added, unless it is 0.
+    modulus: i64,
+}
+
+impl Distance {
+    /// Whether two different lanes may access the same byte.
+    fn overlaps(&self) -> bool {
+        let [a, b] = [0, 1].map(|which: usize| -> Vec<i64> {
+            let value = |lane: u32| {
+                let parts = self.bits[which].iter().enumerate();
+                let parts = parts.filter(|(bit, _)| lane >> bit & 1 != 0);
+                parts.map(|(_, part)| i64::from(*part)).sum()
+            };
+            (0..WARP).map(value).collect()
+        });
+        let [of_a, of_b] = self.widths.map(i64::from);
         let overlap = |a: i64, b: i64| {
-            let apart = a.wrapping_sub(b);
-            match modulus {
-                0 => apart < widths[1] && -apart < widths[0],
+            let apart = self.apart.wrapping_add(a - b);
+            match self.modulus {
+                0 => apart < of_b && apart > -of_a,
                 _ => {
-                    let rest = apart.rem_euclid(modulus);
-                    rest < widths[1] || modulus - rest < widths[0]
+                    let rest = apart.rem_euclid(self.modulus);
+                    rest < of_b || self.modulus - rest < of_a
                 }
             }
         };
-        (0..of_a.len()).any(|i| (0..of_b.len()).any(|j| i != j && overlap(of_a[i], of_b[j])))
+        let is_there = |which: usize, lane: usize| self.lanes[which] >> lane & 1 != 0;
+        let others = |i: usize| (0..b.len()).filter(move |&j| i != j);
+        let mut lanes = (0..a.len()).filter(|&i| is_there(0, i));
+        lanes.any(|i| others(i).any(|j| is_there(1, j) && overlap(a[i], b[j])))
     }
 }
 
@@ -395,9 +481,16 @@ mod tests {
             // One lane alone.
             "setp.ne.u32 %p0, %r1, 0; @%p0 ret; mov.u32 %r10, %r3; A: ld.shared.u32 %r11, [%r10]; st.shared.u32 [%r10+4], %r11;
              add.u32 %r10, %r10, 4; setp.lt.u32 %p0, %r10, 64; @%p0 bra A;",
+            // Half of the lanes, at a distance of so many, and places of a table.
+            "setp.gt.u32 %p0, %r1, 15; @%p0 bra A; ld.shared.u32 %r10, [%r5+64]; ld.shared.u32 %r11, [%r5]; st.shared.u32 [%r5], %r10;
+             st.shared.u32 [%r5+64], %r11; A:",
+            "and.b32 %r10, %r1, 24; xor.b32 %r11, %r1, %r10; shl.b32 %r10, %r10, 1; xor.b32 %r10, %r10, %r11; mad.lo.u32 %r10, %r10, 4, %r3;
+             st.shared.u32 [%r10], 1; st.shared.u32 [%r10+256], 1;",
             // Atomic operations.
             "ld.global.u32 %r10, [%x3]; and.b32 %r10, %r10, 63; mad.lo.u32 %r10, %r10, 4, %r3; red.shared.add.u32 [%r10], 1;
              red.shared.add.u32 [%r10+4], 1;",
+            "ld.global.u32 %r10, [%x0]; A: add.u32 %r11, %r10, 1; atom.global.cas.b32 %r12, [%x0], %r10, %r11; setp.ne.u32 %p0, %r10, %r12;
+             mov.u32 %r10, %r12; @%p0 bra A;",
             // In global memory: one's own, another pointer, an index from memory, distances of a column.
             "ld.global.u32 %r10, [%x3]; st.global.u32 [%x3], %r10; ld.global.u32 %r10, [%x3]; st.global.u32 [%x4], %r10;",
             "ld.global.u32 %r10, [%x3]; mul.wide.u32 %x5, %r10, 4; add.u64 %x5, %x5, %x0; ld.global.u32 %r11, [%x5];

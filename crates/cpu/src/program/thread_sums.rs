@@ -4,7 +4,8 @@
 //! A register that several instructions write is an unknown of its own, if what they write depends on the
 //! lane in the same way: lanes that are together in a loop have gone round as often.
 
-use super::ir::{Arg, Base, BlockId, Instruction, Program, Reg, Step, Storage, Terminator};
+use super::ir::{Arg, Base, Instruction, Program, Reg, Step, Storage, Terminator};
+use super::natural::natural;
 use analysis::dependence::{BITS, Base as Number, Dependence, Linear, Shape, Sources, Wrapping};
 use analysis::dependence::{special, transfer};
 use ptx::isa::Outcome;
@@ -144,7 +145,7 @@ pub(super) struct ThreadSums<'p, 'a> {
     symbols: Vec<Symbol>,
     /// The operands that are unknowns, behind the registers.
     operands: Vec<Arg>,
-    /// Whether it is not negative, by unknown.
+    /// By register: whether it is not negative.
     natural: Vec<bool>,
 }
 
@@ -181,7 +182,7 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
                 break;
             }
         }
-        sums.find_natural();
+        sums.natural = natural(program);
         sums
     }
 
@@ -206,7 +207,8 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
 
     /// Whether a term is not negative.
     pub fn is_natural(&self, (symbol, factor): (u32, i64)) -> bool {
-        factor > 0 && self.natural.get(symbol as usize) == Some(&true)
+        // Operands behind the registers are special registers and addresses.
+        factor > 0 && self.natural.get(symbol as usize) != Some(&false)
     }
 
     fn variable(&mut self, storage: Storage) -> Sum {
@@ -243,6 +245,10 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
                 let (sum, to) = match step {
                     Step::Instruction(i) if !program.has_destination(i) => continue,
                     Step::Instruction(i) => match *program.list(i.args) {
+                        // No address is computed from it.
+                        [Arg::Reg(to), ..] if program.registers[to.index()].is_float() => {
+                            (Some(self.memory()), Some(to))
+                        }
                         [Arg::Reg(to), ..] => (self.result(i, to), Some(to)),
                         _ => (Some(self.memory()), None),
                     },
@@ -362,7 +368,7 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
         all.fold(number.min(ANY_ALIGN.into()) as u8, u8::min)
     }
 
-    fn operand(&mut self, arg: Arg) -> Option<Sum> {
+    pub fn operand(&mut self, arg: Arg) -> Option<Sum> {
         Some(match arg {
             Arg::Reg(reg) => self.known[reg.index()].clone()?,
             Arg::Not(reg) | Arg::Select { reg, .. } => {
@@ -546,33 +552,6 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
         (u32::from(align) + factor.trailing_zeros()).min(ANY_ALIGN.into()) as u8
     }
 
-    /// Finds the unknowns that are not negative, as far as sums don't wrap around.
-    fn find_natural(&mut self) {
-        let program = self.program;
-        let mut natural = vec![true; program.registers.len()];
-        let steps = || program.blocks.iter().flat_map(|block| &block.steps);
-        loop {
-            let mut changed = false;
-            for step in steps() {
-                let is_natural = match step {
-                    Step::Instruction(i) => keeps_sign(program, i, &natural),
-                    Step::SystemCall { .. } => false,
-                };
-                if !is_natural {
-                    program.step_effects(step, &mut |_| {}, &mut |reg| {
-                        changed |= std::mem::replace(&mut natural[reg.index()], false);
-                    });
-                }
-            }
-            if !changed {
-                break;
-            }
-        }
-        let operands = self.operands.iter();
-        natural.extend(operands.map(|arg| matches!(arg, Arg::Special(_))));
-        self.natural = natural;
-    }
-
     /// The registers whose sums have this unknown among their terms.
     pub fn dependents(&self) -> Vec<Vec<Reg>> {
         let mut dependents = vec![Vec::new(); self.program.registers.len()];
@@ -587,102 +566,10 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
         }
         dependents
     }
-
-    /// The blocks that one lane of a warp executes at most, because of a comparison with its number: each
-    /// with the number of the block that begins them.
-    pub fn alone(&mut self) -> Vec<Option<BlockId>> {
-        let program = self.program;
-        let mut alone = vec![None; program.blocks.len()];
-        let mut heads = Vec::new();
-        for block in &program.blocks {
-            let Terminator::Branch {
-                predicate,
-                then,
-                otherwise,
-            } = block.terminator
-            else {
-                continue;
-            };
-            let compares = block.steps.iter().rev().find_map(|step| match step {
-                Step::Instruction(i) if i.opcode == O::Setp => {
-                    let args = program.list(i.args);
-                    (args.first() == Some(&Arg::Reg(predicate.reg))).then_some((i, args))
-                }
-                _ => None,
-            });
-            let Some((i, &[_, a, b])) = compares else {
-                continue;
-            };
-            let is_equal = match i.modifiers.first_of(&[M::Eq, M::Ne]) {
-                Some(M::Eq) => !predicate.negated,
-                Some(_) => predicate.negated,
-                None => continue,
-            };
-            if let (Some(a), Some(b)) = (self.operand(a), self.operand(b)) {
-                let apart = a.plus(&b, -1);
-                let mut lanes: Vec<i64> = (0..32).map(|lane| lane_value(&apart, lane)).collect();
-                lanes.sort_unstable();
-                lanes.dedup();
-                if lanes.len() == 32 && apart.other == Sources::NONE {
-                    heads.push(if is_equal { then } else { otherwise });
-                }
-            }
-        }
-        if heads.is_empty() {
-            return alone;
-        }
-        let graph = program.graph();
-        heads.retain(|head| graph.is_reached(*head) && graph.predecessors(*head).count() == 1);
-        for &at in &graph.order {
-            alone[at.index()] = heads
-                .iter()
-                .copied()
-                .find(|head| graph.dominates(*head, at));
-        }
-        alone
-    }
-}
-
-/// What a lane has of a sum, but for the unknowns.
-pub(super) fn lane_value(sum: &Sum, lane: u32) -> i64 {
-    sum.thread.at([lane, 0, 0])
 }
 
 fn of_lane() -> Linear {
     let mut linear = Linear::tid_x(None);
     linear.bits[5..].fill(0);
     linear
-}
-
-/// Whether the result of an instruction is not negative if its operands are not.
-fn keeps_sign(program: &Program<'_>, i: &Instruction, natural: &[bool]) -> bool {
-    let args = program.list(i.args);
-    let is_natural = |arg: &Arg| match *arg {
-        Arg::Reg(reg) => natural[reg.index()],
-        Arg::Int(number) => number.cast_signed() >= 0,
-        Arg::Special(_) => true,
-        _ => false,
-    };
-    let signed = |ty: Type| matches!(ty, Type::S16 | Type::S32 | Type::S64);
-    match (i.opcode, args) {
-        (O::Shr, [_, _, Arg::Int(1..)]) if !i.modifiers.types().any(signed) => true,
-        (O::And, [_, rest @ ..]) => rest.iter().any(is_natural),
-        (
-            O::Mov
-            | O::Cvt
-            | O::Add
-            | O::Mul
-            | O::Mad
-            | O::Shl
-            | O::Shr
-            | O::Div
-            | O::Rem
-            | O::Min
-            | O::Max
-            | O::Or,
-            [_, rest @ ..],
-        ) => rest.iter().all(is_natural),
-        (O::Selp, [_, a, b, _]) => is_natural(a) && is_natural(b),
-        _ => false,
-    }
 }
