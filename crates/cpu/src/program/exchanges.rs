@@ -481,6 +481,9 @@ mod tests {
             // One lane alone.
             "setp.ne.u32 %p0, %r1, 0; @%p0 ret; mov.u32 %r10, %r3; A: ld.shared.u32 %r11, [%r10]; st.shared.u32 [%r10+4], %r11;
              add.u32 %r10, %r10, 4; setp.lt.u32 %p0, %r10, 64; @%p0 bra A;",
+            // Threads that are counted over two dimensions.
+            "mad.lo.u32 %r10, %r2, %r8, %r1; mad.lo.u32 %r10, %r10, 4, %r3; st.shared.u32 [%r10], 1; ld.shared.u32 %r11, [%r10];
+             st.shared.u32 [%r10+1024], %r11;",
             // Half of the lanes, at a distance of so many, and places of a table.
             "setp.gt.u32 %p0, %r1, 15; @%p0 bra A; ld.shared.u32 %r10, [%r5+64]; ld.shared.u32 %r11, [%r5]; st.shared.u32 [%r5], %r10;
              st.shared.u32 [%r5+64], %r11; A:",

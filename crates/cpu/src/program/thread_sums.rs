@@ -76,9 +76,9 @@ impl Sum {
         self.thread.as_number().filter(|_| is_number)
     }
 
-    /// Whether all lanes have the same.
+    /// Whether the lanes of a warp have the same, if rows are whole warps.
     fn is_uniform(&self) -> bool {
-        self.thread.is_uniform() && self.other == Sources::NONE
+        !self.sources().any(Sources::LANES)
     }
 
     /// `self + factor * added`
@@ -357,13 +357,18 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
         changed
     }
 
-    /// Of what all lanes have.
+    /// Of what the lanes of a warp have in common.
     fn align_of(&self, sum: &Sum) -> u8 {
         let of_term = |&(symbol, factor): &(u32, i64)| {
             let align = self.symbols[symbol as usize].align;
             (u32::from(align) + factor.trailing_zeros()).min(ANY_ALIGN.into()) as u8
         };
-        let number = sum.thread.base.offset.trailing_zeros();
+        let Linear {
+            bits, row, plane, ..
+        } = &sum.thread;
+        let warps = bits[5..].iter().chain([row, plane]);
+        let warps = warps.fold(sum.thread.base.offset, |all, part| all | i64::from(*part));
+        let number = warps.trailing_zeros();
         let all = sum.terms.iter().map(of_term);
         all.fold(number.min(ANY_ALIGN.into()) as u8, u8::min)
     }
@@ -405,7 +410,7 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
 
     /// Some function of these sources, which a register has.
     fn function(&mut self, to: Reg, sources: Sources) -> Sum {
-        match sources.any(Sources::THREAD) {
+        match sources.any(Sources::LANES) {
             true => Sum::opaque(sources),
             false => self.new_symbol(to, 0, 0, sources.only(Sources::BLOCK)),
         }
@@ -429,6 +434,13 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
         match (i.opcode, operands.as_slice()) {
             (O::Ld | O::St, [value]) if copies => Some(value.clone()),
             (O::Ld | O::Ldu, _) => Some(self.loaded(i, args, &operands, to)),
+            (O::Mul | O::Mad, [a, b, rest @ ..]) if is_product(i, [a, b]) => {
+                let align = self.align_of(a).saturating_add(self.align_of(b));
+                let block = (a.block | b.block).only(Sources::BLOCK);
+                let align = align.min(ANY_ALIGN);
+                let product = self.new_symbol(to, align, align, block);
+                Some(rest.iter().fold(product, |sum, more| sum.plus(more, 1)))
+            }
             _ => Some(match self.added(i, &operands) {
                 Some(sum) => sum,
                 None => self.computed(i, &operands, to),
@@ -572,4 +584,18 @@ fn of_lane() -> Linear {
     let mut linear = Linear::tid_x(None);
     linear.bits[5..].fill(0);
     linear
+}
+
+/// Whether it multiplies two values that the lanes of a warp have in common, none of them a number.
+fn is_product(i: &Instruction, sides: [&Sum; 2]) -> bool {
+    let integer = i.modifiers.types().all(|ty| {
+        matches!(
+            ty,
+            Type::B32 | Type::U32 | Type::S32 | Type::B64 | Type::U64 | Type::S64
+        )
+    });
+    let same = sides
+        .iter()
+        .all(|side| side.is_uniform() && side.as_number().is_none());
+    integer && same && !i.modifiers.has(M::Hi) && !i.meaning.carry_in
 }
