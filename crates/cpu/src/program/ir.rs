@@ -34,6 +34,10 @@ pub(crate) enum RegClass {
 }
 
 impl RegClass {
+    pub fn is_float(self) -> bool {
+        matches!(self, RegClass::F32 | RegClass::F64)
+    }
+
     pub fn bytes(self) -> u32 {
         match self {
             RegClass::Pred => 1,

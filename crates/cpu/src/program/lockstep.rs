@@ -1,28 +1,20 @@
-//! Kernels that take it that the lanes of a warp run in step: the last steps of a reduction, from
-//! before Volta, are volatile accesses to shared memory without `bar.warp.sync` between them. On a
-//! GPU the lanes that have a branch in common execute each access together, though nothing promises
-//! it. The threads of this device run one after the other, so they meet before such an access.
+//! Kernels that take it that the lanes of a warp run in step: they exchange values through memory
+//! without `bar.warp.sync`. On a GPU the lanes that have a branch in common mostly execute each access
+//! together, though nothing promises it. The threads of this device run one after the other, so they
+//! meet before an access of what [others may have accessed](exchanges).
 
+use super::exchanges::exchanges;
 use super::ir::{
     Arg, ArgList, BasicBlock, BlockId, Instruction, Modifiers, Program, Step, Terminator,
 };
-use super::memory_access::{Access, memory_access};
-use super::network::has_network;
 use ptx::ast::Span;
-use ptx::isa::Convergence;
 use ptx::names::{Modifier as M, Opcode};
 
-/// Inserts sync points at which the lanes that are there meet: before accesses to shared memory
-/// that are volatile or follow one that is, before all accesses of kernels with a
-/// [network](has_network), and at the end of loops with such accesses. Of lanes at different
-/// points those go first that are behind, by the order of the text.
+/// Inserts sync points at which the lanes that are there meet: before such accesses, and at the end of
+/// loops with them. Of lanes at different points those go first that are behind, by the order of the
+/// text.
 pub(super) fn insert_meetings(program: &mut Program<'_>) {
-    let mut steps = program.blocks.iter().flat_map(|block| &block.steps);
-    let marked = if steps.any(|step| is_volatile(program, step)) {
-        accesses_in_step(program)
-    } else if has_network(program) {
-        all_accesses(program)
-    } else {
+    let Some(marked) = exchanges(program) else {
         return;
     };
     let sink = ArgList {
@@ -33,15 +25,8 @@ pub(super) fn insert_meetings(program: &mut Program<'_>) {
     program.args.push(Arg::Sink);
     for (at, marked) in (0..).map(BlockId).zip(marked) {
         let steps = &program.blocks[at.index()].steps;
-        let mut meetings = Vec::new();
-        let mut loads = false;
-        for &(step, is_load) in &marked {
-            // Loads change nothing for each other.
-            if !(loads && is_load) {
-                meetings.push((step, line_of(&steps[step])));
-            }
-            loads = is_load;
-        }
+        let meetings = marked.iter().map(|&step| (step, line_of(&steps[step])));
+        let mut meetings: Vec<_> = meetings.collect();
         if let Some(&(_, line)) = latches.iter().find(|(latch, _)| *latch == at) {
             meetings.push((steps.len(), line));
         }
@@ -73,7 +58,7 @@ fn line_of(step: &Step) -> u32 {
 }
 
 /// The ends of loops with such accesses, and the last line of each loop.
-fn latches(program: &Program<'_>, marked: &[Vec<(usize, bool)>]) -> Vec<(BlockId, u32)> {
+fn latches(program: &Program<'_>, marked: &[Vec<usize>]) -> Vec<(BlockId, u32)> {
     let graph = program.graph();
     let mut latches = Vec::new();
     for (from, to) in graph.back_edges() {
@@ -90,62 +75,4 @@ fn latches(program: &Program<'_>, marked: &[Vec<(usize, bool)>]) -> Vec<(BlockId
         }
     }
     latches
-}
-
-fn is_volatile(program: &Program<'_>, step: &Step) -> bool {
-    shared_access(program, step).is_some_and(|access| access.is_volatile)
-}
-
-/// By block: the accesses of memory, and whether each is a load.
-fn all_accesses(program: &Program<'_>) -> Vec<Vec<(usize, bool)>> {
-    let blocks = program.blocks.iter().map(|block| {
-        let steps = block.steps.iter().enumerate();
-        let accesses =
-            steps.filter_map(|(at, step)| Some((at, memory_access(program, step)?.is_load)));
-        accesses.collect()
-    });
-    blocks.collect()
-}
-
-/// By block: the steps before which lanes may have to meet, and whether each is a load.
-fn accesses_in_step(program: &Program<'_>) -> Vec<Vec<(usize, bool)>> {
-    // Whether lanes may have left a barrier of the block and come by a volatile access since.
-    let mut follows = vec![false; program.blocks.len()];
-    let leaves = |at: usize, follows: bool| {
-        let block = &program.blocks[at];
-        let mut steps = block.steps.iter();
-        match &block.terminator {
-            Terminator::Sync { instruction, .. } if waits_for_block(instruction) => false,
-            _ => follows || steps.any(|step| is_volatile(program, step)),
-        }
-    };
-    let mut open: Vec<usize> = (0..program.blocks.len()).collect();
-    while let Some(at) = open.pop() {
-        if leaves(at, follows[at]) {
-            for next in program.blocks[at].terminator.successors() {
-                if !std::mem::replace(&mut follows[next.index()], true) {
-                    open.push(next.index());
-                }
-            }
-        }
-    }
-    let blocks = program.blocks.iter().zip(follows);
-    let in_step = blocks.map(|(block, mut follows)| {
-        let steps = block.steps.iter().enumerate();
-        let in_step = steps.filter_map(|(at, step)| {
-            let access = shared_access(program, step)?;
-            follows |= access.is_volatile;
-            follows.then_some((at, access.is_load))
-        });
-        in_step.collect()
-    });
-    in_step.collect()
-}
-
-fn waits_for_block(i: &Instruction) -> bool {
-    i.meaning.convergence == Convergence::Block && !i.meaning.arrives
-}
-
-fn shared_access(program: &Program<'_>, step: &Step) -> Option<Access> {
-    memory_access(program, step).filter(|access| access.may_be_shared)
 }

@@ -1,41 +1,64 @@
-//! Loads and stores of the memory that threads share.
+//! Accesses of the memory that threads share.
 
 use super::ir::{Arg, Base, Program, Step, Storage};
-use ptx::names::{Modifier as M, Opcode};
+use ptx::isa::Effect;
+use ptx::names::{Modifier as M, Opcode, Type};
 
-/// A load or store of memory that lanes share.
+/// A load, a store or an atomic operation of shared or global memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Access {
-    pub is_load: bool,
-    pub is_volatile: bool,
-    /// It may be of shared memory.
-    pub may_be_shared: bool,
+    pub reads: bool,
+    pub writes: bool,
+    pub base: Base,
+    pub offset: i64,
+    /// The number of bytes.
+    pub width: u32,
+    /// Whether it is of shared memory; `None` if the address says so.
+    pub is_shared: Option<bool>,
 }
 
 pub(super) fn memory_access(program: &Program<'_>, step: &Step) -> Option<Access> {
     let Step::Instruction(i) = step else {
         return None;
     };
-    let is_load = match i.opcode {
-        Opcode::Ld => true,
-        Opcode::St => false,
+    let (reads, writes) = match i.opcode {
+        Opcode::Ld => (true, false),
+        Opcode::St => (false, true),
+        Opcode::Atom | Opcode::Red if i.meaning.effect == Effect::Update => (true, true),
         _ => return None,
     };
-    let mut bases = program.list(i.args).iter().filter_map(|arg| match arg {
-        Arg::Address(base, _) => Some(base),
+    let args = program.list(i.args);
+    let (base, offset) = args.iter().find_map(|arg| match *arg {
+        Arg::Address(base, offset) => Some((base, offset)),
         _ => None,
-    });
-    let base = bases.next()?;
-    let own = [M::Const, M::Local, M::Param];
+    })?;
+    let has = |spaces: &[M]| i.modifiers.first_of(spaces).is_some();
     let is_own = matches!(base, Base::Storage(Storage::Local(_) | Storage::Param(_)));
-    if is_own || i.modifiers.first_of(&own).is_some() {
+    // Another block's shared memory is none that lanes of a warp exchange values in.
+    if is_own || has(&[M::Const, M::Local, M::Param, M::SharedCluster]) {
         return None;
     }
-    let elsewhere = [M::Global, M::SharedCluster];
-    let is_global = matches!(base, Base::Storage(Storage::Global(_)));
+    let is_shared = match base {
+        Base::Storage(Storage::Global(_)) => Some(false),
+        Base::Storage(Storage::Shared(_) | Storage::DynamicShared) => Some(true),
+        _ if has(&[M::Shared, M::SharedCta]) => Some(true),
+        _ if has(&[M::Global]) => Some(false),
+        _ => None,
+    };
+    let elements = match i.modifiers.first_of(&[M::V2, M::V4, M::V8]) {
+        Some(M::V2) => 2,
+        Some(M::V4) => 4,
+        Some(_) => 8,
+        None => 1,
+    };
+    let bits = i.modifiers.types().last().map_or(32, Type::bits);
     Some(Access {
-        is_load,
-        is_volatile: i.modifiers.has(M::Volatile),
-        may_be_shared: !is_global && i.modifiers.first_of(&elsewhere).is_none(),
+        reads,
+        writes,
+        base,
+        offset,
+        width: bits.div_ceil(8) * elements,
+        is_shared,
     })
 }
 

@@ -4,7 +4,8 @@
 //! end. If the exit condition of a loop depends on an atomic operation or on a
 //! volatile or ordered load in the loop, its back edge gets a sync point that yields
 //! to the other threads. One thread may do so for its block, and tell the others
-//! through memory: what is stored in the loop is read in it.
+//! through memory, or by a vote: what is stored in the loop is read in it, and the result of a sync point
+//! depends on its operands.
 //!
 //! So does a loop that reads the same memory by weak loads and never ends by itself.
 
@@ -121,7 +122,7 @@ fn exit_depends_on_poll(
     loop {
         let mut changed = false;
         for (at, block) in blocks() {
-            for step in &block.steps {
+            for step in &with_sync(block) {
                 let mut tainted = is_poll(step) || (stored && loads_what_is_stored(step));
                 let mut written = Vec::new();
                 program.step_effects(
@@ -229,11 +230,20 @@ fn loads_common_memory(step: &Step) -> bool {
     loads_what_is_stored(step) && !is_local(step)
 }
 
-/// Whether a step does nothing that another thread sees.
+/// The steps of a block, and the sync point that ends it.
+fn with_sync(block: &BasicBlock) -> Vec<Step> {
+    let sync = match block.terminator {
+        Terminator::Sync { instruction, .. } => Some(Step::Instruction(instruction)),
+        _ => None,
+    };
+    block.steps.iter().copied().chain(sync).collect()
+}
+
+/// Whether a step does nothing but load, compute and meet other threads.
 fn is_quiet(step: &Step) -> bool {
-    let is_fence = matches!(step, Step::Instruction(i)
-        if matches!(i.opcode, Opcode::Membar | Opcode::Fence));
-    is_fence || has_effect(step, Effect::Pure) || has_effect(step, Effect::Load)
+    let meets = matches!(step, Step::Instruction(i) if i.is_sync_point() && !i.is_matrix()
+        || matches!(i.opcode, Opcode::Membar | Opcode::Fence));
+    meets || has_effect(step, Effect::Pure) || has_effect(step, Effect::Load)
 }
 
 /// Whether no branch out of a loop depends on what an iteration changes, and one does on what is loaded
@@ -242,9 +252,9 @@ fn ends_by_memory_alone(program: &Program<'_>, head: BlockId, inside: &[bool]) -
     let (mut steps, mut exits, mut at) = (Vec::new(), Vec::new(), head);
     for _ in 0..=MAX_BLOCKS {
         let block = &program.blocks[at.index()];
-        steps.extend(&block.steps);
+        steps.extend(with_sync(block));
         at = match &block.terminator {
-            Terminator::Jump(next) => *next,
+            Terminator::Jump(next) | Terminator::Sync { next, .. } => *next,
             Terminator::Branch {
                 predicate,
                 then,
@@ -263,7 +273,7 @@ fn ends_by_memory_alone(program: &Program<'_>, head: BlockId, inside: &[bool]) -
             break;
         }
     }
-    if at != head || !steps.iter().copied().all(is_quiet) {
+    if at != head || !steps.iter().all(is_quiet) {
         return false;
     }
     let mut defined = HashSet::new();
@@ -357,6 +367,10 @@ mod tests {
              ld.global.u32 %r3, [%x1]; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
             "A: setp.eq.u32 %p1, %r2, 0; @%p1 bra B; ld.global.u32 %r3, [%x0];
              setp.eq.u32 %p0, %r3, 0; @%p0 bra A; B:",
+            // The lanes of a warp look together.
+            "A: ld.global.u32 %r3, [%x0]; bar.warp.sync -1; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
+            "A: ld.global.u32 %r3, [%x0]; setp.eq.u32 %p0, %r3, 0; vote.sync.all.pred %p1, %p0, -1; @%p1 bra A;",
+            "A: ld.shared.u32 %r3, [tile]; activemask.b32 %r4; setp.ne.u32 %p0, %r3, %r4; @%p0 bra A;",
             // The address is where the memory says.
             "A: ld.global.u64 %x1, [%x0]; ld.global.u32 %r3, [%x1]; setp.eq.u32 %p0, %r3, 0; @%p0 bra A;",
         ] {
@@ -374,6 +388,18 @@ mod tests {
             "mov.u32 %r1, 1; @%p0 bra B; bra C; B: mov.u32 %r1, 0; C: setp.eq.u32 %p1, %r1, 0; @%p1 bra A;",
             "@%p0 bra B; setp.eq.u32 %p1, %r2, 0; @%p1 bra C; B: bra A; C:",
             "T: .branchtargets A, C; brx.idx %r3, T; C:",
+        ] {
+            assert_eq!(yields(&format!("A: {poll} {rest}")), 1, "{rest}");
+        }
+        for rest in [
+            // What a warp or a block makes of what each of its threads has seen.
+            "vote.sync.any.pred %p1, %p0, -1; @%p1 bra A;",
+            "mov.u32 %r1, 0; @!%p0 bra B; mov.u32 %r1, 1; B: setp.ne.u32 %p1, %r1, 0; \
+             vote.sync.ballot.b32 %r4, %p1, -1; setp.ne.u32 %p2, %r4, 0; @%p2 bra A;",
+            "shfl.sync.idx.b32 %r4, %r3, 0, 31, -1; setp.eq.u32 %p1, %r4, 0; @%p1 bra A;",
+            "match.all.sync.b32 %r4|%p1, %r3, -1; @!%p1 bra A;",
+            "redux.sync.min.u32 %r4, %r3, -1; setp.eq.u32 %p1, %r4, 0; @%p1 bra A;",
+            "bar.red.or.pred %p1, 0, %p0; @%p1 bra A;",
         ] {
             assert_eq!(yields(&format!("A: {poll} {rest}")), 1, "{rest}");
         }

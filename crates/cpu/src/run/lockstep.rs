@@ -88,7 +88,7 @@ impl Schedule {
             self.warps[warp].ready = 0;
             self.arrive(code, context, warp, all)?;
             // SAFETY: the caller's contract.
-            unsafe { self.release_warp(code, context, warp) }?;
+            unsafe { self.release_warp(code, context, warp, false) }?;
         }
         Ok(Progress::Advanced)
     }

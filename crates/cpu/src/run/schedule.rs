@@ -24,6 +24,14 @@ use crate::sanitizer::Arrived;
 /// that waits for another block may have barriers of its own.
 const MAX_STALLED_ROUNDS: u32 = 64;
 
+/// The number of sync points that a warp passes before the next warp runs, and before lanes of it
+/// that others have overtaken go on.
+const MAX_PASSES: u32 = 1 << 10;
+
+/// The number of sync points that its warps pass before a block is suspended, even if its threads never
+/// yield: they may wait for another block in a loop that does not look like it.
+const MAX_PASSES_OF_BLOCK: u32 = 1 << 16;
+
 /// Nanoseconds of `nanosleep` for which a thread of the host sleeps: to wake it takes longer
 /// than a shorter time, and PTX has no longer one.
 const SHORTEST_PAUSE: u64 = 50_000;
@@ -119,6 +127,8 @@ pub(super) struct Schedule {
     pub(super) is_reset: bool,
     /// Other blocks run after each step of a loop by the size of the grid.
     pub(super) in_turn: bool,
+    /// The sync points that its warps have passed since it was last suspended.
+    passes: u32,
     /// The description of a fault that the scheduler found.
     pub(super) detail: Option<String>,
 }
@@ -198,7 +208,9 @@ impl Schedule {
         stop: impl Fn() -> bool,
     ) -> Outcome {
         let mut stalled_rounds = 0;
-        loop {
+        self.passes = 0;
+        while self.passes < MAX_PASSES_OF_BLOCK {
+            self.passes += 1;
             if stop() {
                 return Outcome::Stopped;
             }
@@ -228,6 +240,7 @@ impl Schedule {
                 Err(Faulted) => return Outcome::Faulted,
             }
         }
+        Outcome::Waiting
     }
 
     /// The barrier at which a thread waits, and the number of threads it waits for.
@@ -248,7 +261,7 @@ impl Schedule {
         let mut pause = None;
         for warp in 0..self.warps.len() {
             let mut ran = 0;
-            loop {
+            for pass in 1..=MAX_PASSES {
                 let ready = std::mem::take(&mut self.warps[warp].ready);
                 if ready == 0 {
                     break;
@@ -256,9 +269,11 @@ impl Schedule {
                 // SAFETY: the caller's contract. Ready lanes have not exited.
                 unsafe { self.run_lanes(code, context, warp, ready) }?;
                 self.arrive(code, context, warp, ready)?;
+                let overtaken = pass == MAX_PASSES;
                 // SAFETY: the caller's contract.
-                unsafe { self.release_warp(code, context, warp) }?;
+                unsafe { self.release_warp(code, context, warp, overtaken) }?;
                 ran |= ready;
+                self.passes += 1;
             }
             // What lanes do between two yields does not count.
             progress |= ran & !self.warps[warp].yielded != 0;
@@ -451,7 +466,8 @@ impl Schedule {
         });
     }
 
-    /// Releases the lanes at warp operations whose member lanes have all arrived.
+    /// Releases the lanes at warp operations whose member lanes have all arrived. Those at operations
+    /// without members let lanes that are behind go first, unless they have long been `overtaken`.
     ///
     /// # Safety
     /// That of [`run`](Self::run).
@@ -460,6 +476,7 @@ impl Schedule {
         code: &CompiledKernel<'_>,
         context: *mut BlockContext,
         index: usize,
+        overtaken: bool,
     ) -> Result<(), Faulted> {
         let base = index * WARP_SIZE as usize;
         let end = (base + WARP_SIZE as usize).min(self.requests.len());
@@ -527,18 +544,20 @@ impl Schedule {
         }
         // Operations without a mask, such as `activemask`, complete last: more lanes may
         // arrive before.
-        if released == 0 {
+        while unmasked != 0 && (released == 0 || overtaken) {
             // The lanes that are behind, so that they can come to where the others wait.
             let line = |state: u32| code.point(state).map(|point| (point.line, state));
             let behind = lanes_of(unmasked).map(|lane| states[lane as usize]);
-            if let Some(state) = behind.min_by_key(|&state| line(state)) {
-                let group = lanes_of(unmasked).filter(|&lane| states[lane as usize] == state);
-                let group: LaneMask = group.fold(0, |set, lane| set | 1 << lane);
-                if let Some(point) = code.point(state) {
-                    warp::resolve(point.kind, group, requests);
-                }
-                released |= group;
+            let Some(state) = behind.min_by_key(|&state| line(state)) else {
+                break;
+            };
+            let group = lanes_of(unmasked).filter(|&lane| states[lane as usize] == state);
+            let group: LaneMask = group.fold(0, |set, lane| set | 1 << lane);
+            if let Some(point) = code.point(state) {
+                warp::resolve(point.kind, group, requests);
             }
+            unmasked &= !group;
+            released |= group;
         }
         warp.waiting &= !released;
         warp.ready |= released;

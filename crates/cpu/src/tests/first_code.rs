@@ -127,9 +127,10 @@ fn a_bad_access_ends_the_launch_at_its_thread() {
                 true => format!("st.{space}.{ty} [%d2], {operand};"),
                 false => format!("ld.{space}.{ty} {operand}, [%d2];"),
             };
+            // By the block's number: lanes do not wait for others of their warp then.
             let body = format!(
                 "mov.u32 %r0, %tid.x; mul.lo.u32 %r1, %r0, 3; mul.lo.u32 %r2, %r0, 5; {start} \
-                 setp.eq.u32 %p0, %r0, 2; selp.u64 %d3, {offset}, 0, %p0; add.u64 %d2, %d1, %d3;\n{access}\n\
+                 mov.u32 %r4, %ctaid.x; add.u32 %r4, %r4, %r0; setp.eq.u32 %p0, %r4, 2; selp.u64 %d3, {offset}, 0, %p0; add.u64 %d2, %d1, %d3;\n{access}\n\
                  xor.b32 %r3, %r1, %r2; mul.wide.u32 %d4, %r0, 4; add.u64 %d4, %d4, %out; \
                  add.u32 %r3, %r3, 100; st.global.u32 [%d4+64], %r3;"
             );

@@ -30,6 +30,7 @@ mod stored;
 mod streaming;
 mod streams;
 mod vector_major;
+mod waits;
 
 const WORDS: usize = 4096;
 

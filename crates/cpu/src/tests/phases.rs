@@ -302,11 +302,6 @@ fn copies_to_tiles() {
             "mov.u32 %r10, %r14; add.u32 %r6, %r10, %i; add.u32 %r10, %r10, 3; mad.lo.u32 %r6, %r6, %r10, %r10; st.shared.u32 [%r5], %r6;",
             SUM,
         ),
-        // What one row stores, the next one loads as what all have in common.
-        (
-            "ld.shared.u32 %r6, [tile+60]; add.u32 %r6, %r6, %i; st.shared.u32 [%r8], %r6; add.u32 %r9, %r9, %r6;",
-            SUM,
-        ),
         (
             "mul.lo.u32 %r6, %r14, %r14; add.u32 %r9, %r9, %r6; st.shared.u32 [%r5], %r9;",
             SUM,

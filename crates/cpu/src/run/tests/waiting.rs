@@ -158,3 +158,57 @@ fn a_block_that_is_done_leaves_its_memory_to_the_next() {
         }
     }
 }
+
+// Items are done from the last one to the first, in a loop of votes: nothing yields.
+body!(chain_by_vote, true, |t, state| {
+    let context = t.context();
+    let (items, item) = (context.grid_dim[0] * 64, context.block[0] * 64 + t.index);
+    if state == 1 && t.request().results[0] == 0 {
+        return EXITED;
+    }
+    let is_done = |item: u32| item >= items || t.out(item).load(Ordering::Relaxed) != 0;
+    // The third warp of each block has no items.
+    let waits = t.index < 64 && !is_done(item + 1);
+    if t.index < 64 && !waits {
+        t.out(item).store(1, Ordering::Relaxed);
+    }
+    t.ask([u64::from(waits), u32::MAX.into(), 0, 0]);
+    1
+});
+
+#[test]
+fn warps_and_blocks_that_wait_without_yielding_let_others_run() {
+    let points = points([SyncKind::VoteAny]);
+    for (workers, blocks, threads) in [(1, 1, 96), (2, 2, 96), (1, 2, 64)] {
+        let words = launch(
+            &engine(workers),
+            &kernel(chain_by_vote, &points),
+            config(blocks, threads),
+            blocks as usize * 64,
+        );
+        assert_eq!(words.unwrap(), vec![1; blocks as usize * 64]);
+    }
+}
+
+// Lane 0 meets others at the first point until lane 1 has come past the second.
+body!(lane_behind_waits, true, |t, state| match (t.index, state) {
+    (0, _) if t.out(0).load(Ordering::Relaxed) == 0 => 1,
+    (1, 0) => 2,
+    (1, _) => {
+        t.out(0).store(1, Ordering::Relaxed);
+        EXITED
+    }
+    _ => EXITED,
+});
+
+#[test]
+fn lanes_that_are_behind_do_not_hold_others_for_ever() {
+    let points = points([SyncKind::ActiveMask, SyncKind::ActiveMask]);
+    let words = launch(
+        &engine(1),
+        &kernel(lane_behind_waits, &points),
+        config(1, 40),
+        1,
+    );
+    assert_eq!(words.unwrap(), [1]);
+}

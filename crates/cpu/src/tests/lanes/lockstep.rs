@@ -1,5 +1,4 @@
-//! Lanes of a warp that take it that they run in step: volatile accesses to shared memory, and
-//! networks.
+//! Lanes of a warp that take it that they run in step: they exchange values without a barrier.
 
 use super::{ADDRESSES, WORDS, kernel, run};
 use crate::Vectorization;
@@ -179,4 +178,122 @@ fn a_grid_waits_by_volatile_loads() {
         assert_eq!(words[0], 20);
         assert_eq!(words[1..641], [9; 640]);
     }
+}
+
+/// A word of every thread, stored at `[%x2]`.
+const STORE: &str = "mul.wide.u32 %x0, %r2, 4; add.u64 %x2, %out, %x0; st.global.u32 [%x2], %r6;";
+
+/// What each warp makes of its words.
+fn by_warp(words: &[u32], of_warp: impl Fn(&[u32]) -> Vec<u32>) -> Vec<u32> {
+    words.chunks(32).flat_map(of_warp).collect()
+}
+
+#[test]
+fn lanes_load_what_others_have_stored() {
+    // The word of the lane of reversed number, whatever the lane had there before.
+    for load in [
+        "xor.b32 %r7, %r2, 31; shl.b32 %r7, %r7, 2; mov.u32 %r8, tile; add.u32 %r7, %r7, %r8;
+         ld.shared.u32 %r6, [%r7];",
+        "xor.b32 %r7, %r2, 31; mul.wide.u32 %x3, %r7, 4; mov.u64 %x4, tile; cvta.shared.u64 %x4, %x4;
+         add.u64 %x3, %x3, %x4; ld.u32 %r6, [%x3];",
+        // Loaded in a loop.
+        "mov.u32 %r9, 0; again: xor.b32 %r7, %r2, 31; shl.b32 %r7, %r7, 2; mov.u32 %r8, tile;
+         add.u32 %r7, %r7, %r8; ld.shared.u32 %r6, [%r7]; add.u32 %r9, %r9, 1; setp.lt.u32 %p0, %r9, 3;
+         @%p0 bra again;",
+        // By some lanes, and then by others.
+        "xor.b32 %r7, %r2, 31; shl.b32 %r7, %r7, 2; mov.u32 %r8, tile; add.u32 %r7, %r7, %r8;
+         and.b32 %r9, %r2, 8; setp.eq.u32 %p0, %r9, 0; @%p0 bra some; ld.shared.u32 %r6, [%r7]; bra all;
+         some: ld.shared.u32 %r6, [%r7]; all:",
+    ] {
+        let body = format!("add.u32 %r4, %r4, 1; st.shared.u32 [%r3], %r4; {load} {STORE}");
+        leaves(&body, 64, |words| {
+            by_warp(words, |warp| warp.iter().rev().map(|word| word + 1).collect())
+        });
+    }
+}
+
+#[test]
+fn a_leader_stores_for_its_warp() {
+    let body = format!(
+        "and.b32 %r9, %r2, 31; shr.u32 %r7, %r2, 5; shl.b32 %r7, %r7, 2; mov.u32 %r8, tile;
+         add.u32 %r7, %r7, %r8; setp.ne.u32 %p0, %r9, 31; @%p0 bra all; st.shared.u32 [%r7+1024], %r4;
+         all: ld.shared.u32 %r6, [%r7+1024]; {STORE}"
+    );
+    leaves(&body, 64, |words| {
+        by_warp(words, |warp| vec![*warp.last().unwrap(); warp.len()])
+    });
+}
+
+#[test]
+fn lanes_store_what_all_have_loaded() {
+    // To places of a permutation, and to those of other lanes before.
+    let to = "mad.lo.u32 %r7, %r2, 5, 3; and.b32 %r7, %r7, 31; and.b32 %r9, %r2, -32; or.b32 %r7, %r7, %r9;
+        shl.b32 %r7, %r7, 2; mov.u32 %r8, tile; add.u32 %r7, %r7, %r8;";
+    let body = format!(
+        "{to} bar.warp.sync -1; ld.shared.u32 %r6, [%r3]; st.shared.u32 [%r7], %r6; bar.warp.sync -1;
+         ld.shared.u32 %r6, [%r3]; {STORE}"
+    );
+    let permuted = |warp: &[u32]| {
+        let mut result = warp.to_vec();
+        for (i, word) in warp.iter().enumerate() {
+            result[(i * 5 + 3) % 32] = *word;
+        }
+        result
+    };
+    leaves(&body, 64, |words| by_warp(words, permuted));
+    // First all clear theirs, then some store.
+    let body = format!(
+        "{to} mov.u32 %r5, 9; st.shared.u32 [%r3], %r5; setp.lt.u32 %p0, %r4, 100000000;
+         @%p0 st.shared.u32 [%r7], %r4; bar.warp.sync -1; ld.shared.u32 %r6, [%r3]; {STORE}"
+    );
+    leaves(&body, 64, |words| {
+        by_warp(words, |warp| {
+            let mut result = vec![9; 32];
+            for (i, word) in warp.iter().enumerate() {
+                if *word < 100_000_000 {
+                    result[(i * 5 + 3) % 32] = *word;
+                }
+            }
+            result
+        })
+    });
+}
+
+#[test]
+fn one_lane_of_each_key_finds_itself() {
+    // Which one is left open; each key has one.
+    let body = format!(
+        "and.b32 %r7, %r4, 7; shr.u32 %r8, %r2, 5; mad.lo.u32 %r7, %r8, 8, %r7; shl.b32 %r7, %r7, 2;
+         mov.u32 %r8, tile; add.u32 %r7, %r7, %r8; st.shared.u32 [%r7+2048], %r2;
+         ld.shared.u32 %r5, [%r7+2048]; setp.eq.u32 %p0, %r5, %r2; vote.sync.ballot.b32 %r6, %p0, -1;
+         popc.b32 %r6, %r6; {STORE}"
+    );
+    leaves(&body, 64, |words| {
+        by_warp(words, |warp| {
+            let mut keys: Vec<u32> = warp.iter().map(|word| word & 7).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            vec![keys.len() as u32; warp.len()]
+        })
+    });
+}
+
+#[test]
+fn a_scan_in_place_without_volatile() {
+    let body = format!(
+        "mov.u32 %r7, 1; and.b32 %r9, %r2, 31;
+         next: shl.b32 %r8, %r7, 2; sub.u32 %r8, %r3, %r8; setp.lt.u32 %p1, %r9, %r7; mov.u32 %r5, 0;
+         @!%p1 ld.shared.u32 %r5, [%r8]; ld.shared.u32 %r6, [%r3]; add.u32 %r6, %r6, %r5;
+         st.shared.u32 [%r3], %r6; shl.b32 %r7, %r7, 1; setp.lt.u32 %p2, %r7, 32; @%p2 bra next; {STORE}"
+    );
+    leaves(&body, 64, |words| {
+        by_warp(words, |warp| {
+            let mut sum = 0_u32;
+            let sums = warp.iter().map(|word| {
+                sum = sum.wrapping_add(*word);
+                sum
+            });
+            sums.collect()
+        })
+    });
 }
