@@ -56,7 +56,7 @@ pub(super) fn memory_access(program: &Program<'_>, step: &Step) -> Option<Access
         reads,
         writes,
         base,
-        offset,
+        offset: offset.bytes(),
         width: bits.div_ceil(8) * elements,
         is_shared,
     })

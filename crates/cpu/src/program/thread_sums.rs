@@ -4,6 +4,7 @@
 //! A register that several instructions write is an unknown of its own, if what they write depends on the
 //! lane in the same way: lanes that are together in a loop have gone round as often.
 
+use super::byte_offset::ByteOffset;
 use super::ir::{Arg, Base, Instruction, Program, Reg, Step, Storage, Terminator};
 use super::natural::natural;
 use analysis::dependence::{BITS, Base as Number, Dependence, Linear, Shape, Sources, Wrapping};
@@ -214,7 +215,11 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
     fn variable(&mut self, storage: Storage) -> Sum {
         let sum = match storage {
             Storage::Shared(start) => Sum::number(start.into()),
-            _ => self.unknown(Arg::Symbol(storage, 0), ANY_ALIGN, Sources::NONE),
+            _ => self.unknown(
+                Arg::Symbol(storage, ByteOffset::ZERO),
+                ANY_ALIGN,
+                Sources::NONE,
+            ),
         };
         Sum {
             root: Some(Root::Variable(storage)),
@@ -382,10 +387,12 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
             }
             Arg::Address(Base::Reg(reg), offset) => {
                 let sum = self.known[reg.index()].as_ref()?;
-                sum.plus(&Sum::number(offset), 1)
+                sum.plus(&Sum::number(offset.bytes()), 1)
             }
-            Arg::Address(base, offset) => self.address(base, offset),
-            Arg::Symbol(storage, offset) => self.variable(storage).plus(&Sum::number(offset), 1),
+            Arg::Address(base, offset) => self.address(base, offset.bytes()),
+            Arg::Symbol(storage, offset) => {
+                self.variable(storage).plus(&Sum::number(offset.bytes()), 1)
+            }
             Arg::Int(number) => Sum::number(number.cast_signed()),
             Arg::Special(register) => {
                 let value = special(register, &Shape::default(), 1);
@@ -450,8 +457,7 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
 
     fn loaded(&mut self, i: &Instruction, args: &[Arg], operands: &[Sum], to: Reg) -> Sum {
         if let [Arg::Address(Base::Storage(Storage::Param(start)), offset)] = *args {
-            let at = i64::from(start).checked_add(offset);
-            let at = at.and_then(|at| u32::try_from(at).ok());
+            let at = u32::try_from(i64::from(start) + offset.bytes()).ok();
             let root = at.filter(|_| self.program.registers[to.index()].bytes() == 8);
             let sum = self.new_symbol(to, 0, ANY_ALIGN, Sources::NONE);
             return Sum {
