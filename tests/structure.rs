@@ -26,7 +26,7 @@ const fn root(folder: &'static str) -> Root {
     }
 }
 
-const ROOTS: [Root; 14] = [
+const ROOTS: [Root; 15] = [
     root("src"),
     root("crates/analysis/src"),
     root("crates/api/src"),
