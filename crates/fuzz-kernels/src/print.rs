@@ -218,7 +218,7 @@ fn function(kernel: &Kernel, number: usize) -> String {
             if !body.contains(&name) {
                 continue;
             }
-            let value = number as u32 * 0x3779_79B9;
+            let value = (number as u32).wrapping_mul(0x3779_79B9);
             let _ = match class {
                 Class::Word => writeln!(ptx, "xor.b32 {name}, %r0, {value:#x};"),
                 Class::Double => writeln!(ptx, "xor.b64 {name}, %d0, {value:#x};"),
