@@ -173,10 +173,14 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
     found.sort_unstable();
     clear();
     println!(
-        "{} kernels, {} with a difference: {found:?}",
+        "{} kernels, {} with a difference",
         results.len(),
         found.len()
     );
+    if !found.is_empty() {
+        let seeds: Vec<String> = found.iter().map(u64::to_string).collect();
+        println!("seeds {}", seeds.join(" "));
+    }
     Ok(found.len())
 }
 
