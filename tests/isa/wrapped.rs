@@ -107,7 +107,8 @@ fn upper_halves_of_registers_do_not_count() {
 #[test]
 fn addresses_of_lanes_wrap() {
     let own = |thread: u32| 256 + thread;
-    let each: [(&str, fn(u32) -> u32); 6] = [
+    type Value = fn(u32) -> u32;
+    let each: [(&str, Value); 6] = [
         (
             "mad.lo.u32 %r1, %t, 4, %r31; ld.shared.u32 %r20, [%r1+0x10000];",
             own,
@@ -129,7 +130,7 @@ fn addresses_of_lanes_wrap() {
         (
             "mul.lo.u32 %r1, %t, %t; add.u32 %r1, %r1, %r29; and.b32 %r1, %r1, 31; \
              mad.lo.u32 %r1, %r1, 4, %r31; ld.shared.u32 %r20, [%r1+0x10000];",
-            |thread| 256 + (thread * thread & 31),
+            |thread| 256 + ((thread * thread) & 31),
         ),
         (
             "mov.u32 %r20, 0; mov.u32 %r2, 0; mad.lo.u32 %r1, %t, 4, %r31; bar.sync 0; \
