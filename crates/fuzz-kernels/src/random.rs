@@ -19,8 +19,8 @@ impl Random {
         random
     }
 
-    /// A sequence in which each two bytes choose a number, so that a fuzzer that changes some
-    /// changes a part of a kernel. Behind their end it is that of a seed.
+    /// Returns a sequence in which every two bytes choose one number. A fuzzer that changes a few
+    /// bytes then changes a part of the kernel. After the last byte, the numbers follow a fixed seed.
     pub fn of_bytes(bytes: &[u8]) -> Random {
         Random {
             chosen: bytes.iter().rev().copied().collect(),

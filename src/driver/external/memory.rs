@@ -216,7 +216,7 @@ impl Memory {
     }
 }
 
-/// A part of imported memory that a buffer has by itself.
+/// A range of imported memory that belongs to one buffer.
 #[derive(Debug)]
 struct Mapped {
     import: Arc<Import>,

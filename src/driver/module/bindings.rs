@@ -21,7 +21,7 @@ pub(crate) struct Bindings {
 
 impl Bindings {
     /// Binds a resource to a reference by calls of the driver, and retains it in place of the
-    /// former one. One thread binds at a time: what the driver has is what is retained.
+    /// former one. A lock serializes the calls, so the retained resource is the one that is bound.
     pub fn bind(
         &self,
         context: &Context,

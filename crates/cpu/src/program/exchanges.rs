@@ -224,7 +224,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// What a step writes changes unknowns.
+    /// Marks the addresses that depend on the registers that a step writes.
     fn write(&self, step: &Step, state: &mut State) {
         let mut is_outdated = false;
         let mut written = Vec::new();
@@ -484,7 +484,7 @@ mod tests {
             // Threads that are counted over two dimensions.
             "mad.lo.u32 %r10, %r2, %r8, %r1; mad.lo.u32 %r10, %r10, 4, %r3; st.shared.u32 [%r10], 1; ld.shared.u32 %r11, [%r10];
              st.shared.u32 [%r10+1024], %r11;",
-            // Half of the lanes, at a distance of so many, and places of a table.
+            // The lower half of the lanes swaps two halves of a table.
             "setp.gt.u32 %p0, %r1, 15; @%p0 bra A; ld.shared.u32 %r10, [%r5+64]; ld.shared.u32 %r11, [%r5]; st.shared.u32 [%r5], %r10;
              st.shared.u32 [%r5+64], %r11; A:",
             "and.b32 %r10, %r1, 24; xor.b32 %r11, %r1, %r10; shl.b32 %r10, %r10, 1; xor.b32 %r10, %r10, %r11; mad.lo.u32 %r10, %r10, 4, %r3;

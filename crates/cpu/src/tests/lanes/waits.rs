@@ -44,7 +44,7 @@ fn items_that_wait_for_the_next_one() {
         "selp.u32 %r11, 1, 0, %p6; shfl.sync.idx.b32 %r11, %r11, 0, 31, -1; bar.warp.sync -1;
          setp.ne.u32 %p7, %r11, 0; vote.sync.all.pred %p7, %p6, -1;",
         "bar.red.and.pred %p7, 0, %p6;",
-        // Each for itself, but for the vote in the loop.
+        // Each lane waits for its own condition; the vote only synchronizes.
         "bar.warp.sync -1; mov.pred %p7, %p6; vote.sync.uni.pred %p7, %p6, -1; and.pred %p7, %p7, %p6;",
     ] {
         chain("ld.volatile.global", done);
