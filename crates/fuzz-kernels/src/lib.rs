@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`generate`] | a kernel of a seed, by the rows of `templates.txt` ([`template`]) |
 //! | [`kernel`] | the representation of kernels, a tree of statements |
-//! | [`print`] | kernels as PTX |
+//! | [`mod@print`] | kernels as PTX |
 //! | [`child`] | one process for each mode ([`mode`]), which runs jobs ([`job`]) on a device ([`device`]) |
 //! | [`runner`] | one kernel in several modes |
 //! | [`mod@reference`] | an interpreter for a subset |
