@@ -9,6 +9,7 @@
 //! | [`child`] | one process for each mode ([`mode`]), which runs jobs ([`job`]) on a device ([`device`]) |
 //! | [`runner`] | one kernel in several modes |
 //! | [`mod@reference`] | an interpreter for a subset |
+//! | [`nvidia`] | kernels that NVIDIA's compiler compiles wrongly |
 //! | [`reduce`] | smaller kernels with the same difference |
 //!
 //! A kernel has no undefined behaviour, and its results do not depend on the order of threads:
@@ -37,6 +38,7 @@ pub mod job;
 pub mod kernel;
 pub mod memory;
 pub mod mode;
+pub mod nvidia;
 pub mod print;
 pub mod random;
 pub mod reduce;

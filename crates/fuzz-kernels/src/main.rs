@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use ptxkit_fuzz_kernels::generate::{Options, generate};
@@ -16,7 +17,14 @@ use ptxkit_fuzz_kernels::memory::{TOTALS_BYTE, input};
 use ptxkit_fuzz_kernels::mode::Mode;
 use ptxkit_fuzz_kernels::reduce::reduce;
 use ptxkit_fuzz_kernels::runner::{Runner, describe, is_finding, signature};
-use ptxkit_fuzz_kernels::{child, print};
+use ptxkit_fuzz_kernels::{child, nvidia, print};
+
+/// Prints a line. The campaign goes on where the output is closed.
+macro_rules! say {
+    ($($argument:tt)*) => {{
+        let _ = writeln!(std::io::stdout(), $($argument)*);
+    }};
+}
 
 /// Run random kernels in every mode, and compare the results bit by bit.
 ///
@@ -115,10 +123,14 @@ struct Campaign<'a> {
     options: Options,
     modes: Vec<Mode>,
     next: AtomicU64,
+    /// Kernels that NVIDIA's compiler compiles wrongly, which do not run on its device.
+    skipped: AtomicU64,
     range: (u64, u64),
     recorded: Recorded,
     results: Mutex<Recorded>,
     findings: Mutex<Vec<u64>>,
+    /// The time and the seed of the slowest kernels, the slowest first.
+    slowest: Mutex<Vec<(Duration, u64)>>,
 }
 
 fn run(arguments: &Arguments) -> std::io::Result<usize> {
@@ -134,7 +146,7 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
     }
     let modes = match (arguments.modes.is_empty(), arguments.device) {
         (false, _) => arguments.modes.clone(),
-        (true, DeviceKind::Nvidia) => vec![Mode::Nvidia, Mode::Reference],
+        (true, DeviceKind::Nvidia) => vec![Mode::Nvidia, Mode::Scalar, Mode::Reference],
         (true, DeviceKind::Cpu) => Mode::ALL
             .into_iter()
             .filter(|&mode| mode != Mode::Nvidia)
@@ -146,6 +158,7 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
         options,
         modes,
         next: AtomicU64::new(range.0),
+        skipped: AtomicU64::new(0),
         range,
         recorded: match &arguments.compare {
             Some(path) => read_recorded(path)?,
@@ -153,6 +166,7 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
         },
         results: Mutex::default(),
         findings: Mutex::default(),
+        slowest: Mutex::default(),
     };
     let workers = arguments.jobs.unwrap_or(cores);
     std::thread::scope(|scope| {
@@ -172,15 +186,24 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
     let mut found = found.clone();
     found.sort_unstable();
     clear();
-    println!(
+    say!(
         "{} kernels, {} with a difference",
         results.len(),
         found.len()
     );
     if !found.is_empty() {
         let seeds: Vec<String> = found.iter().map(u64::to_string).collect();
-        println!("seeds {}", seeds.join(" "));
+        say!("seeds {}", seeds.join(" "));
     }
+    let skipped = campaign.skipped.load(Ordering::Relaxed);
+    if skipped > 0 {
+        say!("{skipped} skipped, which NVIDIA's compiler compiles wrongly");
+    }
+    let slowest: Vec<String> = lock(&campaign.slowest)
+        .iter()
+        .map(|(time, seed)| format!("{seed} ({:.1} s)", time.as_secs_f64()))
+        .collect();
+    say!("slowest seeds: {}", slowest.join(", "));
     Ok(found.len())
 }
 
@@ -206,7 +229,13 @@ impl Campaign<'_> {
                 return;
             }
             let kernel = generate(seed, self.options);
+            if self.arguments.device == DeviceKind::Nvidia && nvidia::miscompiles(&kernel) {
+                self.skipped.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let start = Instant::now();
             let outcomes = runner.run(&kernel);
+            self.record_time(start.elapsed(), seed);
             let Some((_, first)) = outcomes.first() else {
                 return;
             };
@@ -218,7 +247,7 @@ impl Campaign<'_> {
                     text += &format!("; recorded: {recorded}");
                 }
                 clear();
-                println!("seed {seed}: {text}");
+                say!("seed {seed}: {text}");
                 lock(&self.findings).push(seed);
                 if let Err(error) = self.report(&mut runner, &kernel, &text) {
                     eprintln!("error: {}: {error}", self.arguments.out.display());
@@ -237,6 +266,13 @@ impl Campaign<'_> {
         }
     }
 
+    fn record_time(&self, time: Duration, seed: u64) {
+        let mut slowest = lock(&self.slowest);
+        slowest.push((time, seed));
+        slowest.sort_unstable_by(|a, b| b.cmp(a));
+        slowest.truncate(8);
+    }
+
     /// Reduces a kernel whose modes differ, and writes it.
     fn report(&self, runner: &mut Runner, kernel: &Kernel, text: &str) -> std::io::Result<()> {
         let out = &self.arguments.out;
@@ -253,9 +289,9 @@ impl Campaign<'_> {
         let now = describe(&runner.run(&reduced));
         let path = out.join(format!("{}.ptx", kernel.seed));
         fs::write(out.join("input.bin"), input())?;
-        fs::write(&path, document(&reduced, text, &now))?;
+        fs::write(&path, document(&reduced, text, &now, self.arguments.device))?;
         clear();
-        println!(
+        say!(
             "  reduced to {} lines: {}",
             reduced.ptx().lines().count(),
             path.display()
@@ -265,7 +301,7 @@ impl Campaign<'_> {
 }
 
 /// The PTX below a comment that says how to reproduce the difference.
-fn document(kernel: &Kernel, found: &str, now: &str) -> String {
+fn document(kernel: &Kernel, found: &str, now: &str, device: DeviceKind) -> String {
     let Job {
         ptx,
         grid,
@@ -276,18 +312,25 @@ fn document(kernel: &Kernel, found: &str, now: &str) -> String {
         .iter()
         .map(|value| format!("--arg u32:{value}"))
         .collect();
+    let parameters = parameters.join(" ");
     let words = TOTALS_BYTES / 4;
     let total = u32::from_le_bytes([TOTALS_BYTE; 4]);
     let output = kernel.output_bytes() / 4;
-    format!(
-        "// Seed {} of fuzz-kernels: {found}\n// Reduced: {now}\n//\n\
-         // for lanes in hot never auto always; do\n\
-         //   PTXKIT_CPU_LANES=$lanes ptxkit run {}.ptx --kernel {} --device cpu --grid {grid} --block {x},{y} \\\n\
-         //     --arg in:u32:@input.bin --arg out:u32:{output}=zeros@$lanes.bin --arg out:u32:{words}={total}@$lanes-totals.bin \\\n\
-         //     {}\n// done; cmp never.bin auto.bin\n{ptx}",
-        kernel.seed,
-        kernel.seed,
-        print::NAME,
-        parameters.join(" "),
-    )
+    let (seed, name) = (kernel.seed, print::NAME);
+    let launch = format!("{seed}.ptx --kernel {name} --grid {grid} --block {x},{y}");
+    let command = match device {
+        DeviceKind::Cpu => format!(
+            "// for lanes in hot never auto always; do\n\
+             //   PTXKIT_CPU_LANES=$lanes ptxkit run {launch} --device cpu \\\n\
+             //     --arg in:u32:@input.bin --arg out:u32:{output}=zeros@$lanes.bin \\\n\
+             //     --arg out:u32:{words}={total}@$lanes-totals.bin {parameters}\n\
+             // done; cmp never.bin auto.bin\n"
+        ),
+        DeviceKind::Nvidia => format!(
+            "// ptxkit diff --bisect {launch} --device nvidia \\\n\
+             //   --arg in:u32:@input.bin --arg buf:u32:{output}=zeros \\\n\
+             //   --arg buf:u32:{words}={total} {parameters}\n"
+        ),
+    };
+    format!("// Seed {seed} of fuzz-kernels: {found}\n// Reduced: {now}\n//\n{command}{ptx}")
 }
