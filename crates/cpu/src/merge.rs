@@ -370,7 +370,7 @@ fn locations<'m>(
     };
     let statements = body.into_iter().flat_map(|body| &body.statements);
     statements.filter_map(move |statement| match statement {
-        Statement::Location(location) => {
+        Statement::Location(location) if !location.intermediate => {
             let place = |Place { file, line, column }| {
                 let file = number(file);
                 format!("{file} {line} {column}")

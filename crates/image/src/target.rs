@@ -42,23 +42,31 @@ impl Target {
         Target { number, suffix }
     }
 
-    /// The major version: 9 for 90.
+    /// The major version: 9 for 90. That of sm_101 is 11, since it was renamed to sm_110.
     pub fn major(self) -> u32 {
-        self.number / 10
+        u32::from(self.in_ptx().architecture()) / 10
     }
 
     /// Whether PTX for this target can be compiled for `device`.
     pub fn ptx_runs_on(self, device: Target) -> bool {
-        match self.suffix {
-            Suffix::None => self.number <= device.number,
-            Suffix::Family => self.major() == device.major() && self.number <= device.number,
-            Suffix::Architecture => self.number == device.number,
-        }
+        self.in_ptx().compiles_for(device.in_ptx())
     }
 
     /// Whether a cubin for this target runs on `device`.
     pub fn binary_runs_on(self, device: Target) -> bool {
         self.major() == device.major() && self.ptx_runs_on(device)
+    }
+
+    fn in_ptx(self) -> target::Target {
+        target::Target {
+            // A file may have any number: no architecture has the largest.
+            number: u16::try_from(self.number).unwrap_or(u16::MAX),
+            suffix: match self.suffix {
+                Suffix::None => target::Suffix::None,
+                Suffix::Family => target::Suffix::Family,
+                Suffix::Architecture => target::Suffix::Specific,
+            },
+        }
     }
 }
 
@@ -129,6 +137,11 @@ mod tests {
             ("sm_100f", "sm_103a", true, true),
             ("sm_100f", "sm_120a", false, false),
             ("sm_100a", "sm_103a", false, false),
+            ("sm_101a", "sm_110", true, true),
+            ("sm_101f", "sm_110a", true, true),
+            ("sm_101f", "sm_103", false, false),
+            ("sm_101", "sm_103", true, false),
+            ("sm_110a", "sm_101", true, true),
         ] {
             let (image, device) = (target(image), target(device));
             assert_eq!(image.ptx_runs_on(device), ptx, "{image} on {device}");

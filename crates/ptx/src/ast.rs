@@ -412,9 +412,11 @@ pub enum Statement<'a> {
     Directive(Box<Directive<'a>>),
 }
 
-/// `.loc file line column`, with its inlining information.
+/// `.loc file line column`, with its inlining information, or `.loc_intermediate`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Location<'a> {
+    /// `.loc_intermediate`: the place is in a language between the source and PTX.
+    pub intermediate: bool,
     /// The source location of the statements that follow.
     pub place: Place,
     /// `, function_name $L__info_string0, inlined_at 1 30 2`

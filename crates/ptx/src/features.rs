@@ -123,6 +123,7 @@ pub const FUNCTION_DIRECTIVES: &[FunctionDirectiveRule] = {
         row("explicitcluster", ENTRY, Numbers(0), ANY, since(7, 8, 90)),
         row("maxclusterrank", ENTRY, Numbers(1), ANY, since(7, 8, 90)),
         row("blocksareclusters", ENTRY, Numbers(0), ANY, since(9, 0, 90)),
+        row("minperctamemory", ENTRY, Numbers(1), ANY, since(9, 4, 80)),
         row("pragma", ENTRY, Strings, ANY, since(2, 0, 0)),
         row("noreturn", FUNC, Numbers(0), ONCE, since(6, 4, 30)),
         row("abi_preserve", FUNC, Numbers(1), ONCE, since(9, 0, 80)),

@@ -193,7 +193,7 @@ pub fn locations<'b, 'a>(
 fn all_locations<'b, 'a>(body: &'b Body<'a>) -> impl Iterator<Item = &'b Location<'a>> {
     let statements = body.statements.iter();
     statements.filter_map(|statement| match statement {
-        Statement::Location(location) => Some(&**location),
+        Statement::Location(location) if !location.intermediate => Some(&**location),
         _ => None,
     })
 }

@@ -221,6 +221,9 @@ impl<'s, 'a> Requirements<'s, 'a> {
             Statement::Location(location) if location.inlined.is_some() => {
                 self.need("`.loc` of inlined code", since(7, 0, 0), location.span);
             }
+            Statement::Location(location) if location.intermediate => {
+                self.need(".loc_intermediate", since(9, 4, 0), location.span);
+            }
             Statement::Targets(targets) if targets.calls => {
                 self.need(".calltargets", since(2, 1, 20), targets.span);
             }

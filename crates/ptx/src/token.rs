@@ -413,7 +413,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// `# 7 "file.cu"`, from a preprocessor. ptxas accepts it anywhere.
+    /// `# 7 "file.cu"` or `#line 7 "file.cu"`, from a preprocessor. ptxas accepts it anywhere.
     fn line_marker(&self) -> usize {
         let blank = |mut at| {
             while matches!(byte_at(self.bytes, at), b' ' | b'\t') {
@@ -421,7 +421,10 @@ impl Lexer<'_> {
             }
             at
         };
-        let number = blank(self.start + 1);
+        let mut number = blank(self.start + 1);
+        if self.bytes[number..].starts_with(b"line") {
+            number = blank(number + 4);
+        }
         let end = skip_class(self.bytes, number, DIGIT);
         if end == number || byte_at(self.bytes, blank(end)) != b'"' {
             return self.stray(b'#');

@@ -100,6 +100,10 @@ impl Emitter<'_, '_> {
                 self.coerce(bytes, ty)
             }
             O::Fns => self.call_with_operands(i, Helper::fns, types::I32, 3, &[])?,
+            O::Clmad => {
+                let upper = u32::from(i.modifiers.has(M::Hi));
+                self.call_with_operands(i, Helper::clmad, types::I64, 3, &[upper])?
+            }
             O::Bmsk => self.mask(i)?,
             _ => self.sign_or_zero_extend(i, signed)?,
         };

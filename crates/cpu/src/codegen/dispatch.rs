@@ -51,6 +51,7 @@ impl Emitter<'_, '_> {
             | O::Bfe
             | O::Bfi
             | O::Fns
+            | O::Clmad
             | O::Bmsk
             | O::Szext => self.bits(i),
             O::Mul24

@@ -295,6 +295,8 @@ impl<'e, 'a> Emitter<'e, 'a> {
                 self.coerce(value, ty)
             }
             Arg::Sink => self.zero(ty),
+            // `{%r7}` is its element.
+            Arg::List(list) if let [element] = *self.program.list(list) => self.read(element, ty)?,
             // Constants are read above.
             Arg::Int(_) | Arg::Float(_) | Arg::Address(..) | Arg::List(_) | Arg::Select { .. } => {
                 return Err(LoweringError::unsupported(

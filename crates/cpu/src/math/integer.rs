@@ -66,6 +66,19 @@ pub(crate) extern "C" fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     .unwrap_or(NONE)
 }
 
+pub(crate) extern "C" fn clmad(a: u64, b: u64, c: u64, upper: u32) -> u64 {
+    let partial = |bit: u32| match b >> bit & 1 {
+        0 => 0,
+        _ => u128::from(a) << bit,
+    };
+    let product = (0..u64::BITS).fold(0, |sum, bit| sum ^ partial(bit));
+    let half = match upper {
+        0 => product,
+        _ => product >> u64::BITS,
+    };
+    half as u64 ^ c
+}
+
 /// The value of a byte or half word that may be signed.
 fn part(value: u32, shift: u32, bits: u32, signed: bool) -> i64 {
     let raised = value >> shift << (32 - bits);
@@ -180,6 +193,17 @@ mod tests {
             [0, 1].map(|c| prmt(a, b, c, PrmtMode::Rc16 as u32)),
             [0x1100_1100, 0x3322_3322]
         );
+    }
+
+    #[test]
+    fn clmad_multiplies_without_carries() {
+        // (x + 1)² = x² + 1 over GF(2), and x⁶³ · x² = x⁶⁵.
+        assert_eq!(clmad(3, 3, 0, 0), 5);
+        assert_eq!(clmad(3, 3, 0xF0, 0), 0xF5);
+        assert_eq!(clmad(1 << 63, 4, 8, 1), 2 ^ 8);
+        let (a, b) = (0x9E37_79B9_7F4A_7C15, 0xD1B5_4A32_D192_ED03);
+        assert_eq!(clmad(a, b, 0, 0), clmad(b, a, 0, 0));
+        assert_eq!(clmad(a, b ^ 1, 0, 1), clmad(a, b, 0, 1));
     }
 
     #[test]

@@ -242,6 +242,8 @@ helpers! {
     integer::prmt(a: u32, b: u32, c: u32, mode: u32) -> u32;
     /// `fns.b32`.
     integer::fns(mask: u32, base: u32, offset: i32) -> u32;
+    /// `clmad`: `upper`: `.hi`.
+    integer::clmad(a: u64, b: u64, c: u64, upper: u32) -> u64;
     /// `dp4a`: `signs` bit 0: `a` is signed, bit 1: `b` is signed.
     integer::dp4a(a: u32, b: u32, c: u32, signs: u32) -> u32;
     /// `dp2a`: `signs` like `dp4a`, bit 2: `.hi`.

@@ -149,6 +149,7 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
             {
                 self.parameter_by_register(span())?;
                 self.expanded_address(span(), Some(ty))?;
+                self.address_of_code(name, ty)?;
                 Ok(true)
             }
             Some(Symbol::Register { ty, .. }) => Err(Diagnostic::new(
@@ -204,6 +205,43 @@ impl<'m, 'a> OperandChecker<'_, '_, 'm, 'a> {
             _ => return Ok(()),
         };
         Err(Diagnostic::new(Code::OperandKind, span, message).help(help))
+    }
+
+    /// Where ptxas generates code, addresses of global memory and generic ones have 64 bits.
+    fn address_of_code(&self, name: Name<'a>, ty: Type) -> Checked {
+        let opcode = self.instruction.opcode;
+        // Others take an address of shared memory, or are expanded.
+        let of_memory = matches!(
+            opcode,
+            Opcode::Ld
+                | Opcode::St
+                | Opcode::Ldu
+                | Opcode::Atom
+                | Opcode::Red
+                | Opcode::Prefetch
+                | Opcode::Prefetchu
+                | Opcode::Discard
+                | Opcode::Applypriority
+                | Opcode::Mbarrier
+        );
+        if !self.checker.context.allowed.codegen || ty.bits() != 32 || !of_memory {
+            return Ok(());
+        }
+        let modifiers = self.checker.modifiers(self.instruction);
+        let space = match named_space(modifiers) {
+            Some(Space::Global) => "global",
+            None if !modifiers.has(Modifier::Async) => "generic",
+            _ => return Ok(()),
+        };
+        let message = format!(
+            "`{}` is `.{}`, ptxas compiles only 64-bit {space} addresses",
+            name.text,
+            ty.text()
+        );
+        Err(
+            Diagnostic::new(Code::OperandType, self.name_span(name), message)
+                .help("widen it with `cvt.u64.u32`, or name the state space, as in `ld.shared`"),
+        )
     }
 
     /// The minimum width of an address register in bits; most instructions take any.

@@ -4,14 +4,14 @@
 //! The limits are the same for every target that ptxas 13.5 supports,
 //! sm_75 to sm_121.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::ast::{
-    Body, DirectiveKind, Function, Initializer, Item, Linkage, Module, Name, Operand, Space,
-    Statement, Variable,
+    AddressBase, Body, DirectiveKind, Function, Initializer, Item, Linkage, Module, Name, Operand,
+    Space, Statement, Variable,
 };
 use crate::diagnostic::{Code, Diagnostic, Report};
-use crate::names::Opcode;
+use crate::names::{Modifier, Opcode};
 use crate::signature::{after, static_shared};
 
 /// The limit for the `.shared` variables with a size that one kernel can reach, in bytes.
@@ -60,6 +60,126 @@ pub fn check<'a>(module: &Module<'a>, source: &'a str, report: &mut Report) {
         }
     }
     unresolved(module, source, report);
+    unresolved_variables(module, source, report);
+    for item in &module.items {
+        match item {
+            Item::Directive(directive) => {
+                if let DirectiveKind::Pragma(strings) = &directive.kind {
+                    pragmas(strings, source, report);
+                }
+            }
+            Item::Function(Function {
+                body: Some(body), ..
+            }) => {
+                results_of_calls(body, source, report);
+                narrow_conversions(module, body, report);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reports the words that ptxas does not take outside of functions.
+fn pragmas(strings: &[Name<'_>], source: &str, report: &mut Report) {
+    let known =
+        |string: &&Name<'_>| string.text == "nounroll" || string.text.starts_with("abi_param_reg");
+    for string in strings.iter().filter(|string| !known(string)) {
+        let message = format!("ptxas knows no pragma `{}` of a module", string.text);
+        report.add(
+            Diagnostic::new(Code::UnknownDirective, string.span(source), message)
+                .help("move it into a function, where ptxas ignores unknown pragmas"),
+        );
+    }
+}
+
+/// Reports `.extern` variables without a size that nothing defines. ptxas takes others for
+/// definitions.
+fn unresolved_variables(module: &Module<'_>, source: &str, report: &mut Report) {
+    let outer = || {
+        module.items.iter().filter_map(|item| match item {
+            Item::Variable(variable) => Some(variable),
+            _ => None,
+        })
+    };
+    let is_extern = |variable: &Variable<'_>| variable.linkage == Linkage::Extern;
+    for variable in outer().filter(|variable| is_extern(variable)) {
+        let unsized_array = variable.dims.contains(&None);
+        let name = variable.name;
+        let defines = |other: &Variable<'_>| !is_extern(other) && other.name.text == name.text;
+        if variable.space != Space::Shared && unsized_array && !outer().any(defines) {
+            let message = format!("`{}` has no definition in this module", name.text);
+            report.add(
+                Diagnostic::new(Code::Unresolved, name.span(source), message)
+                    .help("define it here, or link the module with one that does"),
+            );
+        }
+    }
+}
+
+/// Reports loads of the parameter of a call that no earlier call returns.
+fn results_of_calls(body: &Body<'_>, source: &str, report: &mut Report) {
+    // Of each parameter that the body has declared, whether a call has returned it.
+    let mut returned: HashMap<&str, bool> = HashMap::new();
+    for statement in &body.statements {
+        let instruction = match statement {
+            Statement::Variable(variable) if variable.space == Space::Param => {
+                returned.insert(variable.name.text, false);
+                continue;
+            }
+            Statement::Instruction(instruction) => instruction,
+            _ => continue,
+        };
+        match (instruction.opcode, body.list(instruction.operands)) {
+            (Opcode::Call, [Operand::Arguments(results, _), _, ..]) => {
+                for result in body.list(*results) {
+                    if let Operand::Name(name) = result
+                        && let Some(returned) = returned.get_mut(name.text)
+                    {
+                        *returned = true;
+                    }
+                }
+            }
+            (
+                Opcode::Ld,
+                [
+                    ..,
+                    Operand::Address {
+                        base: AddressBase::Name(name),
+                        ..
+                    },
+                ],
+            ) if returned.get(name.text) == Some(&false) => {
+                let message = format!("no call before this returns `{}`", name.text);
+                report.add(Diagnostic::new(
+                    Code::StateSpace,
+                    name.span(source),
+                    message,
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reports `cvta` of 32 bits.
+fn narrow_conversions(module: &Module<'_>, body: &Body<'_>, report: &mut Report) {
+    if !matches!(module.address_size, Some((64, _))) {
+        return;
+    }
+    for statement in &body.statements {
+        let Statement::Instruction(instruction) = statement else {
+            continue;
+        };
+        if instruction.opcode == Opcode::Cvta
+            && module.mnemonic(instruction).modifiers.has(Modifier::U32)
+        {
+            let message = "ptxas compiles only 64-bit generic addresses";
+            report.add(
+                Diagnostic::new(Code::OperandType, instruction.span, message)
+                    .help("use `cvta` of `.u64`"),
+            );
+        }
+    }
 }
 
 /// Reports the first `.const` variable that exceeds the limit. They are laid out one

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use super::form;
+use super::mma;
 use super::resolution::{Names, Resolution};
 use super::symbols::{Role, Symbol};
 use super::variable::DeclarationPlace;
@@ -70,6 +71,15 @@ pub fn check<'m, 'a>(
         call: None,
         places: directive::Places::default(),
     };
+    let has_cta_memory = || {
+        function
+            .directives
+            .iter()
+            .any(|d| d.name == "minperctamemory")
+    };
+    context
+        .no_cta_memory
+        .set(function.kind == FunctionKind::Entry && !has_cta_memory());
     for statement in &body.statements {
         // Nearly all statements are instructions.
         if let Statement::Instruction(instruction) = statement {
@@ -226,6 +236,10 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
                 }
             }
             None => self.resolve(instruction),
+        }
+        if let Some(wrong) = mma::wrong(self, instruction) {
+            self.report.add(wrong);
+            return;
         }
         let before = self.context.floor.take();
         self.missing.set(false);

@@ -2,7 +2,7 @@
 //! a function.
 
 use super::variable::{self, DeclarationPlace};
-use super::{Allowed, CheckOptions, Context, directive};
+use super::{Allowed, CheckOptions, Context, Level, directive};
 use crate::ast::{
     Directive, DirectiveKind, Function, FunctionDirective, FunctionKind, Item, Module, Name, Span,
     Version,
@@ -58,6 +58,7 @@ pub fn check(
     }
     allowed.version = as_if.version.or(allowed.version);
     allowed.target = as_if.target.or(allowed.target);
+    allowed.codegen = as_if.level == Level::Codegen && matches!(module.address_size, Some((64, _)));
     allowed.independent = module
         .target
         .iter()

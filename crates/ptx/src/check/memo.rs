@@ -16,7 +16,7 @@ use crate::ast::{
     AddressBase, Attributes, FloatValue, FunctionKind, Instruction, List, Name, Operand, Space,
     Version,
 };
-use crate::names::Type;
+use crate::names::{SpecialRegister, Type};
 
 /// The number of keys of a spelling; a new one replaces the old one in its slot.
 const SLOTS: usize = 16;
@@ -153,6 +153,11 @@ impl<'c, 'a> Checker<'c, '_, 'a> {
                 let ty = self.names.resolve_register(place, name)?;
                 OperandKind::NotRegister.of(ty as u16)
             }
+            // These depend on a directive of the kernel.
+            Operand::Special(
+                SpecialRegister::Perctamemorysize | SpecialRegister::Perctamemoryoffset,
+                _,
+            ) => None,
             Operand::Special(register, _) => OperandKind::Special.of(register as u16),
             _ => None,
         }

@@ -14,6 +14,7 @@ mod initializer;
 mod linkage;
 mod memo;
 mod mismatch;
+mod mma;
 mod mov;
 mod operand;
 mod range;
@@ -55,6 +56,8 @@ struct Context<'m, 'a> {
     allowed: Allowed,
     /// The lowest `.version` that has all that was accepted so far.
     floor: Cell<Version>,
+    /// The body is of a kernel without `.minperctamemory`, which some registers need.
+    no_cta_memory: Cell<bool>,
 }
 
 impl Context<'_, '_> {
@@ -71,6 +74,17 @@ impl Context<'_, '_> {
     fn special(&self, register: SpecialRegister, span: Span) -> Result<(), Diagnostic> {
         self.allowed.special(register, span)?;
         self.require(self.allowed.first(&special::of(register).since));
+        let of_cta_memory = matches!(
+            register,
+            SpecialRegister::Perctamemorysize | SpecialRegister::Perctamemoryoffset
+        );
+        if of_cta_memory && self.no_cta_memory.get() {
+            let message = format!(
+                "`{}` needs `.minperctamemory` on the kernel",
+                register.text()
+            );
+            return Err(Diagnostic::new(Code::OperandKind, span, message));
+        }
         Ok(())
     }
 
@@ -87,6 +101,8 @@ struct Allowed {
     target: Option<Target>,
     /// `.target texmode_independent`: samplers are separate from textures.
     independent: bool,
+    /// ptxas generates code, with addresses of 64 bits.
+    codegen: bool,
 }
 
 impl Allowed {
@@ -383,6 +399,7 @@ fn check_items<'m, 'a>(
         symbols: ModuleSymbols::default(),
         allowed,
         floor: Cell::default(),
+        no_cta_memory: Cell::default(),
     };
     if let Some(since) = allowed.target.and_then(Target::since) {
         context.require(since);

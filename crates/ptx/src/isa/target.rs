@@ -120,14 +120,39 @@ impl Target {
             .map(|&(_, major, minor)| Version { major, minor })
     }
 
+    /// The number of the architecture since PTX 9.0: 110 for sm_101, which was renamed.
+    pub fn architecture(self) -> u16 {
+        match self.number {
+            101 => 110,
+            number => number,
+        }
+    }
+
     /// The first number of the family: 100 for sm_103.
     pub fn family(self) -> u16 {
-        match self.number {
-            100..=107 if self.number != 101 => 100,
-            // sm_101 was renamed to sm_110.
-            101 | 110 => 110,
+        match self.architecture() {
+            100..=107 => 100,
             120..=121 => 120,
             number => number,
+        }
+    }
+
+    /// Whether ptxas compiles PTX for this target for `device`.
+    ///
+    /// ```
+    /// use ptxkit_ptx::isa::target::Target;
+    /// let target = |text: &str| text.parse::<Target>().unwrap();
+    /// assert!(target("sm_100f").compiles_for(target("sm_103")));
+    /// assert!(target("sm_101a").compiles_for(target("sm_110")));
+    /// assert!(!target("sm_101f").compiles_for(target("sm_103")));
+    /// ```
+    pub fn compiles_for(self, device: Target) -> bool {
+        let is_older = self.architecture() <= device.architecture();
+        match self.suffix {
+            // Compared by the number that it is written with.
+            Suffix::None => self.number <= device.number,
+            Suffix::Family => self.family() == device.family() && is_older,
+            Suffix::Specific => self.architecture() == device.architecture(),
         }
     }
 }

@@ -222,8 +222,8 @@ impl<'a> ModuleReader<'_, 'a> {
             .split_once('.')
             .and_then(|(major, minor)| {
                 Some(Version {
-                    major: major.parse().ok()?,
-                    minor: minor.parse().ok()?,
+                    major: version_number(major)?,
+                    minor: version_number(minor)?,
                 })
             });
         let same_line = !text(input.source, input.span_to(input.skip().skip())).contains('\n');
@@ -461,6 +461,13 @@ fn pass_over<'t, 'a>(open: Span, input: Tokens<'t, 'a>) -> (Tokens<'t, 'a>, Body
         ..Body::default()
     };
     (input.skip_to(end), body)
+}
+
+/// The number of a version. ptxas keeps its lower 32 bits: `9.4294967296` is 9.0.
+fn version_number(digits: &str) -> Option<u8> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse().unwrap_or(u64::MAX);
+    is_number.then(|| u8::try_from(number as u32).unwrap_or(u8::MAX))
 }
 
 #[cfg(test)]

@@ -336,7 +336,8 @@ impl<'r, 'a> BodyReader<'r, 'a> {
             );
         }
         match word {
-            "loc" => self.location(input),
+            "loc" => self.location(input, false),
+            "loc_intermediate" => self.location(input, true),
             "pragma" => {
                 let (rest, directive) = cut(directive).parse(input)?;
                 self.buffers
@@ -362,15 +363,16 @@ impl<'r, 'a> BodyReader<'r, 'a> {
 
     /// `.loc 1 20 7`, and `, function_name $L__info, inlined_at 1 30 2` of
     /// inlined code.
-    fn location<'t>(&mut self, input: Tokens<'t, 'a>) -> Parsed<'t, 'a, ()> {
+    fn location<'t>(&mut self, input: Tokens<'t, 'a>, intermediate: bool) -> Parsed<'t, 'a, ()> {
         let (rest, place) = place(input.skip())?;
         let (rest, inlined) = match rest.peek().kind {
-            TokenKind::Comma => cut(inlined).map(Some).parse(rest.skip())?,
+            TokenKind::Comma if !intermediate => cut(inlined).map(Some).parse(rest.skip())?,
             _ => (rest, None),
         };
         self.buffers
             .statements
             .push(Statement::Location(Box::new(Location {
+                intermediate,
                 place,
                 inlined,
                 span: input.span_to(rest),

@@ -112,7 +112,11 @@ fn at(start: u32) -> Span {
 
 fn write_location(out: &mut String, location: &Location<'_>) {
     let Place { file, line, column } = location.place;
-    append(out, format_args!(".loc {file} {line} {column}"));
+    let word = match location.intermediate {
+        true => "loc_intermediate",
+        false => "loc",
+    };
+    append(out, format_args!(".{word} {file} {line} {column}"));
     if let Some(inlined) = &location.inlined {
         append(
             out,

@@ -43,6 +43,7 @@ impl<'a> Text<'a> {
             _ => return None,
         }
         Some(Location {
+            intermediate: false,
             place,
             inlined,
             span,

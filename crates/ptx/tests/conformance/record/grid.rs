@@ -188,6 +188,7 @@ impl Grid {
             let left_out = self.random.below(ways.len());
             ways.swap_remove(left_out);
         }
+        let mut first = true;
         for way in &ways {
             let modifiers = modifiers(way);
             let Ok(fit) = form.fit(&modifiers) else {
@@ -198,6 +199,10 @@ impl Grid {
                 continue;
             };
             self.add(LATEST, target, way, &legal);
+            if first {
+                self.in_braces(target, way, &legal);
+                first = false;
+            }
             if self.random.once_in(2) {
                 self.floors(&fit, way, &legal);
             }
@@ -259,6 +264,18 @@ impl Grid {
             let (target, before, after) = *self.random.choose(&steps);
             self.add(before, target, way, operands);
             self.add(after, target, way, operands);
+        }
+    }
+
+    /// Each scalar operand as a list of one element. ptxas takes some of them.
+    fn in_braces(&mut self, target: Target, way: &[Modifier], operands: &[String]) {
+        for (at, operand) in operands.iter().enumerate() {
+            if operand.starts_with(['[', '{']) {
+                continue;
+            }
+            let mut operands = operands.to_vec();
+            operands[at] = format!("{{{operand}}}");
+            self.add(LATEST, target, way, &operands);
         }
     }
 
