@@ -8,7 +8,7 @@ use crate::memory::Purpose;
 use crate::state::device::{self, arena};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::{UserPointer, may_be_memory};
-use crate::state::{context, graph_memory, ipc, memory, pool, stream};
+use crate::state::{capture, context, graph_memory, ipc, memory, pool, stream};
 use api::{CUdeviceptr, CUstream};
 
 /// Rows of pitched memory begin at multiples of this.
@@ -40,7 +40,7 @@ entries! {
         all.put(device::total()?)
     }
 
-    fn cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize) {
+    capture_unsafe cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize) {
         let context = context::working()?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
@@ -48,7 +48,7 @@ entries! {
         address.put(memory::allocate(&context, bytes, Purpose::Device, 0)?)
     }
 
-    fn cuMemAllocPitch_v2(
+    capture_unsafe cuMemAllocPitch_v2(
         address: *mut CUdeviceptr,
         pitch: *mut usize,
         width: usize,
@@ -69,7 +69,7 @@ entries! {
         pitch.put(row)
     }
 
-    fn cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
+    capture_unsafe cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
         let context = context::working()?;
         // CU_MEM_ATTACH_GLOBAL or _HOST
         if address.is_null() || !matches!(flags, 1 | 2) {
@@ -80,7 +80,7 @@ entries! {
     }
 
     /// Waits for all work first, which may still use the memory.
-    fn cuMemFree_v2(address: CUdeviceptr) {
+    capture_unsafe cuMemFree_v2(address: CUdeviceptr) {
         let context = context::working()?;
         if graph_memory::is_live(address) {
             context.wait();
@@ -102,6 +102,7 @@ entries! {
         if free_captured(&stream, address)? {
             return Ok(());
         }
+        capture::refuse_unsafe_call()?;
         if graph_memory::is_live(address) {
             stream.run_or_push(&context, move |context| {
                 if let Err(failure) = graph_memory::free(address) {
@@ -132,15 +133,15 @@ entries! {
         Ok(())
     }
 
-    fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) {
+    capture_unsafe cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) {
         allocate_pinned(address, bytes, flags)
     }
 
-    fn cuMemAllocHost_v2(address: *mut *mut c_void, bytes: usize) {
+    capture_unsafe cuMemAllocHost_v2(address: *mut *mut c_void, bytes: usize) {
         allocate_pinned(address, bytes, 0)
     }
 
-    fn cuMemFreeHost(address: *mut c_void) {
+    capture_unsafe cuMemFreeHost(address: *mut c_void) {
         let context = context::working()?;
         let start = address.addr() as u64;
         memory::remove(start, &[Purpose::Host])?;
@@ -177,7 +178,7 @@ entries! {
         }
     }
 
-    fn cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint) {
+    capture_unsafe cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint) {
         let context = context::working()?;
         if !may_be_memory(host.addr(), bytes) || flags & !0xf != 0 {
             return Err(Status::INVALID_VALUE.because("no memory to register, or unknown flags"));
@@ -192,7 +193,7 @@ entries! {
         memory::register(&context, start, bytes, flags)
     }
 
-    fn cuMemHostUnregister(host: *mut c_void) {
+    capture_unsafe cuMemHostUnregister(host: *mut c_void) {
         let context = context::working()?;
         let start = host.addr() as u64;
         let within = arena()?.registered(start);

@@ -43,6 +43,8 @@ pub(crate) enum ContextKind {
 
 pub(crate) struct Context {
     handle: usize,
+    /// A primary context that was reset and the next one share a handle, but not this number.
+    id: usize,
     device: CUdevice,
     pub(crate) flags: AtomicU32,
     pub(crate) cache_config: AtomicU32,
@@ -70,9 +72,18 @@ const HEAP_BYTES: c_uint = 2;
 
 impl Context {
     pub(crate) fn new(device: CUdevice, flags: c_uint, kind: ContextKind) -> Arc<Context> {
-        let handle = handle::reserve();
+        Context::with_handle(handle::reserve(), device, flags, kind)
+    }
+
+    pub(crate) fn with_handle(
+        handle: usize,
+        device: CUdevice,
+        flags: c_uint,
+        kind: ContextKind,
+    ) -> Arc<Context> {
         let context = Arc::new(Context {
             handle,
+            id: handle::reserve(),
             device,
             flags: AtomicU32::new(flags),
             cache_config: AtomicU32::new(0),
@@ -94,6 +105,10 @@ impl Context {
         handle::pointer(self.handle)
     }
 
+    pub(crate) fn handle(&self) -> usize {
+        self.handle
+    }
+
     pub(crate) fn device(&self) -> CUdevice {
         self.device
     }
@@ -113,7 +128,7 @@ impl Context {
 
     /// A number that no other context of the process has or had.
     pub(crate) fn id(&self) -> usize {
-        self.handle
+        self.id
     }
 
     /// `CU_LIMIT_…` number `limit`.
@@ -255,10 +270,13 @@ pub(crate) fn top() -> Option<Arc<Context>> {
 pub(crate) fn current() -> Result<Arc<Context>> {
     let context = top()
         .ok_or_else(|| Status::INVALID_CONTEXT.because("no context is current on this thread"))?;
-    if context.destroyed.load(Ordering::Acquire) {
-        return Err(Status::CONTEXT_IS_DESTROYED.because("the current context was destroyed"));
+    if !context.destroyed.load(Ordering::Acquire) {
+        return Ok(context);
     }
-    Ok(context)
+    // A primary context that is retained again has the same handle.
+    CONTEXTS.get(context.handle).ok_or_else(|| {
+        Status::CONTEXT_IS_DESTROYED.because("the current context was destroyed or reset")
+    })
 }
 
 /// The device of the current context, or the first.
