@@ -67,7 +67,8 @@ fn a_kernel_gets_its_arguments_as_a_list_or_as_a_buffer() {
     assert_eq!(by_buffer(14, null_mut()), 0);
     assert_eq!(download(out, 4), [7, 8, 9, 10]);
     assert_eq!(by_buffer(14, arguments.as_mut_ptr()), INVALID_VALUE);
-    assert_eq!(by_buffer(13, null_mut()), INVALID_VALUE);
+    const OUT_OF_RESOURCES: i32 = 701;
+    assert_eq!(by_buffer(15, null_mut()), OUT_OF_RESOURCES);
     assert!(detail().contains("14 bytes"), "{}", detail());
     let none = &mut [null_mut(); 3];
     assert_eq!(launch(add, 4, 0, null_mut(), none), INVALID_VALUE);

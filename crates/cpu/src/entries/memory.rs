@@ -14,6 +14,9 @@ use api::{CUdeviceptr, CUstream};
 /// Rows of pitched memory begin at multiples of this.
 const PITCH: usize = 512;
 
+/// `CU_MEMHOSTALLOC_DEVICEMAP`, which pinned memory always has.
+const DEVICE_MAP: c_uint = 2;
+
 /// What `cuMemFree` and `cuMemFreeAsync` take.
 const OF_DEVICE: &[Purpose] = &[Purpose::Device, Purpose::Managed];
 
@@ -24,7 +27,10 @@ fn allocate_pinned(address: UserPointer<*mut c_void>, bytes: usize, flags: c_uin
         return Err(Status::INVALID_VALUE
             .because("unknown flags of pinned memory, or the pointer for its address is null"));
     }
-    let start = memory::allocate(&context, bytes, Purpose::Host, flags)?;
+    if bytes == 0 {
+        return address.put(std::ptr::null_mut());
+    }
+    let start = memory::allocate(&context, bytes, Purpose::Host, flags | DEVICE_MAP)?;
     address.put(std::ptr::with_exposed_provenance_mut(start as usize))
 }
 
@@ -36,8 +42,9 @@ fn is_still_open(address: CUdeviceptr) -> bool {
 entries! {
     fn cuMemGetInfo_v2(free: *mut usize, all: *mut usize) {
         context::working()?;
-        free.put(arena()?.free_bytes() as usize)?;
-        all.put(device::total()?)
+        free.put_optional(arena()?.free_bytes() as usize);
+        all.put_optional(device::total()?);
+        Ok(())
     }
 
     capture_unsafe cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize) {
@@ -82,9 +89,13 @@ entries! {
     /// Waits for all work first, which may still use the memory.
     capture_unsafe cuMemFree_v2(address: CUdeviceptr) {
         let context = context::working()?;
+        if address == 0 {
+            return Ok(());
+        }
         if graph_memory::is_live(address) {
+            let freed = graph_memory::release(address)?;
             context.wait();
-            graph_memory::free(address)?;
+            freed.free();
             return context.finish_wait();
         }
         if is_still_open(address) {
@@ -99,16 +110,16 @@ entries! {
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
         let (context, stream) = stream::find(stream.addr())?;
+        if address == 0 {
+            return Ok(());
+        }
         if free_captured(&stream, address)? {
             return Ok(());
         }
         capture::refuse_unsafe_call()?;
         if graph_memory::is_live(address) {
-            stream.run_or_push(&context, move |context| {
-                if let Err(failure) = graph_memory::free(address) {
-                    context.fail(failure);
-                }
-            });
+            let freed = graph_memory::release(address)?;
+            stream.run_or_push(&context, move |_| freed.free());
             return Ok(());
         }
         if is_still_open(address) {
@@ -143,6 +154,9 @@ entries! {
 
     capture_unsafe cuMemFreeHost(address: *mut c_void) {
         let context = context::working()?;
+        if address.is_null() {
+            return Ok(());
+        }
         let start = address.addr() as u64;
         memory::remove(start, &[Purpose::Host])?;
         context.wait();
@@ -199,6 +213,10 @@ entries! {
         let within = arena()?.registered(start);
         if within.is_some_and(|(first, _)| first != start) {
             return Err(Status::INVALID_VALUE.because("the registered memory begins before this address"));
+        }
+        if within.is_none() && arena()?.range_of(start).is_some() {
+            return Err(Status::INVALID_VALUE
+                .because("the memory is allocated, not registered; free it with cuMemFreeHost"));
         }
         context.wait();
         memory::unregister(start)

@@ -190,6 +190,9 @@ entries! {
             return address.put(captured);
         }
         capture::refuse_unsafe_call()?;
+        if bytes == 0 {
+            return address.put(0);
+        }
         let current = pool::of_place((Purpose::Device, context.device()))?[1];
         address.put(memory::allocate_from_pool(current, &context, bytes)?)
     }
@@ -209,6 +212,9 @@ entries! {
             return address.put(captured);
         }
         capture::refuse_unsafe_call()?;
+        if bytes == 0 {
+            return address.put(0);
+        }
         address.put(memory::allocate_from_pool(handle.addr(), &context, bytes)?)
     }
 }

@@ -66,6 +66,11 @@ pub(crate) struct Context {
 
 /// The initial values of `CU_LIMIT_STACK_SIZE` … `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
 const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 2, 2048, 128, 0];
+const STACK_BYTES: c_uint = 0;
+/// All local memory of a thread.
+const MAX_STACK_BYTES: usize = 512 << 10;
+/// A GPU's printf buffer is never smaller.
+const LEAST_PRINTF_BYTES: usize = 512 << 10;
 /// The limits that the engine enforces.
 const PRINTF_BYTES: c_uint = 1;
 const HEAP_BYTES: c_uint = 2;
@@ -146,7 +151,14 @@ impl Context {
     pub(crate) fn set_limit(&self, limit: c_uint, value: usize) -> Result {
         let engine = device::engine()?;
         match limit {
-            PRINTF_BYTES => engine.output().set_limit(value as u64),
+            PRINTF_BYTES => engine
+                .output()
+                .set_limit(value.max(LEAST_PRINTF_BYTES) as u64),
+            STACK_BYTES if value > MAX_STACK_BYTES => {
+                return Err(Status::INVALID_VALUE.because(format!(
+                    "a stack of {value} bytes; the limit is {MAX_STACK_BYTES}"
+                )));
+            }
             HEAP_BYTES => engine.heap().set_limit(value as u64),
             _ => self.limits()[limit_index(limit)?] = value,
         }
@@ -314,10 +326,13 @@ pub(crate) fn pop_if(context: &Arc<Context>) {
 /// Fails for flags outside of `CU_CTX_FLAGS_MASK`. The scheduling flags have no effect:
 /// a waiting thread always sleeps.
 pub(crate) fn check_flags(flags: c_uint) -> Result {
-    if flags & !0xff == 0 {
-        Ok(())
-    } else {
-        Err(Status::INVALID_VALUE.because("unknown context flags"))
+    // CU_CTX_SCHED_…: one policy at most.
+    match (flags & !0xff, flags & 7) {
+        (0, 0 | 1 | 2 | 4) => Ok(()),
+        (0, policy) => Err(Status::INVALID_VALUE.because(format!(
+            "scheduling policy {policy} in the context flags; pass 0, 1, 2 or 4"
+        ))),
+        _ => Err(Status::INVALID_VALUE.because(format!("unknown context flags {flags:#x}"))),
     }
 }
 
@@ -326,6 +341,6 @@ fn limit_index(limit: c_uint) -> Result<usize> {
     if index < DEFAULT_LIMITS.len() {
         Ok(index)
     } else {
-        Err(Status::UNSUPPORTED_LIMIT.into())
+        Err(Status::INVALID_VALUE.because(format!("unknown limit {limit}")))
     }
 }
