@@ -18,7 +18,7 @@ fn create(context: UserPointer<CUcontext>, flags: c_uint, device: CUdevice) -> R
     if context.is_null() {
         return Err(Status::INVALID_VALUE.into());
     }
-    let made = Context::new(device, flags, ContextKind::Created);
+    let made = Context::new(device, flags, ContextKind::Created)?;
     context.put(made.pointer())?;
     context::push(made);
     Ok(())

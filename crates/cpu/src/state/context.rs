@@ -6,7 +6,7 @@ use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use super::device;
+use super::device::{self, MAX_DEVICES};
 use super::handle::{self, Handles};
 use super::pool;
 use super::queue::{Mark, Queue};
@@ -14,6 +14,21 @@ use super::status::{Failure, Result, Status};
 use api::{CUcontext, CUdevice};
 
 static CONTEXTS: Handles<Context> = Handles::new();
+
+/// The status and the text of a fault, once there is one.
+type FirstFault = OnceLock<(Status, String)>;
+
+/// The first fault on each device. As with a GPU, only a new process has a usable device again.
+static FAULTS: [FirstFault; MAX_DEVICES as usize] =
+    [const { OnceLock::new() }; MAX_DEVICES as usize];
+
+#[inline]
+fn result_of(fault: &FirstFault) -> Result {
+    match fault.get() {
+        None => Ok(()),
+        Some((status, text)) => Err(status.because(text.as_str())),
+    }
+}
 
 thread_local! {
     /// The contexts that this thread pushed; the last one is current.
@@ -54,7 +69,7 @@ pub(crate) struct Context {
     /// The queues of all other streams, also of destroyed ones that still have work.
     queues: Mutex<Vec<(StreamKind, Weak<Queue>)>>,
     /// The first fault of a kernel, which every later call returns.
-    fault: OnceLock<(Status, String)>,
+    fault: FirstFault,
     destroyed: AtomicBool,
     /// Active captures in streams that the default stream waits for.
     pub(crate) captures: AtomicU32,
@@ -76,7 +91,8 @@ const PRINTF_BYTES: c_uint = 1;
 const HEAP_BYTES: c_uint = 2;
 
 impl Context {
-    pub(crate) fn new(device: CUdevice, flags: c_uint, kind: ContextKind) -> Arc<Context> {
+    /// Fails with the fault of a kernel that the device has run.
+    pub(crate) fn new(device: CUdevice, flags: c_uint, kind: ContextKind) -> Result<Arc<Context>> {
         Context::with_handle(handle::reserve(), device, flags, kind)
     }
 
@@ -85,7 +101,8 @@ impl Context {
         device: CUdevice,
         flags: c_uint,
         kind: ContextKind,
-    ) -> Arc<Context> {
+    ) -> Result<Arc<Context>> {
+        result_of(&FAULTS[device as usize])?;
         let context = Arc::new(Context {
             handle,
             id: handle::reserve(),
@@ -103,7 +120,7 @@ impl Context {
             limits: Mutex::new(DEFAULT_LIMITS),
         });
         CONTEXTS.insert_at(handle, context.clone());
-        context
+        Ok(context)
     }
 
     pub(crate) fn pointer(&self) -> CUcontext {
@@ -197,10 +214,7 @@ impl Context {
     /// Fails with the context's fault if it has one.
     #[inline]
     pub(crate) fn check(&self) -> Result {
-        match self.fault.get() {
-            None => Ok(()),
-            Some((status, text)) => Err(status.because(text.as_str())),
-        }
+        result_of(&self.fault)
     }
 
     /// Fails while a stream captures that the default stream would wait for.
@@ -214,10 +228,11 @@ impl Context {
     }
 
     /// Records a fault, after which every call fails. The first fault stays.
+    /// The device takes no new contexts for the rest of the process.
     pub(crate) fn fail(&self, failure: Failure) {
-        let _ = self
-            .fault
-            .set((failure.status, failure.detail.unwrap_or_default()));
+        let fault = (failure.status, failure.detail.unwrap_or_default());
+        let _ = FAULTS[self.device as usize].set(fault.clone());
+        let _ = self.fault.set(fault);
     }
 
     /// What follows every wait for work: writes what kernels printed, trims the

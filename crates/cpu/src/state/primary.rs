@@ -38,14 +38,17 @@ fn primary(device: CUdevice) -> MutexGuard<'static, Primary> {
 
 pub(crate) fn retain(device: CUdevice) -> Result<Arc<Context>> {
     let mut primary = primary(device);
-    primary.references += 1;
-    if let Some(context) = &primary.context {
-        return Ok(context.clone());
+    if let Some(context) = primary.context.clone() {
+        context.check()?;
+        primary.references += 1;
+        return Ok(context);
     }
     if primary.handle == 0 {
         primary.handle = handle::reserve();
     }
-    let context = Context::with_handle(primary.handle, device, primary.flags, ContextKind::Primary);
+    let context =
+        Context::with_handle(primary.handle, device, primary.flags, ContextKind::Primary)?;
+    primary.references += 1;
     primary.context = Some(context.clone());
     Ok(context)
 }
