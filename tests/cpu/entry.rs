@@ -45,6 +45,27 @@ pub fn detail() -> String {
         .into_owned()
 }
 
+/// Runs a test in a process of its own, with these variables: after a fault the device takes no
+/// new contexts. `name` is the test's full name.
+pub fn isolated(name: &str, environment: &[(&str, &str)], test: impl FnOnce()) {
+    const CHILD: &str = "PTXKIT_TEST_CHILD";
+    if std::env::var(CHILD).is_ok_and(|child| child == name) {
+        return test();
+    }
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([name, "--exact"])
+        .env(CHILD, name)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && text.contains("1 passed"),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
 /// A context of the test's own, current on its thread.
 pub struct Current(pub CUcontext);
 

@@ -8,7 +8,7 @@ use ptxkit::driver::api::{CUcontext, CUevent, CUlaunchConfig, CUstream, DeviceRe
 
 use crate::entry::{
     Current, Gate, INVALID_HANDLE, INVALID_VALUE, NOT_READY, alloc, detail, download, event,
-    stream, upload,
+    isolated, stream, upload,
 };
 use crate::kernels::{PTX, kernel, launch, load};
 
@@ -67,7 +67,8 @@ fn a_kernel_gets_its_arguments_as_a_list_or_as_a_buffer() {
     assert_eq!(by_buffer(14, null_mut()), 0);
     assert_eq!(download(out, 4), [7, 8, 9, 10]);
     assert_eq!(by_buffer(14, arguments.as_mut_ptr()), INVALID_VALUE);
-    assert_eq!(by_buffer(13, null_mut()), INVALID_VALUE);
+    const OUT_OF_RESOURCES: i32 = 701;
+    assert_eq!(by_buffer(15, null_mut()), OUT_OF_RESOURCES);
     assert!(detail().contains("14 bytes"), "{}", detail());
     let none = &mut [null_mut(); 3];
     assert_eq!(launch(add, 4, 0, null_mut(), none), INVALID_VALUE);
@@ -120,58 +121,61 @@ fn a_launch_returns_while_the_kernel_runs() {
 }
 
 #[test]
-fn a_fault_stays_with_its_context() {
-    const ILLEGAL_ADDRESS: i32 = 700;
-    let healthy = Current::new();
-    let faulty = Current::new();
-    let add = kernel(load(PTX), c"add");
-    let (stream, memory, point) = (stream(1), alloc(4), event(0));
-    let (mut out, mut value, mut half) = (memory + 4, 0_u32, 0_u16);
-    let mut arguments = [
-        (&raw mut out).cast(),
-        (&raw mut value).cast(),
-        (&raw mut half).cast(),
-    ];
-    assert_eq!(launch(add, 1, 0, stream, &mut arguments), 0);
-    assert_eq!(cu!(cuStreamSynchronize(stream)), ILLEGAL_ADDRESS);
-    for part in [
-        "kernel add",
-        "thread (0,0,0)",
-        "write of 4 bytes",
-        "line 21",
-    ] {
-        assert!(detail().contains(part), "{part}: {}", detail());
-    }
-    assert_eq!(launch(add, 1, 0, stream, &mut arguments), ILLEGAL_ADDRESS);
-    assert_eq!(cu!(cuCtxSynchronize()), ILLEGAL_ADDRESS);
-    assert_eq!(cu!(cuMemAlloc_v2(&mut out, 4)), ILLEGAL_ADDRESS);
-    assert_eq!(cu!(cuEventQuery(point)), ILLEGAL_ADDRESS);
-    // The other context knows nothing of it.
-    ok!(cuCtxPushCurrent_v2(healthy.0));
-    ok!(cuCtxSynchronize());
-    ok!(cuMemAlloc_v2(&mut out, 4));
-    ok!(cuCtxPopCurrent_v2(null_mut()));
-    ok!(cuCtxDestroy_v2(faulty.0));
-    ok!(cuCtxSynchronize());
+fn a_fault_ends_its_context_and_the_device_takes_no_others() {
+    isolated(
+        "launch::a_fault_ends_its_context_and_the_device_takes_no_others",
+        &[],
+        || {
+            const ILLEGAL_ADDRESS: i32 = 700;
+            let healthy = Current::new();
+            let faulty = Current::new();
+            let add = kernel(load(PTX), c"add");
+            let (stream, memory, point) = (stream(1), alloc(4), event(0));
+            let (mut out, mut value, mut half) = (memory + 4, 0_u32, 0_u16);
+            let mut arguments = [
+                (&raw mut out).cast(),
+                (&raw mut value).cast(),
+                (&raw mut half).cast(),
+            ];
+            assert_eq!(launch(add, 1, 0, stream, &mut arguments), 0);
+            assert_eq!(cu!(cuStreamSynchronize(stream)), ILLEGAL_ADDRESS);
+            for part in [
+                "kernel add",
+                "thread (0,0,0)",
+                "write of 4 bytes",
+                "line 21",
+            ] {
+                assert!(detail().contains(part), "{part}: {}", detail());
+            }
+            assert_eq!(launch(add, 1, 0, stream, &mut arguments), ILLEGAL_ADDRESS);
+            assert_eq!(cu!(cuCtxSynchronize()), ILLEGAL_ADDRESS);
+            assert_eq!(cu!(cuMemAlloc_v2(&mut out, 4)), ILLEGAL_ADDRESS);
+            assert_eq!(cu!(cuEventQuery(point)), ILLEGAL_ADDRESS);
+            // The other context stays usable, and no new ones are made.
+            assert_eq!(cu!(cuCtxCreate_v2(&mut null_mut(), 0, 0)), ILLEGAL_ADDRESS);
+            ok!(cuCtxPushCurrent_v2(healthy.0));
+            ok!(cuCtxSynchronize());
+            ok!(cuMemAlloc_v2(&mut out, 4));
+            ok!(cuCtxPopCurrent_v2(null_mut()));
+            ok!(cuCtxDestroy_v2(faulty.0));
+            ok!(cuCtxSynchronize());
+        },
+    );
 }
 
 #[test]
 fn a_blocking_launch_tells_of_its_own_fault() {
-    const AGAIN: &str = "a_blocking_launch_tells_of_its_own_fault";
-    if std::env::var_os("CUDA_LAUNCH_BLOCKING").is_none() {
-        // The variable counts from the start of a process.
-        let status = std::process::Command::new(std::env::current_exe().unwrap())
-            .args([AGAIN, "--exact"])
-            .env("CUDA_LAUNCH_BLOCKING", "1")
-            .status();
-        assert!(status.unwrap().success());
-        return;
-    }
-    let _context = Current::new();
-    let spin = kernel(load(PTX), c"spin");
-    let mut nowhere = 16_u64;
-    let mut arguments = [(&raw mut nowhere).cast()];
-    assert_eq!(launch(spin, 1, 0, null_mut(), &mut arguments), 700);
+    isolated(
+        "launch::a_blocking_launch_tells_of_its_own_fault",
+        &[("CUDA_LAUNCH_BLOCKING", "1")],
+        || {
+            let _context = Current::new();
+            let spin = kernel(load(PTX), c"spin");
+            let mut nowhere = 16_u64;
+            let mut arguments = [(&raw mut nowhere).cast()];
+            assert_eq!(launch(spin, 1, 0, null_mut(), &mut arguments), 700);
+        },
+    );
 }
 
 #[test]
@@ -217,27 +221,33 @@ fn kernels_are_launched_with_attributes_that_mean_something() {
 
 #[test]
 fn a_callback_hears_of_the_fault_and_a_host_function_is_passed_over() {
-    static HEARD: AtomicI32 = AtomicI32::new(-1);
-    static CALLED: AtomicBool = AtomicBool::new(false);
-    unsafe extern "C" fn hear(_: CUstream, code: u32, _: *mut c_void) {
-        HEARD.store(code.cast_signed(), Ordering::SeqCst);
-    }
-    unsafe extern "C" fn call(_: *mut c_void) {
-        CALLED.store(true, Ordering::SeqCst);
-    }
-    let _context = Current::new();
-    let spin = kernel(load(PTX), c"spin");
-    let stream = stream(1);
-    let gate = Gate::close(stream);
-    let mut nowhere = 16_u64;
-    let mut arguments = [(&raw mut nowhere).cast()];
-    assert_eq!(launch(spin, 1, 0, stream, &mut arguments), 0);
-    ok!(cuLaunchHostFunc(stream, Some(call), null_mut()));
-    ok!(cuStreamAddCallback(stream, Some(hear), null_mut(), 0));
-    gate.open();
-    assert_eq!(cu!(cuStreamSynchronize(stream)), 700);
-    assert_eq!(HEARD.load(Ordering::SeqCst), 700);
-    assert!(!CALLED.load(Ordering::SeqCst));
+    isolated(
+        "launch::a_callback_hears_of_the_fault_and_a_host_function_is_passed_over",
+        &[],
+        || {
+            static HEARD: AtomicI32 = AtomicI32::new(-1);
+            static CALLED: AtomicBool = AtomicBool::new(false);
+            unsafe extern "C" fn hear(_: CUstream, code: u32, _: *mut c_void) {
+                HEARD.store(code.cast_signed(), Ordering::SeqCst);
+            }
+            unsafe extern "C" fn call(_: *mut c_void) {
+                CALLED.store(true, Ordering::SeqCst);
+            }
+            let _context = Current::new();
+            let spin = kernel(load(PTX), c"spin");
+            let stream = stream(1);
+            let gate = Gate::close(stream);
+            let mut nowhere = 16_u64;
+            let mut arguments = [(&raw mut nowhere).cast()];
+            assert_eq!(launch(spin, 1, 0, stream, &mut arguments), 0);
+            ok!(cuLaunchHostFunc(stream, Some(call), null_mut()));
+            ok!(cuStreamAddCallback(stream, Some(hear), null_mut(), 0));
+            gate.open();
+            assert_eq!(cu!(cuStreamSynchronize(stream)), 700);
+            assert_eq!(HEARD.load(Ordering::SeqCst), 700);
+            assert!(!CALLED.load(Ordering::SeqCst));
+        },
+    );
 }
 
 #[test]

@@ -3,9 +3,7 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 
-use crate::entry::{
-    Current, INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, detail, download, upload,
-};
+use crate::entry::{Current, INVALID_CONTEXT, INVALID_HANDLE, detail, download, upload};
 use crate::kernels::{PTX, kernel, launch, load};
 
 #[test]
@@ -96,10 +94,8 @@ fn the_linker_makes_a_binary_that_loads() {
     let _context = Current::new();
     let (mut session, mut binary, mut size) = (null_mut(), null_mut(), 0);
     ok!(cuLinkCreate_v2(0, null_mut(), null_mut(), &mut session));
-    assert_eq!(
-        cu!(cuLinkComplete(session, &mut binary, &mut size)),
-        INVALID_VALUE
-    );
+    ok!(cuLinkComplete(session, &mut binary, &mut size));
+    assert!(size > 0, "a module without kernels");
     let add = |bytes: &[u8]| {
         cu!(cuLinkAddData_v2(
             session,
@@ -118,8 +114,8 @@ fn the_linker_makes_a_binary_that_loads() {
     let kept = unsafe { std::slice::from_raw_parts(binary.cast::<u8>(), size) }.to_vec();
     assert!(kept.starts_with(b"PTXKCPU1"));
     // A second module of the same kernel: the names are defined twice.
-    assert_eq!(add(PTX.to_bytes_with_nul()), 0);
-    assert_eq!(cu!(cuLinkComplete(session, &mut binary, &mut size)), 218);
+    assert_eq!(add(PTX.to_bytes_with_nul()), 300);
+    assert_eq!(cu!(cuLinkComplete(session, &mut binary, &mut size)), 300);
     ok!(cuLinkDestroy(session));
     assert_eq!(cu!(cuLinkDestroy(session)), INVALID_HANDLE);
 

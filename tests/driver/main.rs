@@ -6,6 +6,7 @@
 //! device finds out. Binaries among the inputs are the tests' own, or refused.
 #![cfg(feature = "driver")]
 
+mod answers;
 mod array;
 mod batch;
 mod context;

@@ -199,6 +199,19 @@ fn link_as_declared(module: &mut Module<'_>) {
     }
 }
 
+/// Fails if two modules define a symbol. The error is a message of the linker.
+pub(crate) fn check_definitions(sources: &[&str]) -> Result<(), String> {
+    if sources.len() < 2 {
+        return Ok(());
+    }
+    let mut modules: Vec<Module<'_>> = sources
+        .iter()
+        .map(|source| ptx::read(source).module)
+        .collect();
+    modules.iter_mut().for_each(link_as_declared);
+    definitions(&modules).map(|_| ())
+}
+
 /// Merges modules. The error is a message of the linker.
 pub(crate) fn merge(sources: &[&str]) -> Result<String, String> {
     let mut modules: Vec<Module<'_>> = sources

@@ -21,8 +21,8 @@ pub enum LoadError {
         /// The error of the allocation.
         source: MemoryError,
     },
-    /// An `.extern` variable is not defined.
-    #[error("variable {name} is .extern: link the module that defines it")]
+    /// An `.extern` variable without a size is not defined.
+    #[error("variable {name} is .extern and has no size: link the module that defines it")]
     Undefined {
         /// The variable.
         name: String,
@@ -38,6 +38,8 @@ pub struct LoadedModule {
     code: Arc<ModuleCode>,
     original_lines: OnceLock<Box<OriginalLines>>,
     addresses: Vec<u64>,
+    /// Which variables are another module's. An `.extern` one that no module defines is its own.
+    is_elsewhere: Vec<bool>,
     memory: Arc<DeviceMemory>,
 }
 
@@ -59,8 +61,14 @@ impl LoadedModule {
         memory: &Arc<DeviceMemory>,
         defined: impl Fn(&str) -> Option<u64>,
     ) -> Result<LoadedModule, LoadError> {
-        let undefined = |v: &&VariableImage| v.external && defined(&v.name).is_none();
-        if let Some(variable) = code.variables().iter().find(undefined) {
+        let elsewhere: Vec<Option<u64>> = code
+            .variables()
+            .iter()
+            .map(|variable| variable.external.then(|| defined(&variable.name)).flatten())
+            .collect();
+        let undefined =
+            |(v, at): &(&VariableImage, &Option<u64>)| v.external && v.size == 0 && at.is_none();
+        if let Some((variable, _)) = code.variables().iter().zip(&elsewhere).find(undefined) {
             return Err(LoadError::Undefined {
                 name: variable.name.clone(),
             });
@@ -70,11 +78,12 @@ impl LoadedModule {
             code: Arc::clone(code),
             original_lines: OnceLock::new(),
             addresses: Vec::new(),
+            is_elsewhere: elsewhere.iter().map(Option::is_some).collect(),
             memory: Arc::clone(memory),
         };
-        for variable in code.variables() {
-            if variable.external {
-                module.addresses.extend(defined(&variable.name));
+        for (variable, elsewhere) in code.variables().iter().zip(elsewhere) {
+            if let Some(address) = elsewhere {
+                module.addresses.push(address);
                 continue;
             }
             let purpose = match variable.managed {
@@ -89,8 +98,13 @@ impl LoadedModule {
                 })?;
             module.addresses.push(address);
         }
-        for (variable, &address) in code.variables().iter().zip(&module.addresses) {
-            if !variable.external {
+        for ((variable, &address), is_elsewhere) in code
+            .variables()
+            .iter()
+            .zip(&module.addresses)
+            .zip(&module.is_elsewhere)
+        {
+            if !is_elsewhere {
                 initialise(variable, address, &module.addresses);
             }
         }
@@ -137,12 +151,13 @@ impl LoadedModule {
         self.addresses.get(index).copied()
     }
 
-    /// The addresses of the variables that its device owns: neither `.extern` nor managed
+    /// The addresses of the variables that its device owns: neither another module's nor managed
     /// ones.
     pub(crate) fn own_addresses(&self) -> impl Iterator<Item = u64> {
-        let own = |variable: &VariableImage| !variable.external && !variable.managed;
         let all = self.variables().iter().zip(&self.addresses);
-        all.filter(move |(variable, _)| own(variable))
+        all.zip(&self.is_elsewhere)
+            .filter(|((variable, _), is_elsewhere)| !**is_elsewhere && !variable.managed)
+            .map(|(all, _)| all)
             .map(|(_, address)| *address)
     }
 
@@ -166,8 +181,8 @@ impl Lines for LoadedModule {
 
 impl Drop for LoadedModule {
     fn drop(&mut self) {
-        for (variable, &address) in self.variables().iter().zip(&self.addresses) {
-            if variable.external {
+        for (is_elsewhere, &address) in self.is_elsewhere.iter().zip(&self.addresses) {
+            if *is_elsewhere {
                 continue;
             }
             // It was allocated by `new`, so that this cannot fail.
@@ -271,6 +286,7 @@ mod tests {
 
         let mut external = image();
         external.variables[0].external = true;
+        external.variables[0].size = 0;
         let error = LoadedModule::of_image(external, &memory).err().unwrap();
         assert!(matches!(
             error.downcast_ref(),

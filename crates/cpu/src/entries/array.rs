@@ -38,7 +38,7 @@ fn not_deferred() -> Failure {
 }
 
 entries! {
-    fn cuArrayCreate_v2(array: *mut CUarray, params: *const ArrayDesc) {
+    capture_unsafe cuArrayCreate_v2(array: *mut CUarray, params: *const ArrayDesc) {
         let desc = params.get()?;
         create(array, Array3dDesc {
             width: desc.width,
@@ -50,11 +50,11 @@ entries! {
         })
     }
 
-    fn cuArray3DCreate_v2(array: *mut CUarray, params: *const Array3dDesc) {
+    capture_unsafe cuArray3DCreate_v2(array: *mut CUarray, params: *const Array3dDesc) {
         create(array, params.get()?)
     }
 
-    fn cuArrayDestroy(array: CUarray) {
+    capture_unsafe cuArrayDestroy(array: CUarray) {
         array::destroy(array.addr())
     }
 
@@ -108,7 +108,7 @@ entries! {
         Err(Status::NOT_SUPPORTED.because("the CPU device has no sparse arrays"))
     }
 
-    fn cuMipmappedArrayCreate(
+    capture_unsafe cuMipmappedArrayCreate(
         array: *mut CUmipmappedArray,
         params: *const Array3dDesc,
         levels: c_uint,
@@ -130,7 +130,7 @@ entries! {
         }
     }
 
-    fn cuMipmappedArrayDestroy(array: CUmipmappedArray) {
+    capture_unsafe cuMipmappedArrayDestroy(array: CUmipmappedArray) {
         array::destroy_mipmapped(array.addr())
     }
 

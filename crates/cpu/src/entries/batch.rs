@@ -63,7 +63,7 @@ fn copies(
     check().map_err(of_all)?;
     stream
         .1
-        .refuse_captured("a batch of copies is not captured")
+        .refuse_call("a batch of copies cannot be captured")
         .map_err(of_all)?;
     let bytes = bytes.array(count).map_err(of_all)?;
     let to = to.array(count).map_err(of_all)?;
@@ -157,7 +157,7 @@ fn boxes(
     }
     stream
         .1
-        .refuse_captured("a batch of copies is not captured")
+        .refuse_call("a batch of copies cannot be captured")
         .map_err(of_all)?;
     let copies = copies.array(count).map_err(of_all)?;
     let mut all = Vec::new();

@@ -1,18 +1,15 @@
 //! Capturing streams.
 
-use std::cell::Cell;
 use std::ffi::c_uint;
 
 use super::entry::entries;
 use super::graph::{check_edge_data, named};
+use crate::state::capture::{self, CaptureMode};
 use crate::state::handle::pointer;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{graph, stream};
 use api::{CUgraph, CUgraphNode, CUstream, EdgeData};
-
-/// `CU_STREAM_CAPTURE_MODE_RELAXED`
-const RELAXED: c_uint = 2;
 
 /// Where a caller wants to know of a capture, all but the status.
 struct Told {
@@ -66,18 +63,11 @@ fn update(stream: usize, nodes: UserPointer<CUgraphNode>, count: usize, flags: c
     Ok(())
 }
 
-thread_local! {
-    /// Stored without effect: no call is unsafe for a capture here.
-    static MODE: Cell<c_uint> = const { Cell::new(0) };
-}
-
 entries! {
     fn cuStreamBeginCapture_v2(stream: CUstream, mode: c_uint) {
         let (context, stream) = stream::find(stream.addr())?;
-        if mode > RELAXED {
-            return Err(Status::INVALID_VALUE.because("unknown mode of a capture"));
-        }
-        stream.begin_capture(&context, mode == RELAXED, None)
+        let mode = CaptureMode::new(mode)?;
+        stream.begin_capture(&context, mode, None)
     }
 
     fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) {
@@ -108,12 +98,10 @@ entries! {
         mode: c_uint,
     ) {
         let (context, stream) = stream::find(stream.addr())?;
-        if mode > RELAXED {
-            return Err(Status::INVALID_VALUE.because("unknown mode of a capture"));
-        }
+        let mode = CaptureMode::new(mode)?;
         check_edge_data(data, count)?;
         let after = named(&*graph::find(graph.addr())?, after, count)?;
-        stream.begin_capture(&context, mode == RELAXED, Some((graph.addr(), after)))
+        stream.begin_capture(&context, mode, Some((graph.addr(), after)))
     }
 
     fn cuStreamGetCaptureInfo_v2(
@@ -161,10 +149,7 @@ entries! {
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) {
-        let new = mode.get()?;
-        if new > RELAXED {
-            return Err(Status::INVALID_VALUE.because("unknown mode of a capture"));
-        }
-        mode.put(MODE.replace(new))
+        let new = CaptureMode::new(mode.get()?)?;
+        mode.put(capture::exchange_mode(new) as c_uint)
     }
 }

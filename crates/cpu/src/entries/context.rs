@@ -8,7 +8,7 @@ use super::entry::entries;
 use crate::state::context::{self, Context, ContextKind};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{device, stream, teardown};
+use crate::state::{capture, device, stream, teardown};
 use api::{CUcontext, CUdevice, ContextParams, ExecAffinity};
 
 /// Makes a context and pushes it on this thread.
@@ -18,7 +18,7 @@ fn create(context: UserPointer<CUcontext>, flags: c_uint, device: CUdevice) -> R
     if context.is_null() {
         return Err(Status::INVALID_VALUE.into());
     }
-    let made = Context::new(device, flags, ContextKind::Created);
+    let made = Context::new(device, flags, ContextKind::Created)?;
     context.put(made.pointer())?;
     context::push(made);
     Ok(())
@@ -176,7 +176,8 @@ entries! {
     }
 
     fn cuCtxGetDevice(device: *mut CUdevice) {
-        device.put(context::current()?.device())
+        let context = context::top().ok_or(Status::INVALID_CONTEXT)?;
+        device.put(context.device())
     }
 
     fn cuCtxGetDevice_v2(device: *mut CUdevice, context: CUcontext) {
@@ -195,12 +196,14 @@ entries! {
 
     fn cuCtxSynchronize() {
         let context = context::current()?;
+        capture::refuse_wait(&context)?;
         context.wait();
         context.finish_wait()
     }
 
     fn cuCtxSynchronize_v2(context: CUcontext) {
         let context = named_or_current(context.addr())?;
+        capture::refuse_wait(&context)?;
         context.wait();
         context.finish_wait()
     }

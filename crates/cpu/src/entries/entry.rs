@@ -7,13 +7,20 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Once, OnceLock};
 
+#[cfg(doc)]
+use crate::state::capture::refuse_unsafe_call;
 use crate::state::status::{Failure, Result, Status};
 use crate::state::user_pointer::UserPointer;
 use crate::state::{host_function, log};
 
 /// Defines entries under their C names: the body gets pointers as [`UserPointer`],
-/// returns a [`Result`], and runs only after `cuInit`, or at any time if the entry is
-/// declared with `early` in place of `fn`. `serve` puts all of them into the table.
+/// returns a [`Result`]. `serve` puts all of them into the table. The keyword says when the body
+/// runs:
+///
+/// - `fn`: after `cuInit`
+/// - `early`: at any time
+/// - `capture_unsafe`: after `cuInit`, unless a capture prohibits unsafe calls; see
+///   [`refuse_unsafe_call`]
 macro_rules! entries {
     ($($(#[$doc:meta])* $kind:ident $name:ident($($arg:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
@@ -35,6 +42,10 @@ macro_rules! entries {
     };
     (@start early) => {};
     (@start fn) => { $crate::entries::entry::started()? };
+    (@start capture_unsafe) => {
+        $crate::entries::entry::started()?;
+        $crate::state::capture::refuse_unsafe_call()?
+    };
 }
 pub(super) use entries;
 

@@ -5,7 +5,7 @@ use std::ffi::c_uint;
 use super::entry::entries;
 use crate::state::handle::pointer;
 use crate::state::status::{Result, Status};
-use crate::state::{context, event};
+use crate::state::{capture, context, event};
 use api::{CUevent, CUstream};
 
 /// `CU_EVENT_…`
@@ -17,8 +17,8 @@ const KNOWN_FLAGS: c_uint = 7;
 fn elapsed(start: usize, end: usize) -> Result<f32> {
     let (start, end) = (event::find(start)?, event::find(end)?);
     start.context()?.check()?;
-    start.check_captured()?;
-    end.check_captured()?;
+    start.refuse_captured()?;
+    end.refuse_captured()?;
     if !start.timed || !end.timed {
         return Err(Status::INVALID_HANDLE
             .because("an event made with CU_EVENT_DISABLE_TIMING has no time"));
@@ -80,7 +80,8 @@ entries! {
 
     fn cuEventSynchronize(event: CUevent) {
         let event = event::find(event.addr())?;
-        event.check_captured()?;
+        event.refuse_captured()?;
+        capture::refuse_unsafe_call()?;
         event.wait();
         event.context()?.finish_wait()
     }
@@ -88,7 +89,8 @@ entries! {
     fn cuEventQuery(event: CUevent) {
         let event = event::find(event.addr())?;
         event.context()?.check()?;
-        event.check_captured()?;
+        event.refuse_captured()?;
+        capture::refuse_unsafe_call()?;
         match event.is_reached() {
             false => Err(Status::NOT_READY.into()),
             true => event.context()?.check(),

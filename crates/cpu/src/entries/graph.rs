@@ -1,5 +1,6 @@
 //! Graphs and their nodes.
 
+use std::collections::BTreeSet;
 use std::ffi::{c_char, c_uint};
 use std::sync::Arc;
 
@@ -35,6 +36,15 @@ pub(super) fn named(
                 })
         })
         .collect()
+}
+
+/// The same for nodes that a new node depends on, each once.
+fn dependencies(graph: &Graph, list: UserPointer<CUgraphNode>, count: usize) -> Result<Vec<usize>> {
+    let nodes = named(graph, list, count)?;
+    match nodes.iter().collect::<BTreeSet<_>>().len() == nodes.len() {
+        true => Ok(nodes),
+        false => Err(Status::INVALID_VALUE.because("a dependency is listed twice")),
+    }
 }
 
 /// The edges between two lists of nodes of the graph.
@@ -150,7 +160,7 @@ pub(super) fn add(
     (params, work): (Params, Work),
 ) -> Result {
     let graph = graph::find(graph.addr())?;
-    let after = named(&graph, after, count)?;
+    let after = dependencies(&graph, after, count)?;
     if result.is_null() {
         return Err(Status::INVALID_VALUE.because("the pointer for the node is null"));
     }

@@ -4,6 +4,7 @@ use std::ffi::c_uint;
 
 use super::entry::entries;
 use super::graph_node;
+use crate::state::graph_exec::AUTO_FREE_ON_LAUNCH;
 use crate::state::handle::pointer;
 use crate::state::node::{NodeKind, Params};
 use crate::state::status::{Result, Status};
@@ -15,7 +16,6 @@ use api::{
 };
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_…`
-const AUTO_FREE_ON_LAUNCH: u64 = 1;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
 const USE_NODE_PRIORITY: u64 = 8;
@@ -168,9 +168,9 @@ entries! {
     fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream) {
         let exec = graph_exec::find(exec.addr())?;
         let (context, stream) = stream::find(stream.addr())?;
-        let work = exec.work();
         // As NVIDIA's driver: graphs are nested by `cuGraphAddChildGraphNode`.
         stream.refuse_captured("an executable graph cannot become a part of another")?;
+        let work = exec.launch()?;
         stream.push(&context, move |context| work(context));
         Ok(())
     }

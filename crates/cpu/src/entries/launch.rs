@@ -112,12 +112,14 @@ entries! {
             return Err(Status::INVALID_VALUE.because("a launch has no so many attributes"));
         }
         let mut cluster = [1; 3];
+        let mut cooperative = false;
         for attribute in attributes(&config) {
             let attribute = attribute?;
             check_attribute(&attribute)?;
             if attribute.number == CLUSTER_DIMENSION {
                 cluster = [0, 1, 2].map(|axis| attribute.value[axis]);
             }
+            cooperative |= attribute.number == COOPERATIVE && attribute.value[0] != 0;
         }
         let launch_config = LaunchConfig {
             grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
@@ -125,6 +127,9 @@ entries! {
             shared_bytes: config.sharedMemBytes,
             cluster,
         };
+        if cooperative {
+            launch::check_cooperative(function.addr(), &launch_config)?;
+        }
         launch::launch(function.addr(), launch_config, config.hStream.addr(), params, extra)?;
         // Events that may be recorded before the kernel's end are recorded after it.
         for attribute in attributes(&config) {
@@ -136,7 +141,6 @@ entries! {
         Ok(())
     }
 
-    /// The blocks of every launch can wait for each other: those that spin yield.
     fn cuLaunchCooperativeKernel(
         function: CUfunction,
         grid_x: c_uint,
@@ -155,6 +159,7 @@ entries! {
             shared_bytes,
             cluster: [1; 3],
         };
+        launch::check_cooperative(function.addr(), &config)?;
         launch::launch(function.addr(), config, stream.addr(), params, UserPointer::null())
     }
 }

@@ -44,7 +44,7 @@ entries! {
         library.put(pointer(library::create(image)?))
     }
 
-    fn cuLibraryUnload(library: CUlibrary) {
+    capture_unsafe cuLibraryUnload(library: CUlibrary) {
         library::unload(library.addr())
     }
 

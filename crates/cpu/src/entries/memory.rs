@@ -8,11 +8,14 @@ use crate::memory::Purpose;
 use crate::state::device::{self, arena};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::{UserPointer, may_be_memory};
-use crate::state::{context, graph_memory, ipc, memory, pool, stream};
+use crate::state::{capture, context, graph_memory, ipc, memory, pool, stream};
 use api::{CUdeviceptr, CUstream};
 
 /// Rows of pitched memory begin at multiples of this.
 const PITCH: usize = 512;
+
+/// `CU_MEMHOSTALLOC_DEVICEMAP`, which pinned memory always has.
+const DEVICE_MAP: c_uint = 2;
 
 /// What `cuMemFree` and `cuMemFreeAsync` take.
 const OF_DEVICE: &[Purpose] = &[Purpose::Device, Purpose::Managed];
@@ -24,7 +27,10 @@ fn allocate_pinned(address: UserPointer<*mut c_void>, bytes: usize, flags: c_uin
         return Err(Status::INVALID_VALUE
             .because("unknown flags of pinned memory, or the pointer for its address is null"));
     }
-    let start = memory::allocate(&context, bytes, Purpose::Host, flags)?;
+    if bytes == 0 {
+        return address.put(std::ptr::null_mut());
+    }
+    let start = memory::allocate(&context, bytes, Purpose::Host, flags | DEVICE_MAP)?;
     address.put(std::ptr::with_exposed_provenance_mut(start as usize))
 }
 
@@ -36,11 +42,12 @@ fn is_still_open(address: CUdeviceptr) -> bool {
 entries! {
     fn cuMemGetInfo_v2(free: *mut usize, all: *mut usize) {
         context::working()?;
-        free.put(arena()?.free_bytes() as usize)?;
-        all.put(device::total()?)
+        free.put_optional(arena()?.free_bytes() as usize);
+        all.put_optional(device::total()?);
+        Ok(())
     }
 
-    fn cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize) {
+    capture_unsafe cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize) {
         let context = context::working()?;
         if address.is_null() {
             return Err(Status::INVALID_VALUE.into());
@@ -48,7 +55,7 @@ entries! {
         address.put(memory::allocate(&context, bytes, Purpose::Device, 0)?)
     }
 
-    fn cuMemAllocPitch_v2(
+    capture_unsafe cuMemAllocPitch_v2(
         address: *mut CUdeviceptr,
         pitch: *mut usize,
         width: usize,
@@ -69,7 +76,7 @@ entries! {
         pitch.put(row)
     }
 
-    fn cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
+    capture_unsafe cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint) {
         let context = context::working()?;
         // CU_MEM_ATTACH_GLOBAL or _HOST
         if address.is_null() || !matches!(flags, 1 | 2) {
@@ -80,11 +87,15 @@ entries! {
     }
 
     /// Waits for all work first, which may still use the memory.
-    fn cuMemFree_v2(address: CUdeviceptr) {
+    capture_unsafe cuMemFree_v2(address: CUdeviceptr) {
         let context = context::working()?;
+        if address == 0 {
+            return Ok(());
+        }
         if graph_memory::is_live(address) {
+            let freed = graph_memory::release(address)?;
             context.wait();
-            graph_memory::free(address)?;
+            freed.free();
             return context.finish_wait();
         }
         if is_still_open(address) {
@@ -99,15 +110,16 @@ entries! {
 
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) {
         let (context, stream) = stream::find(stream.addr())?;
+        if address == 0 {
+            return Ok(());
+        }
         if free_captured(&stream, address)? {
             return Ok(());
         }
+        capture::refuse_unsafe_call()?;
         if graph_memory::is_live(address) {
-            stream.run_or_push(&context, move |context| {
-                if let Err(failure) = graph_memory::free(address) {
-                    context.fail(failure);
-                }
-            });
+            let freed = graph_memory::release(address)?;
+            stream.run_or_push(&context, move |_| freed.free());
             return Ok(());
         }
         if is_still_open(address) {
@@ -132,16 +144,19 @@ entries! {
         Ok(())
     }
 
-    fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) {
+    capture_unsafe cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) {
         allocate_pinned(address, bytes, flags)
     }
 
-    fn cuMemAllocHost_v2(address: *mut *mut c_void, bytes: usize) {
+    capture_unsafe cuMemAllocHost_v2(address: *mut *mut c_void, bytes: usize) {
         allocate_pinned(address, bytes, 0)
     }
 
-    fn cuMemFreeHost(address: *mut c_void) {
+    capture_unsafe cuMemFreeHost(address: *mut c_void) {
         let context = context::working()?;
+        if address.is_null() {
+            return Ok(());
+        }
         let start = address.addr() as u64;
         memory::remove(start, &[Purpose::Host])?;
         context.wait();
@@ -177,7 +192,7 @@ entries! {
         }
     }
 
-    fn cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint) {
+    capture_unsafe cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint) {
         let context = context::working()?;
         if !may_be_memory(host.addr(), bytes) || flags & !0xf != 0 {
             return Err(Status::INVALID_VALUE.because("no memory to register, or unknown flags"));
@@ -192,12 +207,16 @@ entries! {
         memory::register(&context, start, bytes, flags)
     }
 
-    fn cuMemHostUnregister(host: *mut c_void) {
+    capture_unsafe cuMemHostUnregister(host: *mut c_void) {
         let context = context::working()?;
         let start = host.addr() as u64;
         let within = arena()?.registered(start);
         if within.is_some_and(|(first, _)| first != start) {
             return Err(Status::INVALID_VALUE.because("the registered memory begins before this address"));
+        }
+        if within.is_none() && arena()?.range_of(start).is_some() {
+            return Err(Status::INVALID_VALUE
+                .because("the memory is allocated, not registered; free it with cuMemFreeHost"));
         }
         context.wait();
         memory::unregister(start)

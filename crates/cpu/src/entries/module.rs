@@ -51,7 +51,7 @@ entries! {
     }
 
     /// Launches that are queued still run.
-    fn cuModuleUnload(module: CUmodule) {
+    capture_unsafe cuModuleUnload(module: CUmodule) {
         module::find(module.addr())?;
         module::unload(module.addr());
         Ok(())

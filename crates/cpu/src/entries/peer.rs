@@ -24,6 +24,9 @@ fn attribute(number: c_uint) -> Option<c_int> {
 
 /// Fails unless the contexts of both endpoints are live and without a fault.
 fn check_contexts(to: usize, from: usize) -> Result {
+    if to == 0 || from == 0 {
+        return Err(Status::INVALID_VALUE.because("a context of the copy is null"));
+    }
     context::find(to)?.check()?;
     context::find(from)?.check()
 }

@@ -24,7 +24,7 @@ fn attribute(attribute: c_uint, place: Option<&Place>, data: UserPointer<c_void>
     let address = |address: Option<u64>| data.cast::<u64>().put(address.unwrap_or(0));
     match attribute {
         1 => data.cast::<CUcontext>().put(handle::pointer(
-            allocation.map_or(0, |allocation| allocation.context),
+            allocation.map_or(0, |allocation| allocation.context_handle),
         )), // CONTEXT
         2 => data.cast::<c_uint>().put(match place {
             // MEMORY_TYPE: CU_MEMORYTYPE_HOST or _DEVICE

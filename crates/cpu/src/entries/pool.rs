@@ -11,7 +11,7 @@ use crate::memory::Purpose;
 use crate::state::handle::pointer;
 use crate::state::pool::{Place, Sharing};
 use crate::state::status::{Result, Status};
-use crate::state::{device, memory, pool, stream};
+use crate::state::{capture, device, memory, pool, stream};
 use api::{
     CUdevice, CUdeviceptr, CUmemoryPool, CUstream, MemAccessDesc, MemLocation, MemPoolProps,
 };
@@ -82,12 +82,12 @@ entries! {
         pool::destroy(handle.addr())
     }
 
-    fn cuMemPoolTrimTo(handle: CUmemoryPool, keep: usize) {
+    capture_unsafe cuMemPoolTrimTo(handle: CUmemoryPool, keep: usize) {
         pool::find(handle.addr())?.state().trim(keep as u64);
         Ok(())
     }
 
-    fn cuMemPoolGetAttribute(handle: CUmemoryPool, number: c_uint, value: *mut c_void) {
+    capture_unsafe cuMemPoolGetAttribute(handle: CUmemoryPool, number: c_uint, value: *mut c_void) {
         let pool = pool::find(handle.addr())?;
         let state = pool.state();
         let bytes = match number {
@@ -103,7 +103,7 @@ entries! {
         value.cast::<u64>().put(bytes)
     }
 
-    fn cuMemPoolSetAttribute(handle: CUmemoryPool, number: c_uint, value: *mut c_void) {
+    capture_unsafe cuMemPoolSetAttribute(handle: CUmemoryPool, number: c_uint, value: *mut c_void) {
         let pool = pool::find(handle.addr())?;
         let mut state = pool.state();
         match number {
@@ -189,6 +189,10 @@ entries! {
         if let Some(captured) = graph_memory::allocate_captured(&context, &stream, bytes)? {
             return address.put(captured);
         }
+        capture::refuse_unsafe_call()?;
+        if bytes == 0 {
+            return address.put(0);
+        }
         let current = pool::of_place((Purpose::Device, context.device()))?[1];
         address.put(memory::allocate_from_pool(current, &context, bytes)?)
     }
@@ -206,6 +210,10 @@ entries! {
         }
         if let Some(captured) = graph_memory::allocate_captured(&context, &stream, bytes)? {
             return address.put(captured);
+        }
+        capture::refuse_unsafe_call()?;
+        if bytes == 0 {
+            return address.put(0);
         }
         address.put(memory::allocate_from_pool(handle.addr(), &context, bytes)?)
     }

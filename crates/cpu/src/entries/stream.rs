@@ -38,14 +38,14 @@ entries! {
         stream::destroy(stream.addr())
     }
 
-    fn cuStreamSynchronize(stream: CUstream) {
+    capture_unsafe cuStreamSynchronize(stream: CUstream) {
         let (context, stream) = stream::find_any(stream.addr())?;
         stream.refuse_captured("a capturing stream has nothing to wait for")?;
         stream.unfinished(&context).iter().for_each(Mark::wait);
         context.finish_wait()
     }
 
-    fn cuStreamQuery(stream: CUstream) {
+    capture_unsafe cuStreamQuery(stream: CUstream) {
         let (context, stream) = stream::find(stream.addr())?;
         stream.refuse_captured("a capturing stream has nothing to wait for")?;
         if stream.unfinished(&context).iter().all(Mark::passed) {

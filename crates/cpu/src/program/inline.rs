@@ -334,7 +334,7 @@ impl<'m, 'a> Builder<'m, 'a> {
                 None,
             ),
             _ => {
-                return Err(LoweringError::unsupported(
+                return Err(LoweringError::invalid(
                     span,
                     format!("{name} is declared but not defined in this module"),
                 ));

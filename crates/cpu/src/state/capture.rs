@@ -1,7 +1,9 @@
 //! Captures: work that is queued in capturing streams becomes nodes of a graph.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::cell::Cell;
+use std::ffi::c_uint;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 
 use super::context::Context;
@@ -9,6 +11,101 @@ use super::graph::{self, Graph};
 use super::node::{Node, NodeKind, Params, Work, all_lead_to};
 use super::status::{Failure, Result, Status};
 use api::EdgeData;
+
+/// Which unsafe calls are prohibited: by a capture, or by the mode of the calling thread
+/// (`CU_STREAM_CAPTURE_MODE_…`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub(crate) enum CaptureMode {
+    Global = 0,
+    ThreadLocal = 1,
+    Relaxed = 2,
+}
+
+impl CaptureMode {
+    pub(crate) fn new(number: c_uint) -> Result<CaptureMode> {
+        match number {
+            0 => Ok(CaptureMode::Global),
+            1 => Ok(CaptureMode::ThreadLocal),
+            2 => Ok(CaptureMode::Relaxed),
+            _ => Err(Status::INVALID_VALUE.because(format!(
+                "unknown capture mode {number}; pass 0 (global), 1 (thread-local) or 2 (relaxed)"
+            ))),
+        }
+    }
+}
+
+/// The captures that have not ended.
+static ACTIVE: Mutex<Vec<Weak<Capture>>> = Mutex::new(Vec::new());
+
+/// The length of `ACTIVE`, which every unsafe call reads.
+static ACTIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static THREAD_MODE: Cell<CaptureMode> = const { Cell::new(CaptureMode::Global) };
+}
+
+/// Sets the mode of the calling thread; returns the former one.
+pub(crate) fn exchange_mode(mode: CaptureMode) -> CaptureMode {
+    THREAD_MODE.replace(mode)
+}
+
+fn active() -> MutexGuard<'static, Vec<Weak<Capture>>> {
+    ACTIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Fails if an active capture prohibits unsafe calls of this thread, and invalidates all captures
+/// that do. Synchronization, queries, allocation and the like are unsafe.
+#[inline]
+pub(crate) fn refuse_unsafe_call() -> Result {
+    match ACTIVE_COUNT.load(Ordering::Acquire) {
+        0 => Ok(()),
+        _ => invalidate_prohibiting(),
+    }
+}
+
+#[cold]
+fn invalidate_prohibiting() -> Result {
+    let (mode, this) = (THREAD_MODE.get(), thread::current().id());
+    refuse(
+        "an unsafe call while a stream captures; make it before or after the capture, or capture in \
+         relaxed mode",
+        |capture| match (mode, capture.mode) {
+            (CaptureMode::Relaxed, _) | (_, CaptureMode::Relaxed) => false,
+            (CaptureMode::Global, CaptureMode::Global) => true,
+            _ => capture.thread == this,
+        },
+    )
+}
+
+/// Fails if a stream of the context captures, and invalidates the captures: they never finish.
+pub(crate) fn refuse_wait(context: &Arc<Context>) -> Result {
+    if ACTIVE_COUNT.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    refuse(
+        "a stream of the context captures; end the capture first",
+        |capture| std::ptr::eq(capture.context.as_ptr(), &**context),
+    )
+}
+
+/// Invalidates the active captures that `prohibits` names, and fails if there is one.
+fn refuse(why: &str, prohibits: impl Fn(&Capture) -> bool) -> Result {
+    // Dropping a capture takes the lock.
+    let captures: Vec<_> = active().iter().filter_map(Weak::upgrade).collect();
+    let mut prohibiting = captures
+        .iter()
+        .filter(|capture| prohibits(capture))
+        .peekable();
+    if prohibiting.peek().is_none() {
+        return Ok(());
+    }
+    let failure = Status::STREAM_CAPTURE_UNSUPPORTED.because(why);
+    prohibiting.for_each(|capture| {
+        capture.invalidate(failure.clone());
+    });
+    Err(failure)
+}
 
 /// One capture, in which several streams may take part.
 pub(crate) struct Capture {
@@ -22,8 +119,9 @@ pub(crate) struct Capture {
     context: Weak<Context>,
     /// `Stream::id` of the stream that began it and must end it.
     origin: u64,
-    /// The thread that must end it, unless any may.
-    thread: Option<ThreadId>,
+    /// The thread that began it. In relaxed mode any thread may end it.
+    thread: ThreadId,
+    mode: CaptureMode,
     /// The default stream waits for a stream that takes part.
     blocks_default: AtomicBool,
     invalidated: AtomicBool,
@@ -59,7 +157,13 @@ impl Capture {
     }
 
     fn end(&self) {
-        self.ended.store(true, Ordering::Release);
+        if self.ended.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut active = active();
+        active.retain(|capture| !std::ptr::eq(capture.as_ptr(), self));
+        ACTIVE_COUNT.store(active.len(), Ordering::Release);
+        drop(active);
         if self.blocks_default.load(Ordering::Acquire)
             && let Some(context) = self.context.upgrade()
         {
@@ -80,6 +184,7 @@ pub(crate) struct CapturePoint {
 
 impl Drop for Capture {
     fn drop(&mut self) {
+        self.end();
         if *self.is_own.get_mut() {
             graph::discard(self.handle);
         }
@@ -87,12 +192,11 @@ impl Drop for Capture {
 }
 
 impl CapturePoint {
-    /// The start of a capture. Only the calling thread may end it, or any thread. It adds to
-    /// a graph after these nodes, or makes one.
+    /// The start of a capture. It adds to a graph after these nodes, or makes one.
     pub(crate) fn begin(
         context: &Arc<Context>,
         origin: u64,
-        any_thread: bool,
+        mode: CaptureMode,
         to: Option<(usize, Vec<usize>)>,
     ) -> Result<CapturePoint> {
         let is_own = to.is_none();
@@ -104,13 +208,19 @@ impl CapturePoint {
             made: Mutex::default(),
             context: Arc::downgrade(context),
             origin,
-            thread: (!any_thread).then(|| thread::current().id()),
+            thread: thread::current().id(),
+            mode,
             blocks_default: AtomicBool::new(false),
             invalidated: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         };
+        let capture = Arc::new(capture);
+        let mut active = active();
+        active.push(Arc::downgrade(&capture));
+        ACTIVE_COUNT.store(active.len(), Ordering::Release);
+        drop(active);
         Ok(CapturePoint {
-            capture: Arc::new(capture),
+            capture,
             dependencies,
             edges: Vec::new(),
         })
@@ -158,8 +268,9 @@ impl CapturePoint {
         if self.capture.origin != stream {
             return Err(Status::STREAM_CAPTURE_UNMATCHED.into());
         }
-        let this = thread::current().id();
-        if self.capture.thread.is_some_and(|thread| thread != this) {
+        if self.capture.mode != CaptureMode::Relaxed
+            && self.capture.thread != thread::current().id()
+        {
             return Err(Status::STREAM_CAPTURE_WRONG_THREAD.into());
         }
         Ok(())

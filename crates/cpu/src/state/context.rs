@@ -6,7 +6,7 @@ use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use super::device;
+use super::device::{self, MAX_DEVICES};
 use super::handle::{self, Handles};
 use super::pool;
 use super::queue::{Mark, Queue};
@@ -14,6 +14,21 @@ use super::status::{Failure, Result, Status};
 use api::{CUcontext, CUdevice};
 
 static CONTEXTS: Handles<Context> = Handles::new();
+
+/// The status and the text of a fault, once there is one.
+type FirstFault = OnceLock<(Status, String)>;
+
+/// The first fault on each device. As with a GPU, only a new process has a usable device again.
+static FAULTS: [FirstFault; MAX_DEVICES as usize] =
+    [const { OnceLock::new() }; MAX_DEVICES as usize];
+
+#[inline]
+fn result_of(fault: &FirstFault) -> Result {
+    match fault.get() {
+        None => Ok(()),
+        Some((status, text)) => Err(status.because(text.as_str())),
+    }
+}
 
 thread_local! {
     /// The contexts that this thread pushed; the last one is current.
@@ -43,6 +58,8 @@ pub(crate) enum ContextKind {
 
 pub(crate) struct Context {
     handle: usize,
+    /// A primary context that was reset and the next one share a handle, but not this number.
+    id: usize,
     device: CUdevice,
     pub(crate) flags: AtomicU32,
     pub(crate) cache_config: AtomicU32,
@@ -52,7 +69,7 @@ pub(crate) struct Context {
     /// The queues of all other streams, also of destroyed ones that still have work.
     queues: Mutex<Vec<(StreamKind, Weak<Queue>)>>,
     /// The first fault of a kernel, which every later call returns.
-    fault: OnceLock<(Status, String)>,
+    fault: FirstFault,
     destroyed: AtomicBool,
     /// Active captures in streams that the default stream waits for.
     pub(crate) captures: AtomicU32,
@@ -64,15 +81,31 @@ pub(crate) struct Context {
 
 /// The initial values of `CU_LIMIT_STACK_SIZE` … `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
 const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 2, 2048, 128, 0];
+const STACK_BYTES: c_uint = 0;
+/// All local memory of a thread.
+const MAX_STACK_BYTES: usize = 512 << 10;
+/// A GPU's printf buffer is never smaller.
+const LEAST_PRINTF_BYTES: usize = 512 << 10;
 /// The limits that the engine enforces.
 const PRINTF_BYTES: c_uint = 1;
 const HEAP_BYTES: c_uint = 2;
 
 impl Context {
-    pub(crate) fn new(device: CUdevice, flags: c_uint, kind: ContextKind) -> Arc<Context> {
-        let handle = handle::reserve();
+    /// Fails with the fault of a kernel that the device has run.
+    pub(crate) fn new(device: CUdevice, flags: c_uint, kind: ContextKind) -> Result<Arc<Context>> {
+        Context::with_handle(handle::reserve(), device, flags, kind)
+    }
+
+    pub(crate) fn with_handle(
+        handle: usize,
+        device: CUdevice,
+        flags: c_uint,
+        kind: ContextKind,
+    ) -> Result<Arc<Context>> {
+        result_of(&FAULTS[device as usize])?;
         let context = Arc::new(Context {
             handle,
+            id: handle::reserve(),
             device,
             flags: AtomicU32::new(flags),
             cache_config: AtomicU32::new(0),
@@ -87,11 +120,15 @@ impl Context {
             limits: Mutex::new(DEFAULT_LIMITS),
         });
         CONTEXTS.insert_at(handle, context.clone());
-        context
+        Ok(context)
     }
 
     pub(crate) fn pointer(&self) -> CUcontext {
         handle::pointer(self.handle)
+    }
+
+    pub(crate) fn handle(&self) -> usize {
+        self.handle
     }
 
     pub(crate) fn device(&self) -> CUdevice {
@@ -113,7 +150,7 @@ impl Context {
 
     /// A number that no other context of the process has or had.
     pub(crate) fn id(&self) -> usize {
-        self.handle
+        self.id
     }
 
     /// `CU_LIMIT_…` number `limit`.
@@ -131,7 +168,14 @@ impl Context {
     pub(crate) fn set_limit(&self, limit: c_uint, value: usize) -> Result {
         let engine = device::engine()?;
         match limit {
-            PRINTF_BYTES => engine.output().set_limit(value as u64),
+            PRINTF_BYTES => engine
+                .output()
+                .set_limit(value.max(LEAST_PRINTF_BYTES) as u64),
+            STACK_BYTES if value > MAX_STACK_BYTES => {
+                return Err(Status::INVALID_VALUE.because(format!(
+                    "a stack of {value} bytes; the limit is {MAX_STACK_BYTES}"
+                )));
+            }
             HEAP_BYTES => engine.heap().set_limit(value as u64),
             _ => self.limits()[limit_index(limit)?] = value,
         }
@@ -170,10 +214,7 @@ impl Context {
     /// Fails with the context's fault if it has one.
     #[inline]
     pub(crate) fn check(&self) -> Result {
-        match self.fault.get() {
-            None => Ok(()),
-            Some((status, text)) => Err(status.because(text.as_str())),
-        }
+        result_of(&self.fault)
     }
 
     /// Fails while a stream captures that the default stream would wait for.
@@ -187,10 +228,11 @@ impl Context {
     }
 
     /// Records a fault, after which every call fails. The first fault stays.
+    /// The device takes no new contexts for the rest of the process.
     pub(crate) fn fail(&self, failure: Failure) {
-        let _ = self
-            .fault
-            .set((failure.status, failure.detail.unwrap_or_default()));
+        let fault = (failure.status, failure.detail.unwrap_or_default());
+        let _ = FAULTS[self.device as usize].set(fault.clone());
+        let _ = self.fault.set(fault);
     }
 
     /// What follows every wait for work: writes what kernels printed, trims the
@@ -255,10 +297,13 @@ pub(crate) fn top() -> Option<Arc<Context>> {
 pub(crate) fn current() -> Result<Arc<Context>> {
     let context = top()
         .ok_or_else(|| Status::INVALID_CONTEXT.because("no context is current on this thread"))?;
-    if context.destroyed.load(Ordering::Acquire) {
-        return Err(Status::CONTEXT_IS_DESTROYED.because("the current context was destroyed"));
+    if !context.destroyed.load(Ordering::Acquire) {
+        return Ok(context);
     }
-    Ok(context)
+    // A primary context that is retained again has the same handle.
+    CONTEXTS.get(context.handle).ok_or_else(|| {
+        Status::CONTEXT_IS_DESTROYED.because("the current context was destroyed or reset")
+    })
 }
 
 /// The device of the current context, or the first.
@@ -296,10 +341,13 @@ pub(crate) fn pop_if(context: &Arc<Context>) {
 /// Fails for flags outside of `CU_CTX_FLAGS_MASK`. The scheduling flags have no effect:
 /// a waiting thread always sleeps.
 pub(crate) fn check_flags(flags: c_uint) -> Result {
-    if flags & !0xff == 0 {
-        Ok(())
-    } else {
-        Err(Status::INVALID_VALUE.because("unknown context flags"))
+    // CU_CTX_SCHED_…: one policy at most.
+    match (flags & !0xff, flags & 7) {
+        (0, 0 | 1 | 2 | 4) => Ok(()),
+        (0, policy) => Err(Status::INVALID_VALUE.because(format!(
+            "scheduling policy {policy} in the context flags; pass 0, 1, 2 or 4"
+        ))),
+        _ => Err(Status::INVALID_VALUE.because(format!("unknown context flags {flags:#x}"))),
     }
 }
 
@@ -308,6 +356,6 @@ fn limit_index(limit: c_uint) -> Result<usize> {
     if index < DEFAULT_LIMITS.len() {
         Ok(index)
     } else {
-        Err(Status::UNSUPPORTED_LIMIT.into())
+        Err(Status::INVALID_VALUE.because(format!("unknown limit {limit}")))
     }
 }

@@ -23,7 +23,14 @@ pub(crate) struct Event {
     /// The last recording outside of captures.
     record: Mutex<Option<Record>>,
     /// The last recording, if it was in a capturing stream.
-    captured: Mutex<Option<CapturePoint>>,
+    captured: Mutex<Option<Captured>>,
+}
+
+/// A recording in a capture.
+enum Captured {
+    At(CapturePoint),
+    /// In a capture that has ended.
+    Ended,
 }
 
 #[derive(Clone)]
@@ -62,22 +69,31 @@ impl Event {
         }
     }
 
-    fn captured(&self) -> MutexGuard<'_, Option<CapturePoint>> {
+    fn captured(&self) -> MutexGuard<'_, Option<Captured>> {
         let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
-        if captured
-            .as_ref()
-            .is_some_and(|point| point.capture.is_over())
+        if let Some(Captured::At(point)) = &*captured
+            && point.capture.is_over()
         {
-            *captured = None;
+            *captured = Some(Captured::Ended);
         }
         captured
     }
 
-    /// Fails if it stands for a point of a capture, which is never reached.
-    pub(crate) fn check_captured(&self) -> Result {
-        match *self.captured() {
+    /// The point of a capture that it stands for. Fails if that capture has ended.
+    fn point(&self) -> Result<Option<CapturePoint>> {
+        match &*self.captured() {
+            None => Ok(None),
+            Some(Captured::At(point)) => Ok(Some(point.clone())),
+            Some(Captured::Ended) => Err(Status::INVALID_VALUE
+                .because("the event was recorded in a capture that has ended; record it again")),
+        }
+    }
+
+    /// Fails if it was recorded in a capture, where it is never reached. Invalidates the capture.
+    pub(crate) fn refuse_captured(&self) -> Result {
+        match self.point()? {
             None => Ok(()),
-            Some(_) => Err(Status::CAPTURED_EVENT.into()),
+            Some(point) => Err(point.capture.invalidate(Status::CAPTURED_EVENT)),
         }
     }
 
@@ -106,7 +122,7 @@ pub(crate) fn unfinished(event: usize) -> Result<Option<Mark>> {
 
 /// The point of a capture that an event stands for.
 pub(crate) fn captured(event: usize) -> Result<Option<CapturePoint>> {
-    Ok(find(event)?.captured().clone())
+    find(event)?.point()
 }
 
 pub(crate) fn is_recorded(event: usize) -> Result<bool> {
@@ -156,7 +172,7 @@ pub(crate) fn record(event: usize, stream: usize, external: bool) -> Result {
                 return Ok(());
             }
         } else if let Some(point) = stream.captured()? {
-            *found.captured() = Some(point);
+            *found.captured() = Some(Captured::At(point));
             return Ok(());
         }
     }

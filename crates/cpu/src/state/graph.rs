@@ -32,11 +32,31 @@ pub(crate) struct Graph {
 
 /// Held by an executable graph for as long as it lives.
 pub(crate) struct Instance {
+    allocations: Vec<Arc<GraphAllocation>>,
     conditions: Vec<Arc<Condition>>,
     _references: Vec<References>,
 }
 
 impl Instance {
+    /// Notes that a launch is queued. Unless it frees them first, fails if allocations of an
+    /// earlier launch are live.
+    pub(crate) fn launched(&self, frees: bool) -> Result {
+        if !frees
+            && self
+                .allocations
+                .iter()
+                .any(|allocation| allocation.is_live())
+        {
+            return Err(Status::INVALID_VALUE.because(
+                "memory that an earlier launch of the graph has allocated is not freed yet",
+            ));
+        }
+        self.allocations
+            .iter()
+            .for_each(|allocation| allocation.launched());
+        Ok(())
+    }
+
     /// Runs before the nodes of each launch.
     pub(crate) fn begin(&self) {
         self.conditions
@@ -201,13 +221,15 @@ impl Graph {
 
     /// The nodes for an executable graph, and what that retains.
     pub(crate) fn instantiate(&self) -> Result<(Nodes, Arc<Instance>)> {
+        self.check_order()?;
         let nodes = self.runnable();
         let mut last = lock(&self.instance);
         if allocates(&nodes) && last.upgrade().is_some() {
-            return Err(Status::INVALID_VALUE
+            return Err(Status::NOT_SUPPORTED
                 .because("a graph that allocates memory has one executable graph at a time"));
         }
         let instance = Arc::new(Instance {
+            allocations: lock(&self.allocations).clone(),
             conditions: lock(&self.conditions).clone(),
             _references: self.all_references(),
         });
@@ -312,7 +334,20 @@ impl Graph {
         }
     }
 
-    /// Adds edges that are new and close no cycle.
+    /// Fails if dependencies form a cycle, here or in a graph within a node.
+    fn check_order(&self) -> Result {
+        let nodes = self.nodes().clone();
+        if order(&nodes).len() < nodes.len() {
+            return Err(Status::INVALID_VALUE.because("dependencies of the graph form a cycle"));
+        }
+        let graphs = nodes.values().flat_map(within);
+        graphs
+            .filter_map(|graph| GRAPHS.get(*graph))
+            .try_for_each(|graph| graph.check_order())
+    }
+
+    /// Adds edges that are new. They may close a cycle, with which the graph has no executable
+    /// graph.
     pub(crate) fn add_edges(&self, edges: &[(usize, usize)]) -> Result {
         let mut nodes = self.nodes();
         let mut changed = nodes.clone();
@@ -320,13 +355,13 @@ impl Graph {
             let Some(node) = changed.get_mut(after) else {
                 continue;
             };
+            if before == after {
+                return Err(Status::INVALID_VALUE.because("a node would depend on itself"));
+            }
             if node.after.contains(before) {
                 return Err(Status::INVALID_VALUE.because("the graph has this edge already"));
             }
             node.after.push(*before);
-        }
-        if order(&changed).len() < changed.len() {
-            return Err(Status::INVALID_VALUE.because("a node would depend on itself"));
         }
         *nodes = changed;
         Ok(())

@@ -9,6 +9,9 @@ use super::handle::Handles;
 use super::node::{Node, NodeKind, Nodes, Work, all_of};
 use super::status::{Result, Status};
 
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`
+pub(crate) const AUTO_FREE_ON_LAUNCH: u64 = 1;
+
 static EXECUTABLE: Handles<ExecutableGraph> = Handles::new();
 
 /// A graph that can be launched. Its nodes have the handles of the graph that it was
@@ -57,13 +60,16 @@ impl ExecutableGraph {
         Ok(())
     }
 
-    pub(crate) fn work(&self) -> Work {
+    /// The work of a launch, which the caller queues.
+    pub(crate) fn launch(&self) -> Result<Work> {
+        self.instance
+            .launched(self.flags & AUTO_FREE_ON_LAUNCH != 0)?;
         let nodes = all_of(&self.nodes());
         let instance = self.instance.clone();
-        Arc::new(move |context| {
+        Ok(Arc::new(move |context| {
             instance.begin();
             nodes(context);
-        })
+        }))
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) struct GraphAllocation {
     device: usize,
     /// A node of the graph frees it.
     is_freed: AtomicBool,
+    /// A launch was queued that allocates it, and nothing that frees it.
+    is_live: AtomicBool,
     /// A launch has reached it, so that it counts as in use.
     is_used: AtomicBool,
 }
@@ -59,6 +61,7 @@ impl GraphAllocation {
             bytes: bytes as u64,
             device: context.device() as usize,
             is_freed: AtomicBool::new(false),
+            is_live: AtomicBool::new(false),
             is_used: AtomicBool::new(false),
         });
         live().insert(address, (buffer, Arc::downgrade(&allocation)));
@@ -90,13 +93,22 @@ impl GraphAllocation {
 }
 
 impl GraphAllocation {
-    /// The memory is not in use any more; returns whether it was.
-    fn free(&self) -> bool {
-        let was_used = self.is_used.swap(false, Ordering::AcqRel);
-        if was_used {
+    /// Whether a launch that is queued now would allocate memory that is still allocated.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_live.load(Ordering::Acquire)
+    }
+
+    /// A launch of its graph is queued.
+    pub(crate) fn launched(&self) {
+        let is_freed = self.is_freed.load(Ordering::Acquire);
+        self.is_live.store(!is_freed, Ordering::Release);
+    }
+
+    /// The memory is not in use any more. It stays in place for the next launch.
+    pub(crate) fn free(&self) {
+        if self.is_used.swap(false, Ordering::AcqRel) {
             all_attributes()[self.device][USED] -= self.bytes;
         }
-        was_used
     }
 }
 
@@ -122,13 +134,12 @@ pub(crate) fn is_live(address: u64) -> bool {
     buffer.is_some() && buffer == memory::info(address).map(|info| info.buffer)
 }
 
-/// Frees memory that a launch has allocated and its graph does not free. It stays in place
-/// for the next launch.
-pub(crate) fn free(address: u64) -> Result {
+/// Memory that a launch allocates and its graph does not free, when the caller queues its end.
+pub(crate) fn release(address: u64) -> Result<Arc<GraphAllocation>> {
     let found = live().get(&address).and_then(|(_, found)| found.upgrade());
-    match found.is_some_and(|allocation| allocation.free()) {
-        true => Ok(()),
-        false => Err(Status::INVALID_VALUE.because(format!(
+    match found.filter(|allocation| allocation.is_live.swap(false, Ordering::AcqRel)) {
+        Some(allocation) => Ok(allocation),
+        None => Err(Status::INVALID_VALUE.because(format!(
             "{address:#x} is memory of a graph that no launch has allocated"
         ))),
     }

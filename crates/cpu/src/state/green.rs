@@ -60,7 +60,7 @@ pub(crate) fn create(description: usize, device: CUdevice, flags: c_uint) -> Res
         return Err(Status::INVALID_VALUE
             .because("a green context has a description of resources, and flag 0 or 1"));
     }
-    Ok(GREEN.insert(Context::new(device, 0, ContextKind::Green)))
+    Ok(GREEN.insert(Context::new(device, 0, ContextKind::Green)?))
 }
 
 pub(crate) fn destroy(green: usize) -> Result {

@@ -158,7 +158,7 @@ fn source(bytes: &[u8], options: &mut Options) -> Result<Source> {
         true => fatbin::ptx(bytes)?.into(),
         false => text_of(bytes.split(|byte| *byte == 0).next().unwrap_or_default()),
     };
-    if !text.contains(".version") {
+    if !begins_as_ptx(&text) {
         return Err(Status::INVALID_IMAGE
             .because("the image is neither PTX nor a fatbin nor a binary of the CPU device"));
     }
@@ -167,6 +167,21 @@ fn source(bytes: &[u8], options: &mut Options) -> Result<Source> {
         merge::with_device_runtime(&text).map_err(|why| Status::INVALID_PTX.because(why))?;
     let text = linked.map_or(text, Cow::Owned);
     Source::read(text.into_owned()).or_else(|error| Err(refused(&error, options)?))
+}
+
+/// Whether a text begins with `.version`, after spaces and comments: otherwise NVIDIA's driver does
+/// not take it for PTX.
+fn begins_as_ptx(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    while let Some(comment) = rest.strip_prefix('/') {
+        let end = match comment.chars().next() {
+            Some('/') => comment.split_once('\n'),
+            Some('*') => comment[1..].split_once("*/"),
+            _ => None,
+        };
+        rest = end.map_or("", |(_, after)| after.trim_start());
+    }
+    rest.starts_with(".version")
 }
 
 /// Compiles all kernels.
@@ -264,7 +279,7 @@ mod tests {
         assert_eq!(status(b"\x7fELF\x02\x01"), Status::NO_BINARY_FOR_GPU);
         assert_eq!(status(&fatbin::MAGIC), Status::INVALID_IMAGE);
         assert_eq!(status(b"hello"), Status::INVALID_IMAGE);
-        assert_eq!(status(b"\xff.version"), Status::INVALID_PTX);
+        assert_eq!(status(b"\xff.version"), Status::INVALID_IMAGE);
         assert_eq!(status(b"PTXKCPU1"), Status::INVALID_IMAGE);
         assert_eq!(status(b".version 9.6\n"), Status::UNSUPPORTED_PTX_VERSION);
     }

@@ -43,7 +43,7 @@ pub(crate) fn export(address: u64, in_pool: bool) -> Result<CUipcMemHandle> {
     let of = info.map_or(0, |info| info.pool);
     let context = match info {
         // Any thread exports what is in a pool: Python does when it sends an object.
-        Some(info) if in_pool => context::find(info.context)?,
+        Some(info) if in_pool => context::find(info.context_handle)?,
         _ => context::working()?,
     };
     let is_shared = match in_pool {

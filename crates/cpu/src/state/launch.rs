@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::sync::{Arc, LazyLock};
 
 use super::context::Context;
-use super::device::{MAX_SHARED_OPTIN, engine};
+use super::device::{MAX_SHARED_OPTIN, engine, workers};
+use super::function::max_active_blocks;
 use super::handle;
 use super::library;
 use super::module::CompiledFunction;
@@ -99,12 +100,12 @@ fn buffered(kernel: &str, size: usize, extra: UserPointer<*mut c_void>) -> Resul
         return Err(Status::INVALID_VALUE
             .because("the list `extra` of a launch names no buffer, or not its size"));
     };
-    if length < size {
-        let detail =
-            format!("kernel {kernel} takes {size} bytes of arguments, the buffer has {length}");
-        return Err(Status::INVALID_VALUE.because(detail));
+    if length > size {
+        return Err(Status::LAUNCH_OUT_OF_RESOURCES.because(format!(
+            "kernel {kernel} takes {size} bytes of arguments, CU_LAUNCH_PARAM_BUFFER_SIZE is {length}"
+        )));
     }
-    Ok(ParamBlock::new(buffer.bytes(size)?, size))
+    Ok(ParamBlock::new(buffer.bytes(length)?, size))
 }
 
 /// The blocks of a cluster: what the launch says, or else what the kernel requires.
@@ -127,6 +128,31 @@ fn cluster(function: &CompiledFunction, config: &LaunchConfig) -> Result<[u32; 3
         )));
     }
     Ok(cluster)
+}
+
+/// Fails for a cooperative grid whose blocks the reported multiprocessors do not hold all at once.
+/// (Here blocks that wait yield to others, so any grid would run.)
+pub(crate) fn check_cooperative(handle: usize, config: &LaunchConfig) -> Result {
+    let function = library::compiled(handle)?;
+    let threads = config
+        .block
+        .iter()
+        .fold(1_u32, |all, axis| all.saturating_mul(*axis));
+    if threads == 0 {
+        return Ok(()); // the launch refuses it
+    }
+    let active = max_active_blocks(&function, threads, config.shared_bytes as usize);
+    let most = u64::from(active) * u64::from(workers()?);
+    let blocks = config
+        .grid
+        .iter()
+        .fold(1_u64, |all, axis| all.saturating_mul((*axis).into()));
+    match blocks > most {
+        true => Err(Status::COOPERATIVE_LAUNCH_TOO_LARGE.because(format!(
+            "a cooperative grid of {blocks} blocks; {most} blocks fit on the device at once"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Queues a launch of a function, or of a library's kernel, in a stream.

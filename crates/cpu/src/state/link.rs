@@ -9,7 +9,7 @@ use super::fatbin;
 use super::handle::Handles;
 use super::image;
 use super::options::Options;
-use super::status::{Result, Status};
+use super::status::{Failure, Result, Status};
 use crate::blob::Image;
 use crate::merge;
 use ptx::text_of;
@@ -60,7 +60,11 @@ impl Session {
         self.options.finish(self.spent)?;
         self.inputs.extend(inputs?);
         self.binary = None;
-        Ok(())
+        // NVIDIA's linker finds these errors here.
+        match merge::check_definitions(&self.texts()) {
+            Ok(()) => Ok(()),
+            Err(why) => self.refuse(Status::INVALID_SOURCE, &why),
+        }
     }
 
     /// The input, or those in an object file or an archive.
@@ -100,6 +104,12 @@ impl Session {
         })
     }
 
+    /// The PTX of the inputs that have it.
+    fn texts(&self) -> Vec<&str> {
+        let texts = self.inputs.iter();
+        texts.filter_map(|input| input.text.as_deref()).collect()
+    }
+
     /// Links the inputs; returns the binary.
     pub(crate) fn complete(&mut self) -> Result<&[u8]> {
         if self.binary.is_none() {
@@ -128,7 +138,8 @@ impl Session {
             .map(|input| input.text.as_deref())
             .collect();
         let merged = match texts.as_deref() {
-            Some([]) => return Err(Status::INVALID_VALUE.because("nothing was added to link")),
+            // As NVIDIA's linker: a module without kernels.
+            Some([]) => Ok(".version 7.0\n.target sm_50\n.address_size 64\n".to_owned()),
             Some([text]) => Ok((*text).to_owned()),
             Some(texts) => merge::merge(texts),
             None => {
@@ -139,8 +150,17 @@ impl Session {
             }
         };
         match merged {
-            Ok(text) => image::assemble(text.as_bytes(), &mut self.options),
-            Err(why) => self.refuse(Status::INVALID_PTX, &why),
+            Ok(text) => {
+                let linked = image::assemble(text.as_bytes(), &mut self.options);
+                linked.map_err(|failure| match merge::needs_others(&text) {
+                    true => Failure {
+                        status: Status::INVALID_SOURCE,
+                        ..failure
+                    },
+                    false => failure,
+                })
+            }
+            Err(why) => self.refuse(Status::INVALID_SOURCE, &why),
         }
     }
 }

@@ -24,7 +24,9 @@ const ALIGNMENT: u64 = 256;
 #[derive(Clone, Copy)]
 pub(crate) struct AllocationInfo {
     /// `Context::id`
-    pub(crate) context: usize,
+    context: usize,
+    /// The context's handle.
+    pub(crate) context_handle: usize,
     pub(crate) device: i32,
     /// The flags of `cuMemHostAlloc`, `cuMemAllocManaged` or `cuMemHostRegister`.
     pub(crate) flags: c_uint,
@@ -51,6 +53,7 @@ fn insert(start: u64, context: &Context, flags: c_uint, registered: bool, pool: 
         start,
         AllocationInfo {
             context: context.id(),
+            context_handle: context.handle(),
             device: context.device(),
             flags,
             buffer,

@@ -2,8 +2,8 @@
 //! memory, graphs. The C entries are above, in `entries`.
 //!
 //! Objects are behind `handle`s that are looked up and never followed, so a wrong or
-//! freed handle is an error. Work goes through the `queue` of its stream. A kernel's
-//! fault stays with its `context`, as on a GPU.
+//! freed handle is an error. Work goes through the `queue` of its stream. After a kernel's
+//! fault its `context` fails every call, and its device takes no new contexts, as on a GPU.
 //!
 //! Imports between the files form no cycle: `status`, `handle`, `queue` and `device` are
 //! below `context`, then come `stream`, the objects of a context, `graph`, and last

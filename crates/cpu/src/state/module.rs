@@ -287,7 +287,7 @@ pub(crate) fn code_failure(error: &CodeError) -> Failure {
 fn failure(error: &LoadError) -> Failure {
     let status = match error {
         LoadError::Memory { .. } => Status::OUT_OF_MEMORY,
-        LoadError::Undefined { .. } => Status::SHARED_OBJECT_SYMBOL_NOT_FOUND,
+        LoadError::Undefined { .. } => Status::INVALID_PTX,
     };
     status.because(error.to_string())
 }

@@ -46,7 +46,7 @@ pub(crate) fn disable_all(context: &Context) {
 /// Lets kernels of `context` access the memory of the device of `peer`.
 pub(crate) fn enable(context: &Context, peer: &Context) -> Result {
     if context.device() == peer.device() {
-        return Err(Status::INVALID_DEVICE.because("a device is no peer of itself"));
+        return Err(Status::PEER_ACCESS_UNSUPPORTED.because("both contexts are of one device"));
     }
     let mut pairs = enabled();
     if !pairs.insert(pair(context, peer)) {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::context::{self, Context, ContextKind};
 use super::device::MAX_DEVICES;
+use super::handle;
 use super::status::{Result, Status};
 use super::teardown;
 use api::CUdevice;
@@ -13,6 +14,8 @@ use api::CUdevice;
 #[derive(Default)]
 struct Primary {
     context: Option<Arc<Context>>,
+    /// The handle of all primary contexts of the device; 0 before the first.
+    handle: usize,
     references: u32,
     flags: c_uint,
 }
@@ -20,6 +23,7 @@ struct Primary {
 static PRIMARIES: [Mutex<Primary>; MAX_DEVICES as usize] = [const {
     Mutex::new(Primary {
         context: None,
+        handle: 0,
         references: 0,
         flags: 0,
     })
@@ -34,12 +38,19 @@ fn primary(device: CUdevice) -> MutexGuard<'static, Primary> {
 
 pub(crate) fn retain(device: CUdevice) -> Result<Arc<Context>> {
     let mut primary = primary(device);
-    let flags = primary.flags;
+    if let Some(context) = primary.context.clone() {
+        context.check()?;
+        primary.references += 1;
+        return Ok(context);
+    }
+    if primary.handle == 0 {
+        primary.handle = handle::reserve();
+    }
+    let context =
+        Context::with_handle(primary.handle, device, primary.flags, ContextKind::Primary)?;
     primary.references += 1;
-    Ok(primary
-        .context
-        .get_or_insert_with(|| Context::new(device, flags, ContextKind::Primary))
-        .clone())
+    primary.context = Some(context.clone());
+    Ok(context)
 }
 
 pub(crate) fn release(device: CUdevice) -> Result {

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::capture::CapturePoint;
+use super::capture::{CaptureMode, CapturePoint};
 use super::context::{self, Context, StreamKind};
 use super::graph::Graph;
 use super::handle::{self, Handles};
@@ -139,12 +139,11 @@ impl Stream {
         self.may_capture.store(true, Ordering::Release);
     }
 
-    /// Begins a capture that only this thread may end, or any thread.
-    /// It adds to a graph after these nodes, or makes one.
+    /// Begins a capture. It adds to a graph after these nodes, or makes one.
     pub(crate) fn begin_capture(
         &self,
         context: &Arc<Context>,
-        any_thread: bool,
+        mode: CaptureMode,
         to: Option<(usize, Vec<usize>)>,
     ) -> Result {
         if self.is_default() {
@@ -156,7 +155,7 @@ impl Stream {
         if slot.is_some() {
             return Err(Status::ILLEGAL_STATE.because("the stream captures already"));
         }
-        let point = CapturePoint::begin(context, self.id, any_thread, to)?;
+        let point = CapturePoint::begin(context, self.id, mode, to)?;
         self.start_capture(slot, point);
         Ok(())
     }
@@ -193,6 +192,14 @@ impl Stream {
         let (params, work) = work(&point.capture.graph)?;
         point.add(kind, params, work);
         Ok(true)
+    }
+
+    /// Fails if the stream captures; the capture stays valid.
+    pub(crate) fn refuse_call(&self, why: &str) -> Result {
+        match self.capture().as_ref() {
+            None => Ok(()),
+            Some(_) => Err(Status::STREAM_CAPTURE_UNSUPPORTED.because(why)),
+        }
     }
 
     /// Fails if the stream captures, which invalidates the capture too.
