@@ -274,6 +274,8 @@ impl<'e, 'a> Emitter<'e, 'a> {
         if let Some(bits) = Self::constant_bits(arg, ty)? {
             return Ok(self.constant(ty, bits));
         }
+        let unsupported =
+            || LoweringError::unsupported(Span::default(), "unsupported kind of operand");
         Ok(match arg {
             Arg::Reg(reg) => {
                 let value = self.register(reg);
@@ -295,14 +297,14 @@ impl<'e, 'a> Emitter<'e, 'a> {
                 self.coerce(value, ty)
             }
             Arg::Sink => self.zero(ty),
-            // `{%r7}` is its element.
-            Arg::List(list) if let [element] = *self.program.list(list) => self.read(element, ty)?,
+            Arg::List(list) => match *self.program.list(list) {
+                // `{%r7}` is its element.
+                [element] => self.read(element, ty)?,
+                _ => return Err(unsupported()),
+            },
             // Constants are read above.
-            Arg::Int(_) | Arg::Float(_) | Arg::Address(..) | Arg::List(_) | Arg::Select { .. } => {
-                return Err(LoweringError::unsupported(
-                    Span::default(),
-                    "unsupported kind of operand",
-                ));
+            Arg::Int(_) | Arg::Float(_) | Arg::Address(..) | Arg::Select { .. } => {
+                return Err(unsupported());
             }
         })
     }
