@@ -181,7 +181,7 @@ fn front_end(bytes: &[u8], threads: usize) -> Fallible<Measured> {
     let mut times = vec![Instant::now()];
     let module = ptx::read_parallel(text, threads).module;
     times.push(Instant::now());
-    ptx::check_parallel(&module, text, threads);
+    ptx::check_parallel(&module, text, &ptx::CheckOptions::default(), threads);
     times.push(Instant::now());
     let slices = ptx::slice::cut(text, &module);
     times.push(Instant::now());

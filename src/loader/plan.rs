@@ -19,6 +19,7 @@ use crate::driver::Error;
 use crate::jit::JitOptions;
 use ptx::diagnostic::Severity;
 use ptx::slice::{SHORTEST, Slices};
+use ptx::{CheckOptions, Level};
 
 /// What to load: how a module is cut, and its PTX.
 pub(super) enum Plan<'a> {
@@ -172,7 +173,9 @@ impl Loader {
         let reading = ptx::read_parallel(text, cores());
         let mut found = reading.diagnostics;
         if found.is_empty() {
-            found = ptx::check_parallel(&reading.module, text, cores());
+            let mut options = CheckOptions::default();
+            options.level = Level::Codegen;
+            found = ptx::check_parallel(&reading.module, text, &options, cores());
         }
         if found.iter().any(|found| found.severity == Severity::Error) {
             return Err("there are mistakes in it".to_owned());

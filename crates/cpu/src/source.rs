@@ -16,6 +16,7 @@ use ptx::ast::{Body, Function, FunctionKind, Item, Module};
 use ptx::diagnostic::{Diagnostic, LineIndex, Severity};
 use ptx::isa::target::Target;
 use ptx::line_table::LineTable;
+use ptx::{CheckOptions, Level};
 
 self_cell!(
     /// A text and its syntax tree.
@@ -181,7 +182,9 @@ impl Source {
     /// state spaces that it has.
     fn checked(&self) -> Result<(), CompileError> {
         let text = self.text();
-        let found = ptx::check_parallel(self.module(), text, threads(text));
+        let mut options = CheckOptions::default();
+        options.level = Level::Codegen;
+        let found = ptx::check_parallel(self.module(), text, &options, threads(text));
         match found.iter().any(is_error) {
             true => Err(invalid(text, &found)),
             false => Ok(()),

@@ -249,28 +249,38 @@ pub fn check_with<'a>(
     report.into_vec()
 }
 
-/// Like [`check`], on up to `threads` threads. A short text is checked by the calling one, and
-/// so is, once more, a text with errors: the result is that of `check`.
+/// Like [`check_with`], on up to `threads` threads. A short text is checked by the calling one, and
+/// so is, once more, a text with errors: the result is that of `check_with`.
 ///
 /// ```
-/// use ptxkit_ptx::{check, check_parallel, read_parallel};
+/// use ptxkit_ptx::{CheckOptions, check, check_parallel, read_parallel};
 ///
 /// let kernels = (0..9000).map(|n| format!(".entry k{n}()\n{{\n\tbar.sync \tx;\n\tret;\n}}\n"));
 /// let source = format!(".version 8.0\n.target sm_80\n{}", kernels.collect::<String>());
 /// let module = read_parallel(&source, 4).module;
-/// assert_eq!(check_parallel(&module, &source, 4), check(&module, &source));
+/// let options = CheckOptions::default();
+/// assert_eq!(check_parallel(&module, &source, &options, 4), check(&module, &source));
 /// ```
-pub fn check_parallel<'a>(module: &Module<'a>, source: &'a str, threads: usize) -> Vec<Diagnostic> {
+pub fn check_parallel<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+    threads: usize,
+) -> Vec<Diagnostic> {
     let count = parts(source.len(), threads);
-    if count > 1 && is_right(module, source, count) {
+    if count > 1 && is_right(module, source, options, count) {
         return Vec::new();
     }
-    check(module, source)
+    check_with(module, source, options)
 }
 
 /// Checks the items of a module in so many shares, each on a thread.
-fn is_right<'a>(module: &Module<'a>, source: &'a str, count: usize) -> bool {
-    let options = &CheckOptions::default();
+fn is_right<'a>(
+    module: &Module<'a>,
+    source: &'a str,
+    options: &CheckOptions,
+    count: usize,
+) -> bool {
     let weights = module.items.iter().map(|item| {
         let span = item.span();
         span.end.saturating_sub(span.start) as usize
@@ -372,8 +382,9 @@ fn check_each<'a>(
         }
     };
     let found: &mut FoundBody<'_, '_, '_> = &mut |_, _, _, _| {};
+    let whole_module = share.start == 0;
     let floor = check_items(module, source, options, share, report, each, found);
-    if options.level == Level::Codegen {
+    if options.level == Level::Codegen && whole_module {
         codegen::check(module, source, report);
     }
     floor

@@ -141,7 +141,10 @@ fn several_threads_agree() {
         for threads in [2, 7] {
             let several = ptx::read_parallel(text, threads);
             assert!(several == one, "{threads} threads: {:.60}", text);
-            assert_eq!(ptx::check_parallel(&one.module, text, threads), found);
+            assert_eq!(
+                ptx::check_parallel(&one.module, text, &ptx::CheckOptions::default(), threads),
+                found
+            );
         }
     }
     println!("several threads: {} modules", texts.len() + wrong.len());
