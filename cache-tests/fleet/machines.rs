@@ -32,7 +32,7 @@ fn a_cold_fleet_compiles_nothing_that_was_pushed() {
         let builder = Machine::writer(&url);
         all_succeed([builder.process(MODULES, 0).spawn().unwrap()]);
         let fleet: Vec<Machine> = (0..8).map(|_| Machine::reader(&url)).collect();
-        let processes = (0..64).map(|n| {
+        let processes = (0..24).map(|n| {
             let machine = &fleet[n as usize % fleet.len()];
             machine.process(MODULES, n).spawn().unwrap()
         });
