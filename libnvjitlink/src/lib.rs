@@ -183,7 +183,7 @@ entries! {
         let Some(path) = (unsafe { text(path) }) else {
             return NULL_INPUT;
         };
-        with(handle, |session| match std::fs::read(&path) {
+        with(handle, |session| match input::read(std::path::Path::new(&path)) {
             Ok(bytes) => session.add(kind, bytes, path),
             Err(error) => Err(Refusal::new(session::INVALID_INPUT, format!("{path}: {error}"))),
         })

@@ -173,8 +173,10 @@ impl Loader {
         let reading = ptx::read_parallel(text, cores());
         let mut found = reading.diagnostics;
         if found.is_empty() {
-            let mut options = CheckOptions::default();
-            options.level = Level::Codegen;
+            let options = CheckOptions {
+                level: Level::Codegen,
+                ..CheckOptions::default()
+            };
             found = ptx::check_parallel(&reading.module, text, &options, cores());
         }
         if found.iter().any(|found| found.severity == Severity::Error) {

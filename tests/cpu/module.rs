@@ -183,3 +183,11 @@ fn a_library_is_there_in_every_context_that_asks() {
     assert_eq!(cu!(cuModuleUnload(modules[1])), INVALID_HANDLE);
     while contexts.pop().is_some() {}
 }
+
+#[test]
+fn an_endless_file_is_no_image() {
+    let _context = Current::new();
+    let mut module = null_mut();
+    let code = cu!(cuModuleLoad(&mut module, c"/dev/zero".as_ptr()));
+    assert_eq!(code, 301, "{}", detail());
+}

@@ -182,8 +182,10 @@ impl Source {
     /// state spaces that it has.
     fn checked(&self) -> Result<(), CompileError> {
         let text = self.text();
-        let mut options = CheckOptions::default();
-        options.level = Level::Codegen;
+        let options = CheckOptions {
+            level: Level::Codegen,
+            ..CheckOptions::default()
+        };
         let found = ptx::check_parallel(self.module(), text, &options, threads(text));
         match found.iter().any(is_error) {
             true => Err(invalid(text, &found)),

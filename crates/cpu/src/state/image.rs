@@ -73,7 +73,7 @@ pub(crate) fn read_file(path: &Path, options: &mut Options) -> Result<Arc<Module
 
 /// The bytes of a file.
 pub(crate) fn file(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path)
+    input::read(path)
         .map_err(|error| Status::FILE_NOT_FOUND.because(format!("{}: {error}", path.display())))
 }
 
