@@ -203,6 +203,100 @@ const LAUNCH_CONTROL: &[Row] = &[
     ),
 ];
 
+/// Bytes and halves of integers, of which each is a number of its own.
+const BYTES: &[Row] = &[
+    (
+        "add.u8x4 %rd, %r0, %r1;",
+        &[0x0102_03FF, 0xFF01_0101],
+        0x0003_0400,
+    ),
+    (
+        "add.sat.u8x4 %rd, %r0, %r1;",
+        &[0x0102_03FF, 0xFF01_0101],
+        0xFF03_04FF,
+    ),
+    (
+        "add.sat.s8x4 %rd, %r0, %r1;",
+        &[0x7F80_01FF, 0x01FF_0101],
+        0x7F80_0200,
+    ),
+    (
+        "sub.u8x4 %rd, %r0, %r1;",
+        &[0x0001_0203, 0x0102_0301],
+        0xFFFF_FF02,
+    ),
+    (
+        "sub.sat.u8x4 %rd, %r0, %r1;",
+        &[0x0001_0203, 0x0102_0301],
+        0x0000_0002,
+    ),
+    (
+        "sub.sat.s8x4 %rd, %r0, %r1;",
+        &[0x8000_7F05, 0x0101_FF02],
+        0x80FF_7F03,
+    ),
+    ("neg.s8x4 %rd, %r0;", &[0x0180_00FF], 0xFF80_0001),
+    (
+        "min.u8x4 %rd, %r0, %r1;",
+        &[0x01FF_8003, 0x02FE_7F03],
+        0x01FE_7F03,
+    ),
+    (
+        "min.s8x4 %rd, %r0, %r1;",
+        &[0x01FF_8003, 0x02FE_7F03],
+        0x01FE_8003,
+    ),
+    (
+        "min.relu.s8x4 %rd, %r0, %r1;",
+        &[0x01FF_8003, 0x02FE_7F03],
+        0x0100_0003,
+    ),
+    (
+        "max.u8x4 %rd, %r0, %r1;",
+        &[0x01FF_8003, 0x02FE_7F03],
+        0x02FF_8003,
+    ),
+    (
+        "max.s8x4 %rd, %r0, %r1;",
+        &[0x01FF_8003, 0x02FE_7F03],
+        0x02FF_7F03,
+    ),
+    (
+        "max.relu.s8x4 %rd, %r0, %r1;",
+        &[0x01FF_8003, 0x02FE_8103],
+        0x0200_0003,
+    ),
+    (
+        "add.sat.u16x2 %rd, %r0, %r1;",
+        &[0x0001_FFFF, 0x0001_0001],
+        0x0002_FFFF,
+    ),
+    (
+        "add.sat.s16x2 %rd, %r0, %r1;",
+        &[0x7FFF_8000, 0x0001_FFFF],
+        0x7FFF_8000,
+    ),
+];
+
+/// Products of polynomials over GF(2).
+const CARRYLESS: &[Row] = &[
+    ("clmad.lo.u64 %d, %a0, %a1, %a2;", &[3, 3, 0xF0], 0xF5),
+    ("clmad.hi.u64 %d, %a0, %a1, %a2;", &[1 << 63, 4, 8], 10),
+    ("clmad.hi.u64 %d, %a0, 3, 0;", &[1 << 63], 1),
+];
+
+#[test]
+fn bytes_of_integers() {
+    if device().driver().kind() == DriverKind::Cpu {
+        check_for("sm_120f", BYTES);
+    }
+}
+
+#[test]
+fn products_without_carries() {
+    on_the_cpu_device(CARRYLESS);
+}
+
 #[test]
 fn launches_that_are_not_cancelled() {
     on_the_cpu_device(LAUNCH_CONTROL);

@@ -227,7 +227,7 @@ pub(super) fn native(ty: names::Type) -> Option<Type> {
 
 pub(super) fn is_signed(ty: names::Type) -> bool {
     use names::Type as T;
-    matches!(ty, T::S8 | T::S16 | T::S32 | T::S64 | T::S16x2)
+    matches!(ty, T::S8 | T::S16 | T::S32 | T::S64 | T::S16x2 | T::S8x4)
 }
 
 impl<'e, 'a> Emitter<'e, 'a> {

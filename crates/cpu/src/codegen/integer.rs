@@ -14,8 +14,10 @@ impl Emitter<'_, '_> {
     pub fn integer(&mut self, i: &Instruction) -> EmitResult<()> {
         let ptx = self.ty(i, 0)?;
         let signed = is_signed(ptx);
-        if matches!(ptx, P::U16x2 | P::S16x2) {
-            return self.packed_pair(i, signed);
+        match ptx {
+            P::U16x2 | P::S16x2 => return self.packed_integers(i, 16, signed),
+            P::U8x4 | P::S8x4 => return self.packed_integers(i, 8, signed),
+            _ => {}
         }
         // The other packed types are not integers of the register's width.
         if !is_integer(ptx) {
@@ -355,39 +357,57 @@ impl Emitter<'_, '_> {
         self.result(i, value)
     }
 
-    /// `add`, `sub`, `min` and `max` of packed 16-bit integers.
-    fn packed_pair(&mut self, i: &Instruction, signed: bool) -> EmitResult<()> {
+    /// `add`, `sub`, `neg`, `min` and `max` of packed integers of `bits` bits, each in 32 bits.
+    fn packed_integers(&mut self, i: &Instruction, bits: u32, signed: bool) -> EmitResult<()> {
         let a = self.operand(i, 1, types::I32)?;
-        let b = self.operand(i, 2, types::I32)?;
-        let mut halves = [None; 2];
-        for (n, half) in halves.iter_mut().enumerate() {
-            let by = self.int(types::I32, 16 * n as u64);
-            let a = self.b.ins().ushr(a, by);
-            let a = self.b.ins().ireduce(types::I16, a);
-            let b = self.b.ins().ushr(b, by);
-            let b = self.b.ins().ireduce(types::I16, b);
-            let value = match (i.opcode, signed) {
-                (O::Add, _) => self.b.ins().iadd(a, b),
-                (O::Sub, _) => self.b.ins().isub(a, b),
-                (O::Min, true) => self.b.ins().smin(a, b),
-                (O::Min, false) => self.b.ins().umin(a, b),
-                (O::Max, true) => self.b.ins().smax(a, b),
-                (O::Max, false) => self.b.ins().umax(a, b),
-                _ => return self.unsupported(i, "unsupported operation on packed 16-bit integers"),
-            };
-            let value = if i.modifiers.has(M::Relu) {
-                let zero = self.int(types::I16, 0);
-                self.b.ins().smax(value, zero)
-            } else {
-                value
-            };
-            *half = Some(value);
-        }
-        let [Some(low), Some(high)] = halves else {
-            return self.unsupported(i, "an operand is missing");
+        let b = match i.opcode {
+            O::Neg => a,
+            _ => self.operand(i, 2, types::I32)?,
         };
-        let value = self.join(low, high);
-        self.result(i, value)
+        let least = match signed {
+            true => -1_i64 << (bits - 1),
+            false => 0,
+        };
+        let greatest = least + (1 << bits) - 1;
+        let mut packed = self.int(types::I32, 0);
+        for at in (0..u32::BITS).step_by(bits as usize) {
+            let [a, b] = [a, b].map(|value| self.integer_part(value, at, bits, signed));
+            let mut value = match i.opcode {
+                O::Add => self.b.ins().iadd(a, b),
+                O::Sub => self.b.ins().isub(a, b),
+                O::Neg => self.b.ins().ineg(a),
+                O::Min => self.b.ins().smin(a, b),
+                O::Max => self.b.ins().smax(a, b),
+                _ => return self.unsupported(i, "unsupported operation on packed integers"),
+            };
+            if i.modifiers.has(M::Sat) {
+                let least = self.int(types::I32, u64::from(least as u32));
+                let greatest = self.int(types::I32, u64::from(greatest as u32));
+                value = self.b.ins().smax(value, least);
+                value = self.b.ins().smin(value, greatest);
+            }
+            if i.modifiers.has(M::Relu) {
+                let zero = self.int(types::I32, 0);
+                value = self.b.ins().smax(value, zero);
+            }
+            let mask = self.int(types::I32, (1 << bits) - 1);
+            let value = self.b.ins().band(value, mask);
+            let by = self.int(types::I32, at.into());
+            let value = self.b.ins().ishl(value, by);
+            packed = self.b.ins().bor(packed, value);
+        }
+        self.result(i, packed)
+    }
+
+    /// The bits of a part of a 32-bit value, extended to 32 bits.
+    fn integer_part(&mut self, value: Value, at: u32, bits: u32, signed: bool) -> Value {
+        let above = self.int(types::I32, u64::from(u32::BITS - at - bits));
+        let value = self.b.ins().ishl(value, above);
+        let below = self.int(types::I32, u64::from(u32::BITS - bits));
+        match signed {
+            true => self.b.ins().sshr(value, below),
+            false => self.b.ins().ushr(value, below),
+        }
     }
 
     /// Concatenates two integers of the same width.

@@ -373,7 +373,10 @@ fn is_widenable(program: &Program<'_>, i: &Instruction, has_fma: bool) -> bool {
         return known && ty == P::F32;
     }
     let float = matches!(ty, P::F32 | P::F64);
-    let packed = matches!(ty, P::F16x2 | P::Bf16x2 | P::U16x2 | P::S16x2 | P::F32x2);
+    let packed = matches!(
+        ty,
+        P::F16x2 | P::Bf16x2 | P::U16x2 | P::S16x2 | P::U8x4 | P::S8x4 | P::F32x2
+    );
     match i.opcode {
         _ if packed => false,
         O::Mov => true,
