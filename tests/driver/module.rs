@@ -492,3 +492,28 @@ fn the_primary_context_reset_under_a_module() {
         },
     );
 }
+
+/// Before PTX 3.0, a module declares local variables. All functions of a thread see the same.
+#[test]
+fn local_variables_of_a_module() {
+    let ptx = ".version 2.3\n.target sm_20\n.address_size 64\n\
+        .local .align 4 .u32 kept[4];\n\
+        .func keep(.reg .u32 value) { st.local.u32 [kept+4], value; ret; }\n\
+        .entry k(.param .u64 out)\n{\n\
+            .reg .u32 %r<4>; .reg .u64 %rd<4>;\n\
+            ld.param.u64 %rd1, [out];\n\
+            mov.u32 %r1, %tid.x;\n\
+            add.u32 %r2, %r1, 7;\n\
+            call keep, (%r2);\n\
+            ld.local.u32 %r3, [kept+4];\n\
+            mad.wide.u32 %rd1, %r1, 4, %rd1;\n\
+            st.global.u32 [%rd1], %r3;\n\
+            exit;\n}\n";
+    let (context, stream, kernel) = kernel(ptx, "k");
+    let out = DeviceBuffer::<u32>::zeroed(&context, 4).unwrap();
+    let config = LaunchConfig::new([1; 3], [4, 1, 1]);
+    // SAFETY: four threads write a value each.
+    unsafe { kernel.launch(config, &stream, (&out,)) }.unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(out.to_vec().unwrap(), [7, 8, 9, 10]);
+}

@@ -10,6 +10,9 @@ use crate::kernels::device;
 /// first.
 pub const THREADS: usize = 64;
 
+/// The bytes of dynamic shared memory of kernels that have it.
+const DYNAMIC_BYTES: u32 = 48 << 10;
+
 /// Runs a kernel `k(in, out)` in so many blocks of [`THREADS`] threads.
 pub fn launch(text: &str, blocks: u32, input: &[u32], outputs: usize) -> Vec<u32> {
     launch_blocks(text, blocks, THREADS, input, outputs)
@@ -32,7 +35,11 @@ pub fn launch_blocks(
         let mut output = DeviceBuffer::<u32>::zeroed(&context, outputs).unwrap();
         let kernel = module.kernel("k").unwrap();
         let threads = threads as u32;
-        let config = LaunchConfig::for_elements(blocks * threads, threads);
+        let shared = match text.contains(".extern .shared") {
+            true => DYNAMIC_BYTES,
+            false => 0,
+        };
+        let config = LaunchConfig::for_elements(blocks * threads, threads).with_shared(shared);
         unsafe { kernel.launch(config, &stream, (&input, &mut output)) }.unwrap();
         stream
             .synchronize()

@@ -6,6 +6,7 @@ use ptxkit::driver::{
 };
 
 use crate::kernels::device;
+use crate::parts::Parts;
 
 const HEAD: &str = ".version 8.3\n.target sm_80\n.address_size 64\n";
 
@@ -322,8 +323,9 @@ fn an_address_that_is_no_function_is_a_fault() {
         // It takes another parameter.
         "mov.u64 %f, other;",
     ];
+    let mut parts = Parts::of("calls::an_address_that_is_no_function_is_a_fault");
     for wrong in wrong {
-        check_fault(&functions, &body(wrong), CudaError(718), &place);
+        parts.run(|| check_fault(&functions, &body(wrong), CudaError(718), &place));
     }
 }
 
@@ -341,5 +343,6 @@ fn calls_that_are_nested_too_deeply_are_a_fault() {
         "kernel k, block (0,0,0), thread (5,0,0): calls are nested too deeply",
         "PTX line 4",
     ];
-    check_fault(&deep, &body, CudaError(714), &parts);
+    Parts::of("calls::calls_that_are_nested_too_deeply_are_a_fault")
+        .run(|| check_fault(&deep, &body, CudaError(714), &parts));
 }

@@ -6,6 +6,9 @@ use crate::kernels::{Kernels, device};
 use crate::row::{Row, check};
 
 pub const MOVES: &[Row] = &[
+    // A register plus a constant is an operand.
+    ("mov.u32 %rd, %r0+5;", &[0xFFFF_FFFE], 3),
+    ("add.u64 %d, %a0+5, %a1;", &[0xFFFF_FFFE, 1], 0x1_0000_0004),
     (
         "mov.b64 {%r4, %r5}, %a0; mov.b64 %d, {%r5, %r4};",
         &[0x1_0000_0002],
@@ -71,6 +74,13 @@ pub const CONTROL: &[Row] = &[
 ];
 
 pub const MEMORY: &[Row] = &[
+    // Variables of the module that a function declares.
+    (
+        "{ .global .b32 from[4] = {1, 2, 3, 4}; .const .b32 of[2] = {5, 6}; \
+         ld.global.b32 %rd, [from+4]; ld.const.b32 %r4, [of+4]; add.u32 %rd, %rd, %r4; }",
+        &[],
+        8,
+    ),
     (
         "{ .shared .align 8 .b8 m[64]; st.shared.u64 [m+8], %a0; mov.u32 %r4, m; ld.shared.u64 %d, [%r4+8]; }",
         &[0x1234_5678_9ABC_DEF0],

@@ -29,6 +29,7 @@ mod integer;
 mod kernels;
 mod matrix;
 mod mbarrier;
+mod parts;
 mod refusal;
 mod row;
 mod scaled;

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use ptxkit::driver::{Context, DeviceBuffer, LaunchConfig, Module, Stream};
 
 use crate::block::{THREADS, kernel, launch};
+use crate::parts::Parts;
 
 /// The elements of a matrix, and how its numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -774,10 +775,8 @@ fn matrices_between_memory_and_registers() {
 #[test]
 fn a_row_that_cannot_be_read_is_a_fault() {
     use ptxkit::driver::{CudaError, Driver};
-    for (bad, expected) in [
-        (16384, CudaError::ILLEGAL_ADDRESS),
-        (8, CudaError::MISALIGNED_ADDRESS),
-    ] {
+    let mut parts = Parts::of("matrix::a_row_that_cannot_be_read_is_a_fault");
+    let check = |bad: u32, expected| {
         let body = format!(
             "shl.b32 %r1, %t, 4; setp.eq.u32 %p0, %t, 3; @%p0 mov.u32 %r1, {bad};\n\
              ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r2}}, [%r1];\nst.global.b32 [%out], %r2;"
@@ -794,5 +793,7 @@ fn a_row_that_cannot_be_read_is_a_fault() {
         let error = stream.synchronize().unwrap_err();
         assert_eq!(error.code(), Some(expected), "{error}");
         assert!(error.to_string().contains("(3,0,0)"), "{error}");
-    }
+    };
+    parts.run(|| check(16384, CudaError::ILLEGAL_ADDRESS));
+    parts.run(|| check(8, CudaError::MISALIGNED_ADDRESS));
 }

@@ -6,6 +6,7 @@ use ptxkit::cpu::{CompileErrorKind, CompileOptions, compile};
 use ptxkit::driver::{Context, CudaError, DeviceBuffer, Driver, LaunchConfig, Module, Stream};
 
 use crate::kernels::{text, text_for};
+use crate::parts::Parts;
 
 #[test]
 fn every_sample_compiles() {
@@ -60,7 +61,6 @@ fn a_long_statement_is_quoted_in_part() {
 #[test]
 fn bytes_that_are_not_used_are_not_read() {
     let load = "ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%out];";
-    assert_eq!(fault(load), CudaError::ILLEGAL_ADDRESS);
     for (mask, expected) in [
         ("0xff", 0x1234_5678_9ABC_DEF0),
         ("0xf0", 0x1234_5678_0000_0000),
@@ -82,6 +82,8 @@ fn bytes_that_are_not_used_are_not_read() {
         stream.synchronize().unwrap();
         assert_eq!(output.to_vec().unwrap(), [expected], "{body}");
     }
+    Parts::of("refusal::bytes_that_are_not_used_are_not_read")
+        .run(|| assert_eq!(fault(load), CudaError::ILLEGAL_ADDRESS));
 }
 
 /// No code can be made of these.
@@ -99,12 +101,11 @@ fn bits_of_floats_are_refused() {
     }
 }
 
-/// Several numbers in a register, and operands that tell two forms apart only by
-/// their declared type, must not be taken for something else in silence.
+/// Operands that tell two forms apart only by their declared type, and saturation of sums with
+/// carries, must not be taken for something else in silence.
 #[test]
 fn what_would_be_wrong_is_refused() {
     for body in [
-        "add.u8x4 %r4, %r0, %r1;",
         "add.cc.s32 %r4, %r0, %r1; addc.sat.s32 %r4, %r0, %r1;",
         "tex.1d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [%a0, {%f0}], %r0;",
     ] {
@@ -133,7 +134,6 @@ fn integers_are_no_floats() {
 /// The error of a body that must not come to its end.
 fn fault(body: &str) -> CudaError {
     let device = Driver::cpu().unwrap().device(0).unwrap();
-    // A fault loses its context.
     let context = Context::create(&device, 0).unwrap();
     let stream = Stream::new(&context).unwrap();
     let module = Module::load(&context, text(&[body]).as_bytes()).unwrap();
@@ -148,6 +148,7 @@ fn fault(body: &str) -> CudaError {
 #[test]
 fn faults() {
     const ILLEGAL: CudaError = CudaError::ILLEGAL_ADDRESS;
+    let mut parts = Parts::of("refusal::faults");
     for (body, expected) in [
         ("ld.global.u32 %rd, [%out+8];", ILLEGAL),
         (
@@ -165,6 +166,6 @@ fn faults() {
             CudaError::ILLEGAL_INSTRUCTION,
         ),
     ] {
-        assert_eq!(fault(body), expected, "{body}");
+        parts.run(|| assert_eq!(fault(body), expected, "{body}"));
     }
 }

@@ -13,6 +13,7 @@ use crate::matrix::{
     BF16, E2M1, E2M3, E3M2, E4M3, E5M2, Element, F16, F32, Matrix, S8, S32, TF32, U8, matrix,
     multiply, times,
 };
+use crate::parts::Parts;
 use crate::warp_group::{Layout, layout};
 
 /// A warp group, which has all lanes of tensor memory.
@@ -37,8 +38,8 @@ fn list(first: usize, count: usize) -> String {
 fn kernel(copied: usize, of_thread: usize, results: usize, body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_100a\n.address_size 64\n\
+         .extern .shared .align 1024 .b8 memory[];\n\
          .visible .entry k(.param .u64 in, .param .u64 out) {{\n\
-         .shared .align 1024 .b8 memory[49152];\n\
          .shared .align 8 .b64 barrier;\n.shared .b32 address;\n\
          .reg .b64 %in, %out, %x<4>, %a, %b;\n.reg .b32 %t, %i, %w, %s, %d, %base, %r<160>;\n\
          .reg .pred %p<4>;\n\
@@ -735,6 +736,7 @@ fn copies_from_shared_memory() {
 /// What is wrong ends the launch, with the thread and the line.
 #[test]
 fn faults() {
+    let mut parts = Parts::of("tensor_memory::faults");
     for (body, expected) in [
         (
             "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r0}, [%d+512];",
@@ -767,26 +769,29 @@ fn faults() {
             "the upper half 0x60000000 of a matrix descriptor has a mode that does not exist",
         ),
     ] {
-        let text = kernel(0, 0, 0, &format!("{body}\n"));
-        let line = text
-            .lines()
-            .position(|line| line == body)
-            .unwrap_or_else(|| panic!("{text}"))
-            + 1;
-        let device = Driver::cpu().unwrap().device(0).unwrap();
-        // A fault loses its context.
-        let context = Context::create(&device, 0).unwrap();
-        let stream = Stream::new(&context).unwrap();
-        let module = Module::load(&context, text.as_bytes()).unwrap();
-        let buffers = [1, 1].map(|words| DeviceBuffer::<u32>::zeroed(&context, words).unwrap());
-        let kernel = module.kernel("k").unwrap();
-        let config = LaunchConfig::for_elements(THREADS as u32, THREADS as u32);
-        unsafe { kernel.launch(config, &stream, (&buffers[0], &buffers[1])) }.unwrap();
-        let error = stream.synchronize().expect_err(body);
-        assert_eq!(error.code(), Some(CudaError::ILLEGAL_INSTRUCTION), "{body}");
-        let said = error.to_string();
-        let place = format!("block (0,0,0), thread (0,0,0): {expected}");
-        assert!(said.contains(&place), "{said}");
-        assert!(said.ends_with(&format!("; PTX line {line}")), "{said}");
+        parts.run(|| fault(body, expected));
     }
+}
+
+fn fault(body: &str, expected: &str) {
+    let text = kernel(0, 0, 0, &format!("{body}\n"));
+    let line = text
+        .lines()
+        .position(|line| line == body)
+        .unwrap_or_else(|| panic!("{text}"))
+        + 1;
+    let device = Driver::cpu().unwrap().device(0).unwrap();
+    let context = Context::create(&device, 0).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let module = Module::load(&context, text.as_bytes()).unwrap();
+    let buffers = [1, 1].map(|words| DeviceBuffer::<u32>::zeroed(&context, words).unwrap());
+    let kernel = module.kernel("k").unwrap();
+    let config = LaunchConfig::for_elements(THREADS as u32, THREADS as u32);
+    unsafe { kernel.launch(config, &stream, (&buffers[0], &buffers[1])) }.unwrap();
+    let error = stream.synchronize().expect_err(body);
+    assert_eq!(error.code(), Some(CudaError::ILLEGAL_INSTRUCTION), "{body}");
+    let said = error.to_string();
+    let place = format!("block (0,0,0), thread (0,0,0): {expected}");
+    assert!(said.contains(&place), "{said}");
+    assert!(said.ends_with(&format!("; PTX line {line}")), "{said}");
 }

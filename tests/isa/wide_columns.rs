@@ -8,6 +8,7 @@ use ptxkit::driver::{
 };
 
 use crate::kernels::device;
+use crate::parts::Parts;
 
 const THREADS: u32 = 64;
 /// Words of a pixel, which fill a line of swizzling.
@@ -335,9 +336,12 @@ fn columns_along_the_width_go_back() {
         }
     }
     assert_eq!(found, expected);
+    let mut parts = Parts::of("wide_columns::columns_along_the_width_go_back");
     for (corners, at) in [([-1, 0], [0, 0]), ([0, 1], [0, 0]), ([0, 0], [-1, 0])] {
-        let text = store(&images(corners), at).unwrap_err();
-        assert!(text.contains("an invalid operand"), "{text}");
+        parts.run(|| {
+            let text = store(&images(corners), at).unwrap_err();
+            assert!(text.contains("an invalid operand"), "{text}");
+        });
     }
 }
 
@@ -357,10 +361,15 @@ fn what_is_not_documented_is_refused_by_name() {
         images(pixels).load(coordinates, &copy, 0).unwrap_err()
     };
     // The column ends at 7: of its halo 8 is in the row, and what follows is open.
-    let text = refused(Some(32), &[3, 2, 7], "im2col::w.WAITS, {2, 0}");
-    assert!(text.contains("past the last pixel of its row"), "{text}");
-    let text = refused(None, &[3, 2, 7], "im2col::w::128.WAITS, {2, 0}");
-    assert!(text.contains("a halo of 2 after each 32 pixels"), "{text}");
+    let mut parts = Parts::of("wide_columns::what_is_not_documented_is_refused_by_name");
+    parts.run(|| {
+        let text = refused(Some(32), &[3, 2, 7], "im2col::w.WAITS, {2, 0}");
+        assert!(text.contains("past the last pixel of its row"), "{text}");
+    });
+    parts.run(|| {
+        let text = refused(None, &[3, 2, 7], "im2col::w::128.WAITS, {2, 0}");
+        assert!(text.contains("a halo of 2 after each 32 pixels"), "{text}");
+    });
     for (pixels, coordinates, copy) in [
         // Too large, behind the row, the other map.
         (Some(32), [0, 2, 7], "im2col::w.WAITS, {512, 0}"),
@@ -370,7 +379,9 @@ fn what_is_not_documented_is_refused_by_name() {
         (None, [0, 2, 7], "im2col::w.WAITS, {0, 0}"),
         (Some(128), [0, 2, 7], "im2col::w::128.WAITS, {0, 0}"),
     ] {
-        let text = refused(pixels, &coordinates, copy);
-        assert!(text.contains("an invalid operand"), "{copy}: {text}");
+        parts.run(|| {
+            let text = refused(pixels, &coordinates, copy);
+            assert!(text.contains("an invalid operand"), "{copy}: {text}");
+        });
     }
 }

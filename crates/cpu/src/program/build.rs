@@ -44,6 +44,8 @@ pub(super) struct Builder<'m, 'a> {
     /// the guarded instructions.
     open_guard: Option<(Guard, BlockId)>,
     pub shared_storage: HashMap<usize, Storage>,
+    /// The storage of the module's `.local` variables.
+    pub module_locals: HashMap<usize, Storage>,
     /// The bytes of an element of each array of one dimension that an index may stand
     /// behind; `None` where arrays with the same storage differ.
     pub elements: HashMap<Storage, Option<u32>>,
@@ -85,6 +87,7 @@ pub(crate) fn build<'m, 'a>(
         steps: Vec::new(),
         open_guard: None,
         shared_storage: HashMap::new(),
+        module_locals: HashMap::new(),
         elements: HashMap::new(),
         used_bytes: None,
         shared_bytes: 0,

@@ -22,18 +22,13 @@ impl<'m, 'a> Builder<'m, 'a> {
         let symbol = match variable.space {
             Space::Reg => return self.declare_register(variable),
             Space::Shared => Symbol::Variable(self.allocate_shared(variable)?),
-            Space::Local => {
-                let too_large = || LoweringError::invalid(variable.span, "too much local memory");
-                let size = size_of(variable).ok_or_else(too_large)?;
-                let align = u64::from(align_of(variable));
-                let offset = u64::from(self.local_bytes).next_multiple_of(align);
-                self.local_bytes = u32::try_from(offset + size).map_err(|_| too_large())?;
-                self.local_align = self.local_align.max(align_of(variable));
-                let storage = Storage::Local(offset as u32);
-                self.note_elements(storage, variable);
-                Symbol::Variable(storage)
-            }
+            Space::Local => Symbol::Variable(self.allocate_local(variable)?),
             Space::Param => Symbol::Variable(Storage::CallParam(self.new_call_param(variable)?)),
+            Space::Global | Space::Const
+                if let Some(&index) = self.module.inner_variables.get(&variable.span.start) =>
+            {
+                Symbol::Variable(Storage::Global(index))
+            }
             Space::Global | Space::Const | Space::Sreg | Space::Tex => {
                 return Err(LoweringError::unsupported(
                     variable.span,
@@ -43,6 +38,22 @@ impl<'m, 'a> Builder<'m, 'a> {
         };
         self.declare_name(variable.name, None, symbol);
         Ok(())
+    }
+
+    /// New storage for a local variable.
+    pub(super) fn allocate_local(
+        &mut self,
+        variable: &Variable<'a>,
+    ) -> Result<Storage, LoweringError> {
+        let too_large = || LoweringError::invalid(variable.span, "too much local memory");
+        let size = size_of(variable).ok_or_else(too_large)?;
+        let align = u64::from(align_of(variable));
+        let offset = u64::from(self.local_bytes).next_multiple_of(align);
+        self.local_bytes = u32::try_from(offset + size).map_err(|_| too_large())?;
+        self.local_align = self.local_align.max(align_of(variable));
+        let storage = Storage::Local(offset as u32);
+        self.note_elements(storage, variable);
+        Ok(storage)
     }
 
     pub fn new_call_param(&mut self, variable: &Variable<'a>) -> Result<u32, LoweringError> {

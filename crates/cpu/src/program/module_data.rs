@@ -7,8 +7,8 @@ use super::ir::{LoweringError, Row};
 use super::module_symbol::ModuleSymbol;
 use crate::blob::{Reference, Relocation, VariableImage};
 use ptx::ast::{
-    DirectiveKind, FloatValue, Initializer, Instruction, Item, Linkage, Module, Name, Space, Span,
-    Variable,
+    DirectiveKind, FloatValue, Function, Initializer, Instruction, Item, Linkage, Module, Name,
+    Space, Span, Statement, Variable,
 };
 use ptx::names::Type;
 use ptx::scope;
@@ -27,6 +27,8 @@ pub(crate) struct ModuleData<'m, 'a> {
     source: &'m str,
     pub symbols: HashMap<&'a str, ModuleSymbol<'m, 'a>>,
     pub variables: Vec<VariableImage>,
+    /// The indices of variables that are declared in functions, by the start of their declaration.
+    pub inner_variables: HashMap<u32, u32>,
     pub functions: FunctionTable<'m, 'a>,
     /// By mnemonic: what the instruction table says of it.
     rows: Vec<Row>,
@@ -106,6 +108,7 @@ pub(crate) fn module_data<'m, 'a>(
         source,
         symbols: HashMap::new(),
         variables: Vec::new(),
+        inner_variables: HashMap::new(),
         functions: FunctionTable::default(),
         rows: rows.collect(),
         lines: std::iter::once(0)
@@ -121,6 +124,13 @@ pub(crate) fn module_data<'m, 'a>(
                 if !has_body {
                     data.symbols
                         .insert(function.name.text, ModuleSymbol::Function(function));
+                }
+                for variable in inner_variables(function) {
+                    if let Some(image) = variable_image(variable, &mut errors) {
+                        let index = data.variables.len() as u32;
+                        data.inner_variables.insert(variable.span.start, index);
+                        data.variables.push(image);
+                    }
                 }
             }
             Item::Directive(_) => {}
@@ -139,29 +149,20 @@ pub(crate) fn module_data<'m, 'a>(
     let mut limit = MAX_INITIAL_BYTES;
     // Initializers may refer to later variables.
     for item in &module.items {
-        if let Item::Variable(variable) = item
-            && let Some(init) = &variable.init
-            && let Some(&ModuleSymbol::Global(index)) = data.symbols.get(variable.name.text)
-        {
-            let mut writer = InitWriter {
-                symbols: &data.symbols,
-                functions: &data.functions,
-                bytes: Vec::new(),
-                relocations: Vec::new(),
-                limit,
-            };
-            match writer.list(init, 0, &element_sizes(variable), variable.ty) {
-                Ok(()) => {
-                    let (bytes, relocations) = (writer.bytes, writer.relocations);
-                    let image = &mut data.variables[index as usize];
-                    limit -= bytes.len() as u64;
-                    // `x[] = {…}` has the size of its values.
-                    image.size = image.size.max(bytes.len() as u64);
-                    image.init = bytes;
-                    image.relocations = relocations;
+        match item {
+            Item::Variable(variable) => {
+                if let Some(&ModuleSymbol::Global(index)) = data.symbols.get(variable.name.text) {
+                    data.initialize(variable, index, &mut limit, &mut errors);
                 }
-                Err(reason) => errors.push(LoweringError::unsupported(variable.span, reason)),
             }
+            Item::Function(function) => {
+                for variable in inner_variables(function) {
+                    if let Some(&index) = data.inner_variables.get(&variable.span.start) {
+                        data.initialize(variable, index, &mut limit, &mut errors);
+                    }
+                }
+            }
+            Item::Directive(_) => {}
         }
     }
     (data, errors)
@@ -170,53 +171,108 @@ pub(crate) fn module_data<'m, 'a>(
 impl<'m, 'a> ModuleData<'m, 'a> {
     fn declare(&mut self, variable: &'m Variable<'a>, errors: &mut Vec<LoweringError>) {
         let name = variable.name.text;
-        let reference = match (variable.space, variable.ty) {
-            (Space::Tex, _) | (_, Type::Texref) => Reference::Texture,
-            (_, Type::Surfref) => Reference::Surface,
-            _ => Reference::None,
-        };
         let symbol = match variable.space {
             Space::Shared => ModuleSymbol::Shared(variable),
+            Space::Local => ModuleSymbol::Local(variable),
             Space::Global | Space::Const | Space::Tex if variable.ty != Type::Samplerref => {
-                let size = match reference {
-                    Reference::None => size_of(variable),
-                    _ => Some(8),
-                };
-                let Some(size) = size else {
-                    errors.push(LoweringError::invalid(
-                        variable.span,
-                        "the variable is too large",
-                    ));
+                let Some(image) = variable_image(variable, errors) else {
                     return;
                 };
-                let external = variable.linkage == Linkage::Extern;
                 if let Some(&ModuleSymbol::Global(index)) = self.symbols.get(name) {
                     // A declaration and the definition.
                     let known = &mut self.variables[index as usize];
-                    known.external &= external;
-                    known.size = known.size.max(size);
+                    known.external &= image.external;
+                    known.size = known.size.max(image.size);
                     return;
                 }
-                self.variables.push(VariableImage {
-                    name: name.to_owned(),
-                    constant: variable.space == Space::Const,
-                    external,
-                    exported: matches!(
-                        variable.linkage,
-                        Linkage::Visible | Linkage::Weak | Linkage::Common
-                    ),
-                    managed: variable.attributes.managed,
-                    reference,
-                    size,
-                    align: align_of(variable).max(if reference == Reference::None { 1 } else { 8 }),
-                    ..VariableImage::default()
-                });
+                self.variables.push(image);
                 ModuleSymbol::Global(self.variables.len() as u32 - 1)
             }
             _ => ModuleSymbol::Opaque,
         };
         self.symbols.insert(name, symbol);
     }
+
+    /// Writes the initial values of a variable, of which at most `limit` bytes are left.
+    fn initialize(
+        &mut self,
+        variable: &Variable<'a>,
+        index: u32,
+        limit: &mut u64,
+        errors: &mut Vec<LoweringError>,
+    ) {
+        let Some(init) = &variable.init else {
+            return;
+        };
+        let mut writer = InitWriter {
+            symbols: &self.symbols,
+            functions: &self.functions,
+            bytes: Vec::new(),
+            relocations: Vec::new(),
+            limit: *limit,
+        };
+        match writer.list(init, 0, &element_sizes(variable), variable.ty) {
+            Ok(()) => {
+                let (bytes, relocations) = (writer.bytes, writer.relocations);
+                let image = &mut self.variables[index as usize];
+                *limit -= bytes.len() as u64;
+                // `x[] = {…}` has the size of its values.
+                image.size = image.size.max(bytes.len() as u64);
+                image.init = bytes;
+                image.relocations = relocations;
+            }
+            Err(reason) => errors.push(LoweringError::unsupported(variable.span, reason)),
+        }
+    }
+}
+
+/// The variables in global and constant memory that a function declares.
+fn inner_variables<'m, 'a>(function: &'m Function<'a>) -> impl Iterator<Item = &'m Variable<'a>> {
+    let statements = function.body.iter().flat_map(|body| &body.statements);
+    statements.filter_map(|statement| match statement {
+        Statement::Variable(variable)
+            if matches!(variable.space, Space::Global | Space::Const)
+                && variable.ty != Type::Samplerref =>
+        {
+            Some(&**variable)
+        }
+        _ => None,
+    })
+}
+
+/// A variable of a module, without its initial values; an error if it is too large.
+fn variable_image(
+    variable: &Variable<'_>,
+    errors: &mut Vec<LoweringError>,
+) -> Option<VariableImage> {
+    let reference = match (variable.space, variable.ty) {
+        (Space::Tex, _) | (_, Type::Texref) => Reference::Texture,
+        (_, Type::Surfref) => Reference::Surface,
+        _ => Reference::None,
+    };
+    let size = match reference {
+        Reference::None => size_of(variable),
+        _ => Some(8),
+    };
+    let Some(size) = size else {
+        let too_large = LoweringError::invalid(variable.span, "the variable is too large");
+        errors.push(too_large);
+        return None;
+    };
+    Some(VariableImage {
+        name: variable.name.text.to_owned(),
+        constant: variable.space == Space::Const,
+        external: variable.linkage == Linkage::Extern,
+        exported: matches!(
+            variable.linkage,
+            Linkage::Visible | Linkage::Weak | Linkage::Common
+        ),
+        managed: variable.attributes.managed,
+        reference,
+        size,
+        align: align_of(variable).max(if reference == Reference::None { 1 } else { 8 }),
+        ..VariableImage::default()
+    })
 }
 
 /// The size of an element at each nesting level, outermost first, the scalar last.

@@ -8,6 +8,8 @@ pub(crate) enum ModuleSymbol<'m, 'a> {
     Global(u32),
     /// Allocated in each kernel that uses it.
     Shared(&'m Variable<'a>),
+    /// The same, in each thread; before PTX 3.0.
+    Local(&'m Variable<'a>),
     Function(&'m Function<'a>),
     /// Samplers.
     Opaque,

@@ -45,6 +45,16 @@ impl<'m, 'a> Builder<'m, 'a> {
                 let storage = self.allocate_shared(variable)?;
                 Ok(Symbol::Variable(storage))
             }
+            ModuleSymbol::Local(variable) => {
+                // One for all functions of the kernel.
+                let at = std::ptr::from_ref(variable) as usize;
+                let storage = match self.module_locals.get(&at) {
+                    Some(&storage) => storage,
+                    None => self.allocate_local(variable)?,
+                };
+                self.module_locals.insert(at, storage);
+                Ok(Symbol::Variable(storage))
+            }
             ModuleSymbol::Function(function) => match self.module.functions.address(function) {
                 Some(address) => Ok(Symbol::Function(address)),
                 None => Err(LoweringError::unsupported(
@@ -226,10 +236,13 @@ impl<'m, 'a> Builder<'m, 'a> {
                 Symbol::Variable(storage) => {
                     self.symbol_at(storage, *offset, self.module.span(*name))
                 }
+                Symbol::Register(reg) => {
+                    self.register_plus(reg, *offset, self.module.span(*name))?
+                }
                 _ => {
                     return Err(LoweringError::invalid(
                         self.module.span(*name),
-                        format!("{} is not a variable", name.text),
+                        format!("{} is neither a register nor a variable", name.text),
                     ));
                 }
             },
@@ -318,10 +331,36 @@ impl<'m, 'a> Builder<'m, 'a> {
 
     /// A register with an address and a distance added.
     fn sum(&mut self, address: Arg, bytes: i64, span: Span) -> Reg {
-        let sum = self.new_register(RegClass::I64);
+        self.integer_sum(address, bytes, (RegClass::I64, Modifier::U64), span)
+    }
+
+    /// `%r + 1` as an operand: of integers, in the width of the register.
+    fn register_plus(&mut self, reg: Reg, value: i64, span: Span) -> Result<Arg, LoweringError> {
+        let class = self.registers[reg.index()];
+        let ty = match class {
+            RegClass::I16 => Modifier::U16,
+            RegClass::I32 => Modifier::U32,
+            RegClass::I64 => Modifier::U64,
+            RegClass::Pred | RegClass::F32 | RegClass::F64 => {
+                let reason = "a sum with a register that is no integer, as an operand";
+                return Err(LoweringError::unsupported(span, reason));
+            }
+        };
+        let sum = self.integer_sum(Arg::Reg(reg), value, (class, ty), span);
+        Ok(Arg::Reg(sum))
+    }
+
+    fn integer_sum(
+        &mut self,
+        to: Arg,
+        value: i64,
+        (class, ty): (RegClass, Modifier),
+        span: Span,
+    ) -> Reg {
+        let sum = self.new_register(class);
         let mut modifiers = Modifiers::default();
-        modifiers.push(Modifier::U64);
-        let args = [Arg::Reg(sum), address, Arg::Int(bytes.cast_unsigned())];
+        modifiers.push(ty);
+        let args = [Arg::Reg(sum), to, Arg::Int(value.cast_unsigned())];
         self.push_synthetic(Opcode::Add, modifiers, &args, span);
         sum
     }
