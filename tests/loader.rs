@@ -10,6 +10,8 @@
 mod declared;
 #[path = "loader/hot.rs"]
 mod hot;
+#[path = "isa/parts.rs"]
+mod parts;
 #[cfg(feature = "remote-fs")]
 #[path = "loader/remote.rs"]
 mod remote;
@@ -595,15 +597,15 @@ fn ptx_of_a_newer_version_is_lowered_where_it_uses_nothing_newer() {
     }
 }
 
-/// A kernel's fault loses the context of its process.
+/// A kernel's fault loses the device for its process.
 #[test]
 fn a_lost_context_costs_the_cache_nothing() {
-    let context = context();
-    if context.device().driver().kind() == DriverKind::Nvidia {
-        return; // the other tests of this process need the context
-    }
+    parts::Parts::of("a_lost_context_costs_the_cache_nothing").run(|| lose_the_context());
+}
+
+fn lose_the_context() {
     let folder = tempfile::tempdir().unwrap();
-    let context = Context::create(context.device(), 0).unwrap();
+    let context = context();
     // A module that is shared would need no load.
     let loader =
         Loader::new(context.clone(), Cache::new(policy(folder.path()))).with_sharing(false);

@@ -11,6 +11,7 @@ use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, Counters, Loader, SlicedModule, Source};
 
 use super::{context, policy};
+use crate::parts::Parts;
 
 /// A kernel that counts to 2000 and stores a number for each thread.
 fn kernel(name: &str, factor: u32) -> String {
@@ -239,10 +240,10 @@ fn a_fault_in_hot_code_has_its_place_in_the_whole_module() {
         .filter(|(line, _)| line.starts_with("st.global"))
         .last()
         .unwrap();
-    for slicing in [Slicing::Never, Slicing::Always] {
+    let mut parts = Parts::of("hot::a_fault_in_hot_code_has_its_place_in_the_whole_module");
+    let check = |slicing| {
         let folder = tempfile::tempdir().unwrap();
         heated(folder.path(), slicing);
-        // A fault ends its context.
         let context = Context::create(context().device(), ContextFlags::default()).unwrap();
         let cache = Cache::new(policy(folder.path()).with_slicing(slicing));
         let loader = Loader::new(context.clone(), cache);
@@ -261,7 +262,9 @@ fn a_fault_in_hot_code_has_its_place_in_the_whole_module() {
         ] {
             assert!(error.contains(part), "{part}: {error}");
         }
-    }
+    };
+    parts.run(|| check(Slicing::Never));
+    parts.run(|| check(Slicing::Always));
 }
 
 #[test]

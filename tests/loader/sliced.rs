@@ -12,6 +12,7 @@ use ptxkit::jit::JitOptions;
 use ptxkit::loader::{CacheUse, LoadError, Loader, Prepare, SlicedModule, Source};
 
 use super::{context, policy};
+use crate::parts::Parts;
 
 /// A loader that cuts small modules too, with a cache in `folder`.
 fn loader(folder: &Path) -> Loader {
@@ -81,11 +82,18 @@ fn a_fault_has_the_line_of_the_whole_module() {
         "{right}{wrong}.file 1 \"right.cu\"\n.file 2 \"wrong.cu\"\n"
     ));
     let line = ptx.lines().position(|line| line.contains("], 1;")).unwrap() + 1;
-    let folder = tempfile::tempdir().unwrap();
-    for cache in [CacheUse::Miss, CacheUse::Hit] {
+    let mut parts = Parts::of("sliced::a_fault_has_the_line_of_the_whole_module");
+    let check = |cache| {
+        let folder = tempfile::tempdir().unwrap();
         let context = context_to_lose();
-        let policy = policy(folder.path()).with_slicing(Slicing::Always);
-        let loader = Loader::new(context.clone(), Cache::new(policy));
+        let loader = || {
+            let policy = policy(folder.path()).with_slicing(Slicing::Always);
+            Loader::new(context.clone(), Cache::new(policy))
+        };
+        if cache == CacheUse::Hit {
+            load(&loader(), &ptx).unwrap().kernel("wrong").unwrap();
+        }
+        let loader = loader();
         let module = load(&loader, &ptx).unwrap();
         let kernel = module.kernel("wrong").unwrap();
         assert_eq!(module.kernel_report("wrong").unwrap().cache, cache);
@@ -99,7 +107,9 @@ fn a_fault_has_the_line_of_the_whole_module() {
         assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
         let named = format!("PTX line {line} (wrong.cu:9)");
         assert!(error.to_string().contains(&named), "{named}: {error}");
-    }
+    };
+    parts.run(|| check(CacheUse::Miss));
+    parts.run(|| check(CacheUse::Hit));
 }
 
 #[test]

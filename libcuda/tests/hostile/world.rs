@@ -37,6 +37,9 @@ impl World {
         };
         let mut context: CUcontext = null_mut();
         make!(cuInit(0));
+        // A call before may have left a stream in a capture, which forbids calls in other modes.
+        let mut relaxed = 2;
+        make!(cuThreadExchangeStreamCaptureMode(&mut relaxed));
         make!(cuCtxCreate_v2(&mut context, 0, 0));
         world.add(context);
         world.streams();

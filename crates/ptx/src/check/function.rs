@@ -239,6 +239,7 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
         }
         if let Some(wrong) = mma::wrong(self, instruction) {
             self.report.add(wrong);
+            self.declared_all(instruction.operands);
             return;
         }
         let before = self.context.floor.take();
