@@ -600,7 +600,7 @@ fn ptx_of_a_newer_version_is_lowered_where_it_uses_nothing_newer() {
 /// A kernel's fault loses the device for its process.
 #[test]
 fn a_lost_context_costs_the_cache_nothing() {
-    parts::Parts::of("a_lost_context_costs_the_cache_nothing").run(|| lose_the_context());
+    parts::Parts::of("a_lost_context_costs_the_cache_nothing").run(lose_the_context);
 }
 
 fn lose_the_context() {
