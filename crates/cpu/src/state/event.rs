@@ -79,7 +79,7 @@ impl Event {
         captured
     }
 
-    /// The point of a capture that it stands for. Fails if that capture has ended.
+    /// The captured work that the event was recorded after. Fails if the capture has ended.
     fn point(&self) -> Result<Option<CapturePoint>> {
         match &*self.captured() {
             None => Ok(None),
