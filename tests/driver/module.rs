@@ -517,3 +517,24 @@ fn local_variables_of_a_module() {
     stream.synchronize().unwrap();
     assert_eq!(out.to_vec().unwrap(), [7, 8, 9, 10]);
 }
+
+#[test]
+fn a_variable_of_a_function_hides_that_of_the_module() {
+    let ptx = ".version 7.0\n.target sm_70\n.address_size 64\n\
+        .visible .global .u32 value = 1;\n\
+        .visible .entry k(.param .u64 out)\n{\n\
+            .global .u32 value = 2;\n\
+            .reg .u32 %r; .reg .u64 %rd;\n\
+            ld.param.u64 %rd, [out];\n\
+            ld.global.u32 %r, [value];\n\
+            st.global.u32 [%rd], %r;\n\
+            ret;\n}\n";
+    let (context, stream, kernel) = kernel(ptx, "k");
+    let out = DeviceBuffer::<u32>::zeroed(&context, 1).unwrap();
+    // SAFETY: it writes one value.
+    unsafe { kernel.launch(LaunchConfig::default(), &stream, (&out,)) }.unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(out.to_vec().unwrap(), [2]);
+    let outer = kernel.module().global("value").unwrap();
+    assert_eq!(outer.read::<u32>(1).unwrap(), [1]);
+}

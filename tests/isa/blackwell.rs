@@ -285,6 +285,32 @@ const CARRYLESS: &[Row] = &[
     ("clmad.hi.u64 %d, %a0, 3, 0;", &[1 << 63], 1),
 ];
 
+/// Modifiers that the CPU device need not tell apart.
+const READ_ONLY: &[Row] = &[
+    ("ld.global.proxy::readonly.u64 %d, [%in];", &[7], 7),
+    (
+        "ld.proxy::readonly.global.nc.v2.u32 {%r4, %rd}, [%in];",
+        &[7 << 32],
+        7,
+    ),
+    (
+        "activemask.b32 %r4; shfl.sync.idx.no_membermask_overlap.b32 %rd, %r0, 0, 31, %r4;",
+        &[9],
+        9,
+    ),
+    (
+        "activemask.b32 %r4; bar.warp.sync.no_membermask_overlap %r4; \
+         vote.sync.all.no_membermask_overlap.pred %p0, 1, %r4; selp.u32 %rd, 3, 4, %p0;",
+        &[],
+        3,
+    ),
+];
+
+#[test]
+fn loads_of_read_only_memory() {
+    on_the_cpu_device(READ_ONLY);
+}
+
 #[test]
 fn bytes_of_integers() {
     if device().driver().kind() == DriverKind::Cpu {

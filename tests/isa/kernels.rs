@@ -33,7 +33,7 @@ pub fn text(bodies: &[&str]) -> String {
 /// The same for another target.
 pub fn text_for(target: &str, bodies: &[&str]) -> String {
     // A GPU's driver reads the first.
-    let version = if target == "sm_90a" { "9.0" } else { "9.3" };
+    let version = if target == "sm_90a" { "9.0" } else { "9.5" };
     let mut text = format!(".version {version}\n.target {target}\n.address_size 64\n");
     for (number, body) in bodies.iter().enumerate() {
         write!(

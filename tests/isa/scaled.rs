@@ -187,3 +187,24 @@ fn products_with_scales() {
         }
     }
 }
+
+/// CUTLASS and FlashInfer write the scales as lists of one.
+#[test]
+fn scales_in_braces() {
+    if device().driver().kind() != DriverKind::Cpu {
+        return;
+    }
+    let text = ".version 8.7\n.target sm_120a\n.address_size 64\n\
+        .visible .entry k(.param .u64 in, .param .u64 out)\n{\n\
+        .reg .b32 %r<9>; .reg .f32 %f<6>; .reg .b64 %out; .reg .b16 %h;\n\
+        ld.param.u64 %out, [out];\n\
+        mov.b32 %r1, 0x22222222; mov.b32 %r7, 0x7f7f; mov.b16 %h, 0; mov.f32 %f5, 0f00000000;\n\
+        mma.sync.aligned.kind::mxf4.block_scale.scale_vec::2X.m16n8k64.row.col\
+        .f32.e2m1.e2m1.f32.ue8m0 {%f1, %f2, %f3, %f4}, {%r1, %r1, %r1, %r1}, {%r1, %r1}, \
+        {%f5, %f5, %f5, %f5}, {%r7}, {%h, %h}, {%r7}, {%h, %h};\n\
+        mov.u32 %r8, %tid.x; mad.wide.u32 %out, %r8, 16, %out;\n\
+        st.global.v4.f32 [%out], {%f1, %f2, %f3, %f4};\nret;\n}\n";
+    // Sums of 64 products of ones.
+    let found = launch(text, 1, &[0], THREADS * 4);
+    assert_eq!(found, [64.0_f32.to_bits(); THREADS * 4]);
+}

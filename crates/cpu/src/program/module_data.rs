@@ -126,8 +126,10 @@ pub(crate) fn module_data<'m, 'a>(
                         .insert(function.name.text, ModuleSymbol::Function(function));
                 }
                 for variable in inner_variables(function) {
-                    if let Some(image) = variable_image(variable, &mut errors) {
+                    if let Some(mut image) = variable_image(variable, &mut errors) {
                         let index = data.variables.len() as u32;
+                        // No name of a module: it is not found by one.
+                        image.name = format!("{}.{index}", image.name);
                         data.inner_variables.insert(variable.span.start, index);
                         data.variables.push(image);
                     }

@@ -7,7 +7,7 @@ use super::{form, mismatch};
 use crate::ast::{Instruction, List, Name, Operand, Space, Span};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::isa::{Count, Kind};
-use crate::names::Type;
+use crate::names::{Modifier, Type};
 
 pub(super) type Checked = Result<(), Diagnostic>;
 
@@ -96,7 +96,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             Kind::Destination => self.destination(operand),
             Kind::DestinationOrVector => match operand {
                 Operand::Sink(_) => Ok(()),
-                _ => self.vector(operand, Direction::Written),
+                _ => {
+                    self.one_in_braces(operand)?;
+                    self.vector(operand, Direction::Written)
+                }
             },
             Kind::Loaded => self.vector(operand, Direction::Written),
             Kind::DestinationAndPredicate | Kind::SinkAndPredicate => match *operand {
@@ -154,7 +157,13 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 }
                 _ => self.source(operand),
             },
-            Kind::SourceOrVector => self.vector(operand, Direction::Read),
+            Kind::SourceOrVector => {
+                // ptxas takes it in stores.
+                if self.checker.modifiers(self.instruction).has(Modifier::Red) {
+                    self.one_in_braces(operand)?;
+                }
+                self.vector(operand, Direction::Read)
+            }
             Kind::Stored => self.vector(operand, Direction::Stored),
             Kind::Register => match operand {
                 Operand::Name(_) | Operand::Component { .. } => self.source(operand),

@@ -24,11 +24,6 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 };
                 Err(Diagnostic::new(Code::OperandCount, span, message))
             }
-            // ptxas takes a list of one in loads and stores.
-            Operand::Vector(_, span) if count == 1 && !self.takes_one_in_braces(direction) => {
-                let message = "found a list, expected a register";
-                Err(Diagnostic::new(Code::OperandKind, span, message))
-            }
             Operand::Vector(list, span) => self.elements(list, span, direction, true),
             Operand::Name(name) if count > 1 => match self.checker.symbol(name.text) {
                 Some(Symbol::Register { ty, vector }) if u32::from(vector) == count => {
@@ -46,16 +41,13 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
         }
     }
 
-    fn takes_one_in_braces(&self, direction: Direction) -> bool {
-        match direction {
-            Direction::Written => !matches!(
-                self.instruction.opcode,
-                Opcode::Atom | Opcode::Lop3 | Opcode::Mbarrier
-            ),
-            Direction::Read | Direction::Stored => {
-                let modifiers = self.checker.modifiers(self.instruction);
-                self.instruction.opcode != Opcode::Multimem || !modifiers.has(Modifier::Red)
+    /// Fails for `{a}` in an instruction without `.v2`.
+    pub(super) fn one_in_braces(&self, operand: &Operand<'a>) -> Checked {
+        match operand {
+            Operand::Vector(list, _) if self.vector == 1 && list.len == 1 => {
+                self.wrong(operand, "found a list, expected a register")
             }
+            _ => Ok(()),
         }
     }
 
