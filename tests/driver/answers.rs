@@ -260,7 +260,10 @@ fn the_device_answers_as_an_h200() {
     }
     let mut lines: Vec<String> = table().lines().map(str::to_owned).collect();
     let mut wrong = Vec::new();
-    let sections = table().lines().filter(|line| line.starts_with("##")).count();
+    let sections = table()
+        .lines()
+        .filter(|line| line.starts_with("##"))
+        .count();
     for number in 1..=sections {
         let output = child(number);
         let found: BTreeMap<usize, &str> = output

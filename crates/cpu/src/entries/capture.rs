@@ -72,11 +72,12 @@ entries! {
 
     fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) {
         let (_, stream) = stream::find_any(stream.addr())?;
-        if graph.is_null() {
-            return Err(Status::INVALID_VALUE.because("the pointer for the graph is null"));
-        }
         graph.put_optional(std::ptr::null_mut());
-        graph.put(pointer(stream.end_capture()?))
+        let handle = stream.end_capture()?;
+        match graph.is_null() {
+            true => graph::destroy(handle),
+            false => graph.put(pointer(handle)),
+        }
     }
 
     fn cuStreamIsCapturing(stream: CUstream, status: *mut c_uint) {

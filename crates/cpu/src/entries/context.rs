@@ -25,9 +25,16 @@ fn create(context: UserPointer<CUcontext>, flags: c_uint, device: CUdevice) -> R
 }
 
 /// A context by its handle; the current one for null.
-fn named_or_current(handle: usize) -> Result<Arc<Context>> {
+pub(super) fn named_or_current(handle: usize) -> Result<Arc<Context>> {
     match handle {
         0 => context::current(),
+        _ => context::find(handle),
+    }
+}
+
+fn named(handle: usize) -> Result<Arc<Context>> {
+    match handle {
+        0 => Err(Status::INVALID_VALUE.because("the context is null")),
         _ => context::find(handle),
     }
 }
@@ -80,7 +87,7 @@ entries! {
     }
 
     fn cuCtxDestroy_v2(context: CUcontext) {
-        let context = context::find(context.addr())?;
+        let context = named(context.addr())?;
         if context.kind() == ContextKind::Primary {
             return Err(
                 Status::INVALID_CONTEXT.because("a primary context is released, not destroyed")
@@ -112,6 +119,10 @@ entries! {
 
     fn cuCtxDetach(context: CUcontext) {
         let context = context::find(context.addr())?;
+        if !context::top().is_some_and(|current| Arc::ptr_eq(&current, &context)) {
+            return Err(Status::INVALID_CONTEXT
+                .because("the context is not the current one of this thread"));
+        }
         let one_less = context
             .attached
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |uses| uses.checked_sub(1));
@@ -126,17 +137,17 @@ entries! {
         id.put(named_or_current(context.addr())?.id() as u64)
     }
 
+    /// Banks of four bytes (1): newer GPUs have no others.
     fn cuCtxGetSharedMemConfig(config: *mut c_uint) {
-        config.put(context::working()?.shared_config.load(Ordering::Relaxed))
+        context::working()?;
+        config.put(1)
     }
 
-    /// Kept and given back: shared memory has no banks here.
     fn cuCtxSetSharedMemConfig(config: c_uint) {
         if config > 2 {
             return Err(Status::INVALID_VALUE.into());
         }
-        context::working()?.shared_config.store(config, Ordering::Relaxed);
-        Ok(())
+        context::working().map(drop)
     }
 
     fn cuCtxResetPersistingL2Cache() {
@@ -145,8 +156,7 @@ entries! {
     }
 
     fn cuCtxPushCurrent_v2(context: CUcontext) {
-        let context = context::find(context.addr())?;
-        context::push(context);
+        context::push(named(context.addr())?);
         Ok(())
     }
 
@@ -212,7 +222,7 @@ entries! {
         value.put(context::working()?.limit(limit)?)
     }
 
-    fn cuCtxSetLimit(limit: c_uint, value: usize) {
+    capture_unsafe cuCtxSetLimit(limit: c_uint, value: usize) {
         context::working()?.set_limit(limit, value)
     }
 
@@ -220,7 +230,7 @@ entries! {
         config.put(context::working()?.cache_config.load(Ordering::Relaxed))
     }
 
-    fn cuCtxSetCacheConfig(config: c_uint) {
+    capture_unsafe cuCtxSetCacheConfig(config: c_uint) {
         if config > 3 {
             return Err(Status::INVALID_VALUE.into());
         }

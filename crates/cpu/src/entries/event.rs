@@ -17,8 +17,8 @@ const KNOWN_FLAGS: c_uint = 7;
 fn elapsed(start: usize, end: usize) -> Result<f32> {
     let (start, end) = (event::find(start)?, event::find(end)?);
     start.context()?.check()?;
-    start.refuse_captured()?;
-    end.refuse_captured()?;
+    start.check_uncaptured()?;
+    end.check_uncaptured()?;
     if !start.timed || !end.timed {
         return Err(Status::INVALID_HANDLE
             .because("an event made with CU_EVENT_DISABLE_TIMING has no time"));

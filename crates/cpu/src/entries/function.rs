@@ -93,6 +93,9 @@ entries! {
     }
 
     fn cuFuncGetModule(result: *mut CUmodule, function: CUfunction) {
+        if function.is_null() {
+            return Err(Status::INVALID_VALUE.because("the function is null"));
+        }
         result.put(pointer(library::function(function.addr())?.module))
     }
 
@@ -110,6 +113,9 @@ entries! {
         offset: *mut usize,
         size: *mut usize,
     ) {
+        if function.is_null() {
+            return Err(Status::INVALID_VALUE.because("the function is null"));
+        }
         let function = library::compiled(function.addr())?;
         let params = &function.image().params;
         let param = params.get(index).ok_or_else(|| {

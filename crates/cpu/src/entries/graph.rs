@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::entry::entries;
 use super::graph_node;
-use crate::state::context;
 use crate::state::graph::{self, Graph};
 use crate::state::handle::pointer;
 use crate::state::node::{Node, NodeKind, Params, Work};
@@ -186,13 +185,13 @@ pub(super) fn write_nodes(
                 data.put_at(index, edges.get(index).copied().unwrap_or_default())?;
             }
         }
+        return count.put(all.len().min(capacity));
     }
     count.put(all.len())
 }
 
 entries! {
     fn cuGraphCreate(graph: *mut CUgraph, flags: c_uint) {
-        context::working()?;
         if flags != 0 || graph.is_null() {
             return Err(Status::INVALID_VALUE.because("the flags of cuGraphCreate must be 0"));
         }

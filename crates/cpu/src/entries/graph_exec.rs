@@ -34,7 +34,7 @@ fn check_flags(flags: u64) -> Result {
 }
 
 entries! {
-    fn cuGraphInstantiateWithFlags(result: *mut CUgraphExec, graph: CUgraph, flags: u64) {
+    capture_unsafe cuGraphInstantiateWithFlags(result: *mut CUgraphExec, graph: CUgraph, flags: u64) {
         let graph = graph::find(graph.addr())?;
         check_flags(flags)?;
         if result.is_null() {
@@ -43,7 +43,7 @@ entries! {
         result.put(pointer(graph_exec::instantiate(&graph, flags)?))
     }
 
-    fn cuGraphInstantiateWithParams(
+    capture_unsafe cuGraphInstantiateWithParams(
         result: *mut CUgraphExec,
         graph: CUgraph,
         params: *mut InstantiateParams,
@@ -161,8 +161,8 @@ entries! {
 
     fn cuGraphUpload(exec: CUgraphExec, stream: CUstream) {
         graph_exec::find(exec.addr())?;
-        stream::find(stream.addr())?;
-        Ok(())
+        let (_, stream) = stream::find(stream.addr())?;
+        stream.refuse_captured("an executable graph is not uploaded in a capture")
     }
 
     fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream) {
@@ -175,7 +175,7 @@ entries! {
         Ok(())
     }
 
-    fn cuGraphExecDestroy(exec: CUgraphExec) {
+    capture_unsafe cuGraphExecDestroy(exec: CUgraphExec) {
         graph_exec::destroy(exec.addr())
     }
 }

@@ -54,6 +54,9 @@ pub(super) fn fill(params: UserPointer<CUDA_MEMSET_NODE_PARAMS_v1>) -> Result<(P
     let fill = params.get()?;
     let (to, pitch, value) = (fill.dst, fill.pitch, fill.value);
     let (width, height) = (fill.width, fill.height);
+    if height == 0 {
+        return Err(Status::INVALID_VALUE.because("a node that fills no row"));
+    }
     let work: Work = match fill.elementSize {
         1 => {
             let work = copy::fill_work(to, pitch, value as u8, width, height)?;

@@ -50,11 +50,11 @@ entries! {
         buffer.put_text(&last_detail(), len)
     }
 
-    fn cuProfilerStart() {
+    capture_unsafe cuProfilerStart() {
         Ok(())
     }
 
-    fn cuProfilerStop() {
+    capture_unsafe cuProfilerStop() {
         Ok(())
     }
 }

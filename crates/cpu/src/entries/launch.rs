@@ -72,6 +72,7 @@ fn check_attribute(attribute: &LaunchAttribute) -> Result {
         | COMPLETION_EVENT
         | CLUSTER_DIMENSION
         | SHARED_CARVEOUT => Ok(()),
+        16.. => Err(Status::INVALID_VALUE.because("unknown launch attribute")),
         number => Err(Status::NOT_SUPPORTED.because(format!(
             "the CPU device does not support launch attribute {number}"
         ))),

@@ -258,7 +258,11 @@ entries! {
         length: usize,
         flags: c_uint,
     ) {
-        stream::find(stream.addr())?;
+        let (_, found) = stream::find(stream.addr())?;
+        found.refuse_captured("memory is not attached in a capture")?;
+        if stream.is_null() {
+            return Err(Status::INVALID_VALUE.because("memory is not attached to the default stream"));
+        }
         let found = arena()?
             .range_of(address)
             .filter(|found| found.start == address && found.purpose == Purpose::Managed);

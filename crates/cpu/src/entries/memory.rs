@@ -88,10 +88,10 @@ entries! {
 
     /// Waits for all work first, which may still use the memory.
     capture_unsafe cuMemFree_v2(address: CUdeviceptr) {
-        let context = context::working()?;
         if address == 0 {
-            return Ok(());
+            return context::top().map_or(Ok(()), |_| context::working().map(drop));
         }
+        let context = context::working()?;
         if graph_memory::is_live(address) {
             let freed = graph_memory::release(address)?;
             context.wait();
@@ -200,11 +200,11 @@ entries! {
         let start = host.addr() as u64;
         if arena()?.range_of(start).is_some() {
             return Err(
-                Status::HOST_MEMORY_ALREADY_REGISTERED.because("the memory is the device's own")
+                Status::INVALID_VALUE.because("the memory is allocated by the driver")
             );
         }
         host.as_ptr().expose_provenance(); // kernels form pointers from the address
-        memory::register(&context, start, bytes, flags)
+        memory::register(&context, start, bytes, flags | DEVICE_MAP)
     }
 
     capture_unsafe cuMemHostUnregister(host: *mut c_void) {
@@ -214,9 +214,9 @@ entries! {
         if within.is_some_and(|(first, _)| first != start) {
             return Err(Status::INVALID_VALUE.because("the registered memory begins before this address"));
         }
-        if within.is_none() && arena()?.range_of(start).is_some() {
+        if start == 0 || within.is_none() && arena()?.range_of(start).is_some() {
             return Err(Status::INVALID_VALUE
-                .because("the memory is allocated, not registered; free it with cuMemFreeHost"));
+                .because("the address is null, or of memory that cuMemFreeHost frees"));
         }
         context.wait();
         memory::unregister(start)

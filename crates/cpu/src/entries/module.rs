@@ -7,7 +7,7 @@ use crate::state::handle::pointer;
 use crate::state::options::Options;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{context, image, module};
+use crate::state::{context, image, library, module};
 use api::{CUdeviceptr, CUfunction, CUmodule};
 
 fn load(result: UserPointer<CUmodule>, image: UserPointer<c_void>, mut options: Options) -> Result {
@@ -32,7 +32,11 @@ entries! {
         if module.is_null() {
             return Err(Status::INVALID_VALUE.because("the pointer for the module is null"));
         }
-        let image = image::read_file(&path.path()?, &mut Options::default())?;
+        let path = path.path()?;
+        if path.as_os_str().is_empty() {
+            return Err(Status::INVALID_VALUE.because("the path is empty"));
+        }
+        let image = image::read_file(&path, &mut Options::default())?;
         module.put(pointer(module::load(&context, &image, &[])?))
     }
 
@@ -53,12 +57,19 @@ entries! {
     /// Launches that are queued still run.
     capture_unsafe cuModuleUnload(module: CUmodule) {
         module::find(module.addr())?;
+        if library::owns(module.addr()) {
+            return Err(Status::NOT_PERMITTED
+                .because("the module is a library's; unload the library"));
+        }
         module::unload(module.addr());
         Ok(())
     }
 
     fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char) {
         let (module, name) = (module::find(module.addr())?, name.text()?);
+        if name.is_empty() {
+            return Err(Status::INVALID_VALUE.because("the name of the kernel is empty"));
+        }
         let index = module::kernel_named(module.code.code(), &name.to_string_lossy())?;
         function.put(pointer(module.functions[index]))
     }
@@ -70,6 +81,9 @@ entries! {
         name: *const c_char,
     ) {
         let name = name.text()?.to_string_lossy();
+        if address.is_null() && bytes.is_null() {
+            return Err(Status::INVALID_VALUE.because("both pointers for the variable are null"));
+        }
         let (start, size) = module::find(module.addr())?.variable(&name)?;
         address.put_optional(start);
         bytes.put_optional(size as usize);

@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
 
+use super::context::named_or_current;
 use super::entry::entries;
 use super::region::{contexts_3d, perform_3d};
 use crate::state::copy::{CopyMode, Endpoint, copy};
@@ -24,11 +25,8 @@ fn attribute(number: c_uint) -> Option<c_int> {
 
 /// Fails unless the contexts of both endpoints are live and without a fault.
 fn check_contexts(to: usize, from: usize) -> Result {
-    if to == 0 || from == 0 {
-        return Err(Status::INVALID_VALUE.because("a context of the copy is null"));
-    }
-    context::find(to)?.check()?;
-    context::find(from)?.check()
+    named_or_current(to)?.check()?;
+    named_or_current(from)?.check()
 }
 
 fn check_3d(params: UserPointer<CUDA_MEMCPY3D_PEER>) -> Result {
@@ -58,10 +56,11 @@ entries! {
     }
 
     fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) {
-        let (context, peer) = (context::working()?, context::find(peer.addr())?);
+        let context = context::working()?;
         if flags != 0 {
             return Err(Status::INVALID_VALUE.because("the flags of peer access must be 0"));
         }
+        let peer = context::find(peer.addr())?;
         peer::enable(&context, &peer)
     }
 
@@ -80,7 +79,8 @@ entries! {
         check_contexts(to_context.addr(), from_context.addr())?;
         // In order with the default streams of both.
         let (current, stream) = stream::default_stream()?;
-        for other in [context::find(to_context.addr())?, context::find(from_context.addr())?] {
+        for other in [to_context, from_context] {
+            let other = named_or_current(other.addr())?;
             if !Arc::ptr_eq(&other, &current) {
                 other.wait();
             }
@@ -103,8 +103,10 @@ entries! {
         stream: CUstream,
     ) {
         check_contexts(to_context.addr(), from_context.addr())?;
+        let stream = stream::find(stream.addr())?;
+        stream.1.refuse_captured("a copy between contexts is not captured")?;
         copy(
-            &stream::find(stream.addr())?,
+            &stream,
             CopyMode::Asynchronous,
             Endpoint::device(to, bytes)?,
             Endpoint::device(from, bytes)?,

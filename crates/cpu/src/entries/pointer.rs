@@ -47,11 +47,12 @@ fn attribute(attribute: c_uint, place: Option<&Place>, data: UserPointer<c_void>
             (Some(place), None) => place.device,
             (None, _) => -2,
         }),
-        10 | 15 => truth(false), // IS_LEGACY_CUDA_IPC_CAPABLE, IS_GPU_DIRECT_RDMA_CAPABLE
+        10 => truth(allocation.is_some()), // IS_LEGACY_CUDA_IPC_CAPABLE
+        15 => truth(false),                // IS_GPU_DIRECT_RDMA_CAPABLE
         11 => address(place.map(|place| place.start)), // RANGE_START_ADDR
         12 => address(place.map(|place| place.size)), // RANGE_SIZE
-        13 => truth(place.is_some()), // MAPPED
-        14 => address(None),     // ALLOWED_HANDLE_TYPES
+        13 => truth(place.is_some()),      // MAPPED
+        14 => address(None),               // ALLOWED_HANDLE_TYPES
         16 => data
             .cast::<c_uint>()
             .put(place.map_or(0, |place| place.access)), // ACCESS_FLAGS
@@ -75,7 +76,6 @@ entries! {
     fn cuPointerSetAttribute(value: *const c_void, number: c_uint, address: CUdeviceptr) {
         context::working()?;
         let place = pointer::place(address)?
-            .filter(|place| matches!(place.purpose, Some(Purpose::Device | Purpose::Managed)))
             .filter(|place| place.allocation.is_some());
         match (number, place) {
             (SYNCHRONOUS, Some(place)) => {
@@ -83,8 +83,8 @@ entries! {
                 memory::set_synchronous(place.start, always);
                 Ok(())
             }
-            (SYNCHRONOUS, None) => Err(Status::INVALID_DEVICE
-                .because(format!("{address:#x} is not in memory of cuMemAlloc or cuMemAllocManaged"))),
+            (SYNCHRONOUS, None) => Err(Status::INVALID_VALUE
+                .because(format!("{address:#x} is not in memory of the driver"))),
             _ => Err(Status::INVALID_VALUE
                 .because(format!("no pointer attribute with the number {number} can be set"))),
         }
@@ -97,6 +97,9 @@ entries! {
         address: CUdeviceptr,
     ) {
         context::check_current()?;
+        if count == 0 {
+            return Err(Status::INVALID_VALUE.because("no attribute is asked for"));
+        }
         let place = pointer::place(address)?;
         for index in 0..count as usize {
             let slot = data.follow(index)?;

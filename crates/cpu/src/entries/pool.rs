@@ -24,6 +24,12 @@ const PINNED: c_uint = 1;
 const MANAGED: c_uint = 2;
 const READ_WRITE: c_uint = 3;
 
+/// As the driver, pools take a device that is not there for a wrong value.
+fn check_place(device: CUdevice) -> Result {
+    device::check(device)
+        .map_err(|_| Status::INVALID_VALUE.because(format!("there is no device {device}")))
+}
+
 /// The device that a location names; `None` for the host, which reaches all but what is a
 /// device's alone.
 fn device_of(location: MemLocation) -> Result<Option<CUdevice>> {
@@ -33,7 +39,7 @@ fn device_of(location: MemLocation) -> Result<Option<CUdevice>> {
     if location.kind != DEVICE {
         return Err(Status::INVALID_VALUE.because("the location of a pool is a device or the host"));
     }
-    device::check(location.id)?;
+    check_place(location.id)?;
     Ok(Some(location.id))
 }
 
@@ -63,7 +69,7 @@ fn set_current(place: Place, handle: usize) -> Result {
 }
 
 entries! {
-    fn cuMemPoolCreate(result: *mut CUmemoryPool, properties: *const MemPoolProps) {
+    capture_unsafe cuMemPoolCreate(result: *mut CUmemoryPool, properties: *const MemPoolProps) {
         let properties = properties.get()?;
         let place = place(properties.location, properties.alloc_type)?;
         if result.is_null() {
@@ -162,10 +168,12 @@ entries! {
     }
 
     fn cuDeviceGetMemPool(result: *mut CUmemoryPool, device: CUdevice) {
+        check_place(device)?;
         result.put(pointer(pool::of_place((Purpose::Device, device))?[1]))
     }
 
-    fn cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
+    capture_unsafe cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
+        check_place(device)?;
         set_current((Purpose::Device, device), handle.addr())
     }
 

@@ -16,6 +16,9 @@ use api::{
     AttributeBits, CUcontext, CUdevice, CUevent, CUgreenCtx, CUhostFn, CUstream, StreamCallback,
 };
 
+/// Why the driver refuses a call that asks about a capturing stream.
+const CAPTURES: &str = "the driver does not answer this while the stream captures";
+
 fn create(result: UserPointer<CUstream>, flags: c_uint, priority: c_int) -> Result {
     context::working()?;
     if result.is_null() {
@@ -59,6 +62,10 @@ entries! {
         let (context, stream) = stream::find(stream.addr())?;
         if flags > 1 {
             return Err(Status::INVALID_VALUE.because("unknown flags of cuStreamWaitEvent"));
+        }
+        if flags == 1 && stream.captured()?.is_none() {
+            return Err(Status::ILLEGAL_STATE
+                .because("CU_EVENT_WAIT_EXTERNAL is for capturing streams"));
         }
         if let Some(part) = event::captured(event.addr())? {
             return stream.join(&part);
@@ -131,6 +138,7 @@ entries! {
 
     fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint) {
         let (_, stream) = stream::find(stream.addr())?;
+        stream.refuse_captured(CAPTURES)?;
         flags.put(if stream.kind() == StreamKind::NonBlocking {
             NON_BLOCKING
         } else {
@@ -164,6 +172,8 @@ entries! {
     }
 
     fn cuStreamGetId(stream: CUstream, id: *mut u64) {
-        id.put(stream::find(stream.addr())?.1.id())
+        let (_, stream) = stream::find(stream.addr())?;
+        stream.refuse_captured(CAPTURES)?;
+        id.put(stream.id())
     }
 }

@@ -27,6 +27,9 @@ entries! {
     }
 
     fn cuTexObjectDestroy(object: CUtexObject) {
+        if object == 0 {
+            return Ok(());
+        }
         texture::texture_info(object)?;
         texture::destroy(object)
     }
@@ -56,6 +59,9 @@ entries! {
     }
 
     fn cuSurfObjectDestroy(object: CUsurfObject) {
+        if object == 0 {
+            return Ok(());
+        }
         texture::surface_info(object)?;
         texture::destroy(object)
     }

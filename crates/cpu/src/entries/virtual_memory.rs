@@ -18,7 +18,7 @@ const PINNED: c_uint = 1;
 fn checked(properties: UserPointer<MemAllocationProp>) -> Result<MemAllocationProp> {
     let properties = properties.get()?;
     if properties.alloc_type != PINNED || properties.location.kind != DEVICE {
-        return Err(Status::NOT_SUPPORTED
+        return Err(Status::INVALID_VALUE
             .because("physical memory of the CPU device is pinned (1), and a device's (1)"));
     }
     device::check(properties.location.id)?;
@@ -97,7 +97,7 @@ entries! {
             || flags != 0
             || bytes == 0
             || !is_whole(bytes)
-            || !align.is_power_of_two()
+            || alignment != 0 && !alignment.is_power_of_two()
         {
             return Err(Status::INVALID_VALUE.because(format!(
                 "addresses are reserved in multiples of {GRANULARITY}, aligned to a power of two"
@@ -112,9 +112,11 @@ entries! {
 
     fn cuMemMap(address: CUdeviceptr, bytes: usize, offset: usize, handle: u64, flags: u64) {
         let memory = find(handle)?;
-        if offset != 0 || flags != 0 {
-            return Err(Status::INVALID_VALUE
-                .because("the offset and the flags of cuMemMap must be 0"));
+        if offset != 0 {
+            return Err(Status::NOT_SUPPORTED.because("the offset of cuMemMap must be 0"));
+        }
+        if flags != 0 {
+            return Err(Status::INVALID_VALUE.because("the flags of cuMemMap must be 0"));
         }
         virtual_memory::map(address, bytes as u64, memory)
     }
@@ -129,6 +131,9 @@ entries! {
         params: *const MemAccessDesc,
         count: usize,
     ) {
+        if count == 0 {
+            return Err(Status::INVALID_VALUE.because("no access is given"));
+        }
         virtual_memory::set_access(address, bytes as u64, params.slice(count)?)
     }
 

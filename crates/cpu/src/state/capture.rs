@@ -263,11 +263,16 @@ impl CapturePoint {
         self.depend_on(&other.dependencies, false);
     }
 
-    /// Fails unless the stream with this id and this thread may end the capture.
-    pub(crate) fn check_end(&self, stream: u64) -> Result {
-        if self.capture.origin != stream {
-            return Err(Status::STREAM_CAPTURE_UNMATCHED.into());
+    /// Fails unless the stream with this id began the capture.
+    pub(crate) fn check_origin(&self, stream: u64) -> Result {
+        match self.capture.origin == stream {
+            true => Ok(()),
+            false => Err(Status::STREAM_CAPTURE_UNMATCHED.into()),
         }
+    }
+
+    /// Fails unless this thread may end the capture.
+    pub(crate) fn check_thread(&self) -> Result {
         if self.capture.mode != CaptureMode::Relaxed
             && self.capture.thread != thread::current().id()
         {

@@ -75,17 +75,25 @@ pub(crate) struct Context {
     pub(crate) captures: AtomicU32,
     /// References by `cuCtxAttach` in addition to the first.
     pub(crate) attached: AtomicU32,
-    pub(crate) shared_config: AtomicU32,
     limits: Mutex<[usize; DEFAULT_LIMITS.len()]>,
 }
 
 /// The initial values of `CU_LIMIT_STACK_SIZE` … `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
-const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 2, 2048, 128, 0];
+const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 0, 2048, 64, 0];
 const STACK_BYTES: c_uint = 0;
-/// All local memory of a thread.
-const MAX_STACK_BYTES: usize = 512 << 10;
-/// A GPU's printf buffer is never smaller.
+/// All local memory of a thread, of which the stack is a part.
+const TOO_LARGE_STACK: usize = 512 << 10;
+/// An H200 rounds limits up to multiples of these, and to these least values.
+const STACK_UNIT: usize = 16;
+const PRINTF_UNIT: usize = 256;
 const LEAST_PRINTF_BYTES: usize = 512 << 10;
+const HEAP_UNIT: usize = 64 << 10;
+const LEAST_HEAP_BYTES: usize = 4 << 20;
+const SYNC_DEPTH: c_uint = 3;
+const PENDING_LAUNCHES: c_uint = 4;
+const LEAST_PENDING_LAUNCHES: usize = 32;
+const FETCH_BYTES: c_uint = 5;
+const MAX_FETCH_BYTES: usize = 128;
 /// The limits that the engine enforces.
 const PRINTF_BYTES: c_uint = 1;
 const HEAP_BYTES: c_uint = 2;
@@ -116,7 +124,6 @@ impl Context {
             destroyed: AtomicBool::new(false),
             captures: AtomicU32::new(0),
             attached: AtomicU32::new(0),
-            shared_config: AtomicU32::new(0),
             limits: Mutex::new(DEFAULT_LIMITS),
         });
         CONTEXTS.insert_at(handle, context.clone());
@@ -157,6 +164,8 @@ impl Context {
     pub(crate) fn limit(&self, limit: c_uint) -> Result<usize> {
         let engine = device::engine()?;
         Ok(match limit {
+            SYNC_DEPTH => return Err(unsupported_limit()),
+            7 | 8 => 0, // CU_LIMIT_SHMEM_SIZE, CU_LIMIT_CIG_ENABLED
             PRINTF_BYTES => engine.output().limit() as usize,
             HEAP_BYTES => engine.heap().limit() as usize,
             _ => self.limits()[limit_index(limit)?],
@@ -168,15 +177,33 @@ impl Context {
     pub(crate) fn set_limit(&self, limit: c_uint, value: usize) -> Result {
         let engine = device::engine()?;
         match limit {
-            PRINTF_BYTES => engine
-                .output()
-                .set_limit(value.max(LEAST_PRINTF_BYTES) as u64),
-            STACK_BYTES if value > MAX_STACK_BYTES => {
+            SYNC_DEPTH => return Err(unsupported_limit()),
+            7 | 8 => {
+                return Err(
+                    Status::NOT_PERMITTED.because("the limit is that of a context for graphics")
+                );
+            }
+            FETCH_BYTES if value > MAX_FETCH_BYTES => {
+                return Err(Status::INVALID_VALUE
+                    .because(format!("L2 fetches at most {MAX_FETCH_BYTES} bytes")));
+            }
+            PRINTF_BYTES => {
+                let bytes = rounded(value.max(LEAST_PRINTF_BYTES), PRINTF_UNIT)?;
+                engine.output().set_limit(bytes as u64);
+            }
+            STACK_BYTES if value >= TOO_LARGE_STACK => {
                 return Err(Status::INVALID_VALUE.because(format!(
-                    "a stack of {value} bytes; the limit is {MAX_STACK_BYTES}"
+                    "a stack of {value} bytes; it must be less than {TOO_LARGE_STACK}"
                 )));
             }
-            HEAP_BYTES => engine.heap().set_limit(value as u64),
+            STACK_BYTES => self.limits()[limit_index(limit)?] = rounded(value, STACK_UNIT)?,
+            HEAP_BYTES => {
+                let bytes = rounded(value.max(LEAST_HEAP_BYTES), HEAP_UNIT)?;
+                engine.heap().set_limit(bytes as u64);
+            }
+            PENDING_LAUNCHES => {
+                self.limits()[limit_index(limit)?] = value.max(LEAST_PENDING_LAUNCHES);
+            }
             _ => self.limits()[limit_index(limit)?] = value,
         }
         Ok(())
@@ -349,6 +376,15 @@ pub(crate) fn check_flags(flags: c_uint) -> Result {
         ))),
         _ => Err(Status::INVALID_VALUE.because(format!("unknown context flags {flags:#x}"))),
     }
+}
+
+fn unsupported_limit() -> Failure {
+    Status::UNSUPPORTED_LIMIT.because("the depth of synchronization: devices from sm_90 have none")
+}
+
+fn rounded(value: usize, unit: usize) -> Result<usize> {
+    let rounded = value.checked_next_multiple_of(unit);
+    rounded.ok_or_else(|| Status::INVALID_VALUE.because(format!("a limit of {value} bytes")))
 }
 
 fn limit_index(limit: c_uint) -> Result<usize> {

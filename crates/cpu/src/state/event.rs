@@ -97,8 +97,24 @@ impl Event {
         }
     }
 
+    /// Fails as `refuse_captured` does, but the capture stays valid.
+    pub(crate) fn check_uncaptured(&self) -> Result {
+        match self.point()? {
+            None => Ok(()),
+            Some(_) => Err(Status::CAPTURED_EVENT.into()),
+        }
+    }
+
     pub(crate) fn context(&self) -> Result<Arc<Context>> {
         Ok(self.context.upgrade().ok_or(Status::CONTEXT_IS_DESTROYED)?)
+    }
+}
+
+/// The event of a graph's node.
+fn of_node(event: usize) -> Result<Arc<Event>> {
+    match event {
+        0 => Err(Status::INVALID_VALUE.because("the event is null")),
+        _ => find(event),
     }
 }
 
@@ -135,7 +151,7 @@ pub(crate) fn is_recorded(event: usize) -> Result<bool> {
 
 /// The work of a node that records an event.
 pub(crate) fn recording(event: usize) -> Result<Work> {
-    let event = find(event)?;
+    let event = of_node(event)?;
     Ok(Arc::new(move |_| {
         if let Some(shared) = &event.shared {
             return shared.reach(shared.record());
@@ -151,7 +167,7 @@ pub(crate) fn recording(event: usize) -> Result<Work> {
 
 /// The work of a node that waits for what the event stands for when it runs.
 pub(crate) fn waiting(event: usize) -> Result<Work> {
-    let event = find(event)?;
+    let event = of_node(event)?;
     Ok(Arc::new(move |_| event.wait()))
 }
 
@@ -175,6 +191,11 @@ pub(crate) fn record(event: usize, stream: usize, external: bool) -> Result {
             *found.captured() = Some(Captured::At(point));
             return Ok(());
         }
+    }
+    if external {
+        return Err(
+            Status::ILLEGAL_STATE.because("CU_EVENT_RECORD_EXTERNAL is for capturing streams")
+        );
     }
     *found.captured() = None;
     if let Some(shared) = found.shared.clone() {

@@ -62,7 +62,7 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
             Ok(())
         }
         // Preferences that have no effect here.
-        NON_PORTABLE_CLUSTER if (0..=1).contains(&value) => Ok(()),
+        NON_PORTABLE_CLUSTER => Ok(()),
         CLUSTER_POLICY if (0..=2).contains(&value) => Ok(()),
         _ => Err(Status::INVALID_VALUE.because(format!(
             "function attribute {number} cannot be set to {value}"

@@ -457,15 +457,17 @@ pub(crate) fn discard(graph: usize) {
 
 pub(crate) fn find(graph: usize) -> Result<Arc<Graph>> {
     context::working()?;
-    GRAPHS
-        .get(graph)
-        .ok_or_else(|| Status::INVALID_VALUE.because("no live graph has this handle"))
+    GRAPHS.get(graph).ok_or_else(no_graph)
 }
 
+fn no_graph() -> Failure {
+    Status::INVALID_VALUE.because("no live graph has this handle")
+}
+
+/// Needs no context.
 pub(crate) fn destroy(graph: usize) -> Result {
-    find(graph)?;
-    GRAPHS.remove(graph);
-    Ok(())
+    let removed = GRAPHS.remove(graph);
+    removed.map(drop).ok_or_else(no_graph)
 }
 
 fn no_node() -> Failure {

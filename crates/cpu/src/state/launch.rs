@@ -100,6 +100,11 @@ fn buffered(kernel: &str, size: usize, extra: UserPointer<*mut c_void>) -> Resul
         return Err(Status::INVALID_VALUE
             .because("the list `extra` of a launch names no buffer, or not its size"));
     };
+    if length == 0 && size > 0 {
+        return Err(Status::INVALID_VALUE.because(format!(
+            "kernel {kernel} takes {size} bytes of arguments, CU_LAUNCH_PARAM_BUFFER_SIZE is 0"
+        )));
+    }
     if length > size {
         return Err(Status::LAUNCH_OUT_OF_RESOURCES.because(format!(
             "kernel {kernel} takes {size} bytes of arguments, CU_LAUNCH_PARAM_BUFFER_SIZE is {length}"
@@ -125,6 +130,13 @@ fn cluster(function: &CompiledFunction, config: &LaunchConfig) -> Result<[u32; 3
     if blocks > MAX_CLUSTER {
         return Err(Status::INVALID_CLUSTER_SIZE.because(format!(
             "a cluster of {cluster:?} blocks: at most {MAX_CLUSTER} are possible"
+        )));
+    }
+    let is_multiple = |(size, blocks): (u32, u32)| blocks == 0 || size.is_multiple_of(blocks);
+    if !config.grid.into_iter().zip(cluster).all(is_multiple) {
+        return Err(Status::INVALID_CLUSTER_SIZE.because(format!(
+            "a grid of {:?} blocks is no multiple of a cluster of {cluster:?}",
+            config.grid
         )));
     }
     Ok(cluster)
@@ -171,7 +183,8 @@ pub(crate) fn launch(
             Status::INVALID_HANDLE.because("the kernel and the stream are of different contexts")
         );
     }
-    let launch = Launch::new(&function, &own, config, params, extra)?;
+    let launch = Launch::new(&function, &own, config, params, extra)
+        .map_err(|failure| stream.fail_capture(failure))?;
     if stream.may_capture() {
         let work = launch.node(&own);
         let LaunchConfig {

@@ -138,6 +138,16 @@ pub(crate) fn create(code: Arc<ModuleCode>) -> Result<usize> {
     Ok(number)
 }
 
+/// Whether a library made this module.
+pub(crate) fn owns(module: usize) -> bool {
+    let is_own = |library: &Library| {
+        let modules = library.modules.lock();
+        let modules = modules.unwrap_or_else(PoisonError::into_inner);
+        modules.values().any(|own| *own == module)
+    };
+    !LIBRARIES.all(is_own).is_empty()
+}
+
 /// Unloads a library from all contexts.
 pub(crate) fn unload(library: usize) -> Result {
     let unloaded = find(library)?;

@@ -166,7 +166,10 @@ impl Stream {
         let point = slot
             .take()
             .ok_or_else(|| Status::ILLEGAL_STATE.because("the stream does not capture"))?;
-        if let Err(failure) = point.check_end(self.id) {
+        // The wrong thread ends the capture, and nobody gets its graph.
+        point.check_thread()?;
+        if let Err(failure) = point.check_origin(self.id) {
+            let failure = point.capture.invalidate(failure);
             *slot = Some(point);
             return Err(failure);
         }
@@ -210,6 +213,14 @@ impl Stream {
                 let failure = Status::STREAM_CAPTURE_UNSUPPORTED.because(why);
                 Err(point.capture.invalidate(failure))
             }
+        }
+    }
+
+    /// A failure of a call that the stream would have captured, which invalidates the capture.
+    pub(crate) fn fail_capture(&self, failure: Failure) -> Failure {
+        match self.capture().as_ref() {
+            None => failure,
+            Some(point) => point.capture.invalidate(failure),
         }
     }
 
