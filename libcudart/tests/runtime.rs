@@ -331,6 +331,42 @@ fn null_freed_and_foreign_arguments_are_errors() {
 }
 
 #[test]
+fn empty_requests_succeed() {
+    driver();
+    let mut place: *mut c_void = dangling_mut();
+    let mut flags = 0;
+    let mut word = [0_u64; 512];
+    let (none, nothing, ours) = (Stream(null_mut()), null_mut(), word.as_mut_ptr().cast());
+    // SAFETY: places are good for the write, and nothing is copied or freed.
+    unsafe {
+        for code in [
+            cudaFree(nothing),
+            cudaFreeHost(nothing),
+            cudaFreeAsync(nothing, none),
+            cudaMemcpy(nothing, nothing, 0, 1),
+            cudaMemset(nothing, 0, 0),
+            cudaMemcpyAsync(nothing, nothing, 0, 4, none),
+        ] {
+            assert_eq!(code, 0);
+        }
+        assert_eq!((cudaMalloc(&mut place, 0), place), (0, nothing));
+        place = dangling_mut();
+        assert_eq!((cudaMallocHost(&mut place, 0), place), (0, nothing));
+        place = dangling_mut();
+        assert_eq!((cudaHostAlloc(&mut place, 0, 0), place), (0, nothing));
+        place = dangling_mut();
+        assert_eq!((cudaMallocAsync(&mut place, 0, none), place), (0, nothing));
+        assert_eq!(cudaMallocManaged(&mut place, 0, 1), 1);
+        assert_eq!(cudaHostUnregister(ours), 713);
+        assert_eq!(cudaHostAlloc(&mut place, 64, 0), 0);
+        // Without cudaHostAllocMapped too.
+        assert_eq!((cudaHostGetFlags(&mut flags, place), flags), (0, 2));
+        assert_eq!(cudaHostUnregister(place), 1);
+        assert_eq!(cudaFreeHost(place), 0);
+    }
+}
+
+#[test]
 fn errors_have_names_and_sentences() {
     driver();
     let text = |text: *const c_char| {

@@ -132,3 +132,47 @@ fn an_error_that_comes_late_is_told_apart() {
         },
     );
 }
+
+/// Each thread reads the number after its own; the last one reads past the buffer.
+const NEXT: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
+    .visible .entry next(.param .u64 a, .param .u64 out, .param .u32 step)\n{\n\
+    .reg .b64 %a, %o, %i; .reg .b32 %t, %s, %v;\n\
+    ld.param.u64 %a, [a]; ld.param.u64 %o, [out]; ld.param.u32 %s, [step];\n\
+    mov.u32 %t, %tid.x; mul.wide.u32 %i, %t, 4; add.u64 %o, %o, %i;\n\
+    add.u32 %t, %t, %s; mul.wide.u32 %i, %t, 4; add.u64 %a, %a, %i;\n\
+    ld.global.u32 %v, [%a]; st.global.u32 [%o], %v; ret;\n}\n";
+
+/// As on a GPU, where it is asked for: the launch goes on after a read just past a buffer, but
+/// not after one far from it.
+fn read_past(name: &str, lanes: &str) {
+    let environment = [
+        ("PTXKIT_CPU_READ_PAST", "report"),
+        ("PTXKIT_CPU_LANES", lanes),
+    ];
+    isolated(name, &environment, || {
+        let (context, stream, next) = kernel(NEXT, "next");
+        let numbers: Vec<u32> = (0..96).collect();
+        let buffer = DeviceBuffer::from_slice(&context, &numbers).unwrap();
+        let mut out = DeviceBuffer::<u32>::zeroed(&context, 96).unwrap();
+        let config = LaunchConfig::for_elements(96, 96);
+        unsafe { next.launch(config, &stream, (&buffer, &mut out, 1_u32)) }.unwrap();
+        stream.synchronize().unwrap();
+        assert_eq!(out.to_vec().unwrap()[..95], numbers[1..]);
+        if is_gpu() {
+            return;
+        }
+        let launched = unsafe { next.launch(config, &stream, (&buffer, &mut out, 4096_u32)) };
+        let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+        assert_eq!(error.code(), Some(CudaError::ILLEGAL_ADDRESS), "{error}");
+    });
+}
+
+#[test]
+fn a_read_just_past_a_buffer_goes_on() {
+    read_past("faults::a_read_just_past_a_buffer_goes_on", "never");
+}
+
+#[test]
+fn vectors_that_end_past_a_buffer_go_on() {
+    read_past("faults::vectors_that_end_past_a_buffer_go_on", "always");
+}

@@ -397,7 +397,7 @@ fn give_an_address() {
     // The module loads without an address. A kernel that uses the variable faults on a GPU, and
     // reads zeros on the CPU device.
     unsafe { Module::load_resolving(&context, image, &[]) }.unwrap();
-    Module::load(&context, image).unwrap();
+    unsafe { Module::load_image(&context, image) }.unwrap();
     let foreign = Context::create(&device(), 0).unwrap();
     let buffer = DeviceBuffer::<u32>::zeroed(&foreign, 4).unwrap();
     let symbols = [Symbol::device("numbers", &buffer)];

@@ -346,3 +346,32 @@ fn calls_that_are_nested_too_deeply_are_a_fault() {
     Parts::of("calls::calls_that_are_nested_too_deeply_are_a_fault")
         .run(|| check_fault(&deep, &body, CudaError(714), &parts));
 }
+
+/// Vectors and 128 bits, of functions that are inlined and of one that calls itself.
+#[test]
+fn parameters_in_several_registers() {
+    let sum = ".func (.reg .v2 .b32 r) sum(.reg .v2 .b32 a)\n\
+         { add.u32 r.x, a.x, a.y; mov.b32 r.y, a.x; ret; }\n";
+    let pair = ".reg .v2 .b32 v; mov.b32 v.x, %t; mov.b32 v.y, 5;\n";
+    let both = "mad.lo.u32 %v, v.x, 100, v.y;";
+    check(sum, &format!("{pair}call (v), sum, (v);\n{both}"), |t| {
+        (t + 5) * 100 + t
+    });
+
+    let down = ".func (.reg .v2 .b32 r) down(.reg .v2 .b32 a, .reg .b32 n)\n\
+         { .reg .pred p; .reg .b32 m; .reg .v2 .b32 b;\n\
+         setp.eq.u32 p, n, 0; @p bra base;\n\
+         add.u32 b.x, a.x, 1; mov.b32 b.y, a.x; sub.u32 m, n, 1;\n\
+         call (r), down, (b, m); ret;\nbase: mov.b32 r.x, a.x; mov.b32 r.y, a.y; ret; }\n";
+    check(
+        down,
+        &format!("{pair}call (v), down, (v, 3);\n{both}"),
+        |t| (t + 3) * 100 + t + 2,
+    );
+
+    let same = ".func (.reg .b128 r) same(.reg .b128 a) { mov.b128 r, a; ret; }\n";
+    let wide = ".reg .b128 w; .reg .b64 a, b; cvt.u64.u32 a, %t; mov.b64 b, 7;\n\
+         mov.b128 w, {a, b}; call (w), same, (w); mov.b128 {b, a}, w;\n\
+         cvt.u32.u64 %v, a; cvt.u32.u64 %w, b; mad.lo.u32 %v, %v, 100, %w;";
+    check(same, wide, |t| 700 + t);
+}

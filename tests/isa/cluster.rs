@@ -178,3 +178,30 @@ fn copies_go_to_several_blocks() {
         assert_eq!(number, expected, "block {}", at / THREADS);
     }
 }
+
+/// `cp.reduce.async.bulk` from each block into the memory of the next, whose barrier counts it.
+#[test]
+fn a_block_adds_to_the_memory_of_the_next() {
+    let body = format!(
+        "{INDEX}mov.u32 %r3, memory; mov.u32 %r5, %cluster_ctarank;\n\
+         setp.ne.u32 %p0, %t, 0; @%p0 bra READY;\n\
+         mbarrier.init.shared.b64 [%r3], 1; fence.mbarrier_init.release.cluster;\n\
+         add.u32 %r4, %r5, 1; st.shared.v4.b32 [%r3+16], {{%r4, %r4, %r4, %r4}};\n\
+         mov.u32 %r4, 100; st.shared.v4.b32 [%r3+32], {{%r4, %r4, %r4, %r4}};\n\
+         mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 16; fence.proxy.async;\nREADY:\n\
+         barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n\
+         @%p0 bra WAIT;\n\
+         add.u32 %r6, %r5, 1; and.b32 %r6, %r6, 1; mapa.shared::cluster.u32 %r7, %r3, %r6;\n\
+         add.u32 %r8, %r7, 32; add.u32 %r9, %r3, 16;\n\
+         cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 \
+         [%r8], [%r9], 16, [%r7];\n\
+         WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r3], 0; @!%p1 bra WAIT;\n\
+         ld.shared.u32 %r4, [%r3+32]; st.global.u32 [%out], %r4;\n\
+         barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    );
+    let found = launch(&in_clusters(2, 1, 1, &body), 4, &[0; THREADS], 4 * THREADS);
+    for (at, number) in found.into_iter().enumerate() {
+        let rank = at / THREADS % 2;
+        assert_eq!(number as usize, 100 + (1 - rank) + 1, "thread {at}");
+    }
+}

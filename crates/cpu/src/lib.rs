@@ -27,6 +27,7 @@ mod nan;
 mod print;
 mod processor;
 mod program;
+mod read_past;
 mod run;
 mod runtime;
 mod sanitizer;

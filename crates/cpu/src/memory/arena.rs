@@ -312,6 +312,25 @@ impl DeviceMemory {
             .filter(|&(start, size)| address - start < size)
     }
 
+    /// Whether bytes end past an allocation that a device may access, and before the next one:
+    /// in its last granule or in the guard granule behind it, which nobody else has.
+    pub(crate) fn is_just_past(&self, device: usize, address: u64, size: u64) -> bool {
+        let Some(found) = self.allocator().last_before(address) else {
+            return false;
+        };
+        // The pages behind other memory may be another's.
+        let is_whole = matches!(
+            found.purpose,
+            Purpose::Device | Purpose::Host | Purpose::Managed | Purpose::Variable
+        );
+        let room = found.size.next_multiple_of(GRANULE) + GRANULE;
+        let ends = (address - found.start).checked_add(size);
+        is_whole
+            && found.size > 0
+            && ends.is_some_and(|end| end <= room)
+            && self.check_from(device, found.start, 1).is_ok()
+    }
+
     /// Describes an address for a message: `4 bytes past the end of the 1024-byte allocation
     /// at 0x7f…`.
     pub fn describe(&self, address: u64) -> String {

@@ -67,31 +67,22 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(self.call_params.len() as u32 - 1)
     }
 
+    /// New registers for a parameter that is one register or several.
+    pub(super) fn formal_registers(
+        &mut self,
+        formal: &Variable<'a>,
+    ) -> Result<Symbol, LoweringError> {
+        let (class, components) = parts_of(formal)?;
+        let first = self.new_register(class);
+        (1..components).for_each(|_| {
+            self.new_register(class);
+        });
+        Ok(symbol_of(first, components))
+    }
+
     fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {
-        let class = match variable.ty {
-            Type::B128 => Some(RegClass::I64),
-            ty => class_of(ty),
-        };
-        let class = class.ok_or_else(|| {
-            LoweringError::unsupported(
-                variable.span,
-                format!("registers of type .{}", variable.ty.text()),
-            )
-        })?;
-        let first = Reg(self.registers.len() as u32);
-        let components = match variable.ty {
-            Type::B128 if variable.vector > 1 => {
-                let reason = "vectors of registers of 128 bits";
-                return Err(LoweringError::unsupported(variable.span, reason));
-            }
-            // Two registers of 64 bits.
-            Type::B128 => 2,
-            _ => variable.vector.max(1),
-        };
-        let symbol = match components {
-            1 => Symbol::Register(first),
-            _ => Symbol::Vector(first, components),
-        };
+        let (class, components) = parts_of(variable)?;
+        let symbol = symbol_of(Reg(self.registers.len() as u32), components);
         let count = u64::from(variable.count.unwrap_or(1)) * u64::from(components);
         // A short text can declare four billion registers.
         if count > 1 << 20 {
@@ -109,6 +100,29 @@ impl<'m, 'a> Builder<'m, 'a> {
             return Err(too_many_registers(variable.span));
         }
         Ok(())
+    }
+}
+
+/// The registers of a variable: their class and their number.
+fn parts_of(variable: &Variable<'_>) -> Result<(RegClass, u8), LoweringError> {
+    let unsupported = |reason: String| LoweringError::unsupported(variable.span, reason);
+    match variable.ty {
+        Type::B128 if variable.vector > 1 => {
+            Err(unsupported("vectors of registers of 128 bits".to_owned()))
+        }
+        // Two registers of 64 bits.
+        Type::B128 => Ok((RegClass::I64, 2)),
+        ty => match class_of(ty) {
+            Some(class) => Ok((class, variable.vector.max(1))),
+            None => Err(unsupported(format!("registers of type .{}", ty.text()))),
+        },
+    }
+}
+
+fn symbol_of(first: Reg, components: u8) -> Symbol {
+    match components {
+        1 => Symbol::Register(first),
+        _ => Symbol::Vector(first, components),
     }
 }
 

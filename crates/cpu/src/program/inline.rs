@@ -6,8 +6,7 @@ use std::collections::HashSet;
 
 use super::build::{Builder, access_of, bits_of};
 use super::ir::{
-    Arg, ArgList, Base, LoweringError, Modifiers, Reg, RegClass, Step, Storage, SystemCall,
-    Terminator,
+    Arg, ArgList, Base, LoweringError, Modifiers, RegClass, Step, Storage, SystemCall, Terminator,
 };
 use super::module_symbol::ModuleSymbol;
 use super::scope::Symbol;
@@ -213,7 +212,11 @@ impl<'m, 'a> Builder<'m, 'a> {
                 // The callee writes the caller's variable.
                 (Symbol::Variable(from), Arg::Symbol(to, ByteOffset::ZERO)) if from == to => {}
                 (Symbol::Register(from), to) => {
-                    self.push_move(bits_of(formal), to, Arg::Reg(from), span);
+                    self.move_parameter(formal, to, Arg::Reg(from), span)?;
+                }
+                (Symbol::Vector(first, components), to) => {
+                    let from = self.vector(first, components);
+                    self.move_parameter(formal, to, from, span)?;
                 }
                 (Symbol::Variable(storage), to) => {
                     self.push_access(Opcode::Ld, formal, to, storage, span)?;
@@ -257,31 +260,49 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
             return Ok(Symbol::Variable(storage));
         }
-        let reg = self.formal_register(formal)?;
+        let symbol = self.formal_registers(formal)?;
         if input {
+            let to = match symbol {
+                Symbol::Vector(first, components) => self.vector(first, components),
+                Symbol::Register(reg) => Arg::Reg(reg),
+                _ => return Ok(symbol),
+            };
             match arg {
                 Arg::Symbol(
                     storage @ (Storage::CallParam(_) | Storage::Stack(_)),
                     ByteOffset::ZERO,
                 ) => {
-                    self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, formal.span)?;
+                    self.push_access(Opcode::Ld, formal, to, storage, formal.span)?;
                 }
-                _ => self.push_move(bits_of(formal), Arg::Reg(reg), arg, formal.span),
+                _ => self.move_parameter(formal, to, arg, formal.span)?,
             }
         }
-        Ok(Symbol::Register(reg))
+        Ok(symbol)
     }
 
-    /// A register for a parameter that is one.
-    pub(super) fn formal_register(&mut self, formal: &Variable<'a>) -> Result<Reg, LoweringError> {
-        let class = super::declarations::class_of(formal.ty).filter(|_| formal.vector <= 1);
-        let class = class.ok_or_else(|| {
-            LoweringError::unsupported(
-                formal.span,
-                format!("parameters of type .{}", formal.ty.text()),
-            )
-        })?;
-        Ok(self.new_register(class))
+    /// Moves a parameter in registers, part by part.
+    fn move_parameter(
+        &mut self,
+        formal: &Variable<'a>,
+        to: Arg,
+        from: Arg,
+        span: Span,
+    ) -> Result<(), LoweringError> {
+        match (to, from) {
+            (Arg::List(to), Arg::List(from)) if to.len == from.len => {
+                for part in 0..to.len {
+                    let [to, from] = [to, from].map(|list| self.args[(list.start + part) as usize]);
+                    self.push_move(bits_of(formal), to, from, span);
+                }
+            }
+            (Arg::List(_), _) | (_, Arg::List(_)) if to != Arg::Sink => {
+                let reason = "a parameter in several registers, and an argument in others";
+                return Err(LoweringError::unsupported(span, reason));
+            }
+            (Arg::Sink, Arg::List(_)) => {}
+            _ => self.push_move(bits_of(formal), to, from, span),
+        }
+        Ok(())
     }
 
     /// `ld.param` or `st.param` of a whole scalar.

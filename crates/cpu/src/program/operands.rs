@@ -172,6 +172,17 @@ impl<'m, 'a> Builder<'m, 'a> {
         }
     }
 
+    /// The components of a vector of registers, as one operand.
+    pub(super) fn vector(&mut self, first: Reg, components: u8) -> Arg {
+        let start = self.args.len() as u32;
+        let parts = (0..u32::from(components)).map(|i| Arg::Reg(Reg(first.0 + i)));
+        self.args.extend(parts);
+        Arg::List(ArgList {
+            start,
+            len: components.into(),
+        })
+    }
+
     pub(super) fn argument(
         &mut self,
         body: &'m Body<'a>,
@@ -181,15 +192,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             Operand::Name(name) if name.text == WARP_SZ => Arg::Int(32),
             Operand::Name(name) => match self.lookup(*name)? {
                 Symbol::Register(reg) => Arg::Reg(reg),
-                Symbol::Vector(first, count) => {
-                    let start = self.args.len() as u32;
-                    let parts = (0..u32::from(count)).map(|i| Arg::Reg(Reg(first.0 + i)));
-                    self.args.extend(parts);
-                    Arg::List(ArgList {
-                        start,
-                        len: count.into(),
-                    })
-                }
+                Symbol::Vector(first, count) => self.vector(first, count),
                 Symbol::Variable(storage) => Arg::Symbol(storage, ByteOffset::ZERO),
                 Symbol::Function(address) => Arg::Int(address),
                 Symbol::Label(_) | Symbol::Targets(_) | Symbol::Prototype(_) => {

@@ -264,14 +264,19 @@ impl<'m, 'a> Builder<'m, 'a> {
             let symbol = match formal.space {
                 Space::Param => Symbol::Variable(Storage::Stack(slot.offset)),
                 _ => {
-                    let reg = self.formal_register(formal)?;
+                    let symbol = self.formal_registers(formal)?;
+                    let value = match symbol {
+                        Symbol::Vector(first, components) => self.vector(first, components),
+                        Symbol::Register(reg) => Arg::Reg(reg),
+                        _ => Arg::Sink,
+                    };
                     let storage = Storage::Stack(slot.offset);
                     if is_param {
-                        self.push_access(Opcode::Ld, formal, Arg::Reg(reg), storage, span)?;
+                        self.push_access(Opcode::Ld, formal, value, storage, span)?;
                     } else {
-                        results.push((formal, reg, storage));
+                        results.push((formal, value, storage));
                     }
-                    Symbol::Register(reg)
+                    symbol
                 }
             };
             self.declare_name(formal.name, None, symbol);
@@ -279,8 +284,8 @@ impl<'m, 'a> Builder<'m, 'a> {
         self.calls = vec![(function.name.text, leave)];
         self.statements(body);
         self.end_and_open(Terminator::Jump(leave), leave);
-        for (formal, reg, storage) in results {
-            self.push_access(Opcode::St, formal, Arg::Reg(reg), storage, span)?;
+        for (formal, value, storage) in results {
+            self.push_access(Opcode::St, formal, value, storage, span)?;
         }
         let index = Arg::Reg(self.new_register(RegClass::I32));
         let address = Arg::Address(
