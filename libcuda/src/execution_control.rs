@@ -16,6 +16,9 @@ use super::{Export, INVALID_VALUE, NOT_SUPPORTED, SUCCESS, record};
 const BUFFER: usize = 1;
 const BUFFER_SIZE: usize = 2;
 
+/// `CUDA_ERROR_INVALID_HANDLE`
+const INVALID_HANDLE: c_int = 400;
+
 /// Bytes of parameters that a kernel can have.
 const MAX_PARAMETERS: usize = 32764;
 
@@ -35,6 +38,9 @@ fn set(function: CUfunction, change: impl FnOnce(&mut Settings) -> c_int) -> c_i
     let Some(module_of) = table().cuFuncGetModule else {
         return NOT_SUPPORTED;
     };
+    if function.is_null() {
+        return INVALID_HANDLE;
+    }
     let mut module: CUmodule = null_mut();
     // SAFETY: the place is for a module, and the entry looks the handle up.
     let code = unsafe { module_of(&mut module, function) };

@@ -212,10 +212,11 @@ fn kernels_are_launched_with_attributes_that_mean_something() {
     };
     assert_eq!(run(4, 1), 0); // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     assert_eq!(run(4, 2), 0);
-    assert_eq!(run(4, 3), 1); // the grid is no multiple
+    assert_eq!(run(4, 3), 912); // the grid is no multiple
     assert_eq!(run(4, 17), 912);
     assert_eq!(run(2, 1), 0); // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-    assert_eq!(run(900, 1), 801);
+    assert_eq!(run(11, 1), 801);
+    assert_eq!(run(900, 1), 1);
     ok!(cuCtxSynchronize());
 }
 

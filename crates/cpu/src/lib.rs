@@ -13,6 +13,7 @@ mod code;
 mod code_store;
 mod codegen;
 mod compile;
+mod dump;
 mod entries;
 mod executable;
 mod grid_workspace;

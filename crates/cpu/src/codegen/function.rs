@@ -24,7 +24,9 @@ use super::vectorize::{self, Vectorization};
 use super::wrap_check::WrapChecks;
 use super::{arrival, first_code, group_loop, one_thread};
 use crate::abi::SyncPoint;
+use crate::dump::{self, Stage};
 use crate::matrix::Operation;
+use crate::program::pass;
 use crate::program::{BlockId, LoweringError, Program, Terminator, UniformityInfo, rematerialize};
 use ptx::ast::Span;
 
@@ -59,6 +61,7 @@ pub(crate) fn compile_kernel(
         None => WrapChecks::none(program),
     };
     let uniformity = vectorized.as_ref();
+    pass::done(program, "wrap_check");
     let together = match uniformity {
         Some(uniformity) => CheckedTogether::find(program, uniformity, host.has_fma),
         None => CheckedTogether::default(),
@@ -80,6 +83,7 @@ pub(crate) fn compile_kernel(
             Some(registers)
         };
         rematerialize(program, &resumes, vectorized.as_ref(), read_first);
+        pass::done(program, "rematerialize");
     }
     let program = &*program;
     let plan = ResumePlan::new(program, uniformity, checks, together, interchanged)
@@ -90,7 +94,23 @@ pub(crate) fn compile_kernel(
         // Tier-up compiles a hot module again.
         let is_first = uniformity.is_none() && vectorization == Vectorization::WhenHot;
         let encoded = emit(program, host, contexts, isa, (uniformity, is_first), &plan)?;
-        machine_code(contexts, isa, &encoded).map_err(|reason| {
+        let tier = match uniformity {
+            Some(uniformity) => format!("{} lanes", uniformity.group.width()),
+            None if is_first => "first code".to_owned(),
+            None => "scalar".to_owned(),
+        };
+        if dump::wants(Stage::Clif, program.name) {
+            let function = contexts.context.func.display();
+            dump::print(&format!("{}: {tier}", program.name), function);
+        }
+        let asm = dump::wants(Stage::Asm, program.name);
+        contexts.context.set_disasm(asm);
+        let code = machine_code(contexts, isa, &encoded);
+        if asm && let Some(compiled) = contexts.context.compiled_code() {
+            let text = compiled.vcode.as_deref().unwrap_or_default();
+            dump::print(&format!("{}: {tier}", program.name), text);
+        }
+        code.map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);
             vec![LoweringError::unsupported(Span::default(), reason)]
         })

@@ -3,16 +3,14 @@
 use std::collections::HashMap;
 
 use super::call_params::CallParam;
-use super::frames::{self, Stack};
+use super::frames::Stack;
 use super::ir::{
     Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Modifiers, Program,
     Reg, RegClass, Step, Storage, Terminator, can_speculate,
 };
 use super::module_data::{ModuleData, align_of, size_of};
 use super::scope::{Scopes, Symbol};
-use super::{
-    call_params, live_ranges, lockstep, memory_access, reg_class, simplify_cfg, spin_loops,
-};
+use super::{memory_access, pass};
 use crate::abi::FaultKind;
 use crate::blob::ParamLayout;
 use ptx::ast::{self, Body, Function, FunctionDirective, Name, Operand, Span, Statement, Variable};
@@ -169,14 +167,11 @@ pub(crate) fn build<'m, 'a>(
         counts_in_shared: false,
     };
     program.counts_in_shared = memory_access::counts_in_shared(&program);
-    frames::lower(&mut program, builder.stack).map_err(|error| vec![error])?;
-    simplify_cfg::simplify(&mut program, &builder.ended);
-    call_params::promote(&mut program, &builder.call_params).map_err(|error| vec![error])?;
-    live_ranges::split(&mut program);
-    reg_class::choose(&mut program);
-    lockstep::insert_meetings(&mut program);
-    spin_loops::insert_yields(&mut program);
-    Ok(program)
+    let (ended, call_params) = (&builder.ended, &builder.call_params);
+    match pass::after_build(&mut program, builder.stack, ended, call_params) {
+        Ok(()) => Ok(program),
+        Err(error) => Err(vec![error]),
+    }
 }
 
 /// The block dimensions that a directive names; missing ones are 1.

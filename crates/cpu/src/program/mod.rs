@@ -11,6 +11,7 @@ mod byte_offset;
 mod call_params;
 mod clamps;
 mod declarations;
+mod display;
 mod exchanges;
 mod frames;
 mod frequency;
@@ -28,6 +29,7 @@ mod module_symbol;
 mod natural;
 mod next_block;
 mod operands;
+pub(crate) mod pass;
 mod pointers;
 mod reg_class;
 mod rematerialize;
@@ -38,10 +40,13 @@ mod spin_loops;
 mod stack;
 #[cfg(test)]
 mod test_program;
+#[cfg(test)]
+mod text_tests;
 mod thread_sums;
 mod together;
 mod uniformity;
 mod used_bytes;
+mod verify;
 
 pub(crate) use build::build;
 pub(crate) use byte_offset::ByteOffset;

@@ -1,0 +1,85 @@
+//! What the compiler makes of kernels, on standard error: `PTXKIT_CPU_DUMP=STAGE[:KERNEL]`.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::sync::OnceLock;
+
+const VARIABLE: &str = "PTXKIT_CPU_DUMP";
+
+/// What is printed of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The program before code is generated.
+    Ir,
+    /// The program after each pass that changes it.
+    Passes,
+    /// Cranelift's intermediate representation of its functions.
+    Clif,
+    /// Their machine code.
+    Asm,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Choice {
+    stage: Stage,
+    /// All kernels, if there is none.
+    kernel: Option<String>,
+}
+
+fn parse(text: &str) -> Option<Choice> {
+    let (stage, kernel) = match text.split_once(':') {
+        Some((stage, kernel)) => (stage, Some(kernel.to_owned())),
+        None => (text, None),
+    };
+    let stage = match stage {
+        "ir" => Stage::Ir,
+        "passes" => Stage::Passes,
+        "clif" => Stage::Clif,
+        "asm" => Stage::Asm,
+        _ => return None,
+    };
+    Some(Choice { stage, kernel })
+}
+
+/// Whether a stage of this kernel is asked for. An unknown stage is warned of.
+pub(crate) fn wants(stage: Stage, kernel: &str) -> bool {
+    static CHOICE: OnceLock<Option<Choice>> = OnceLock::new();
+    let choice = CHOICE.get_or_init(|| {
+        let text = std::env::var(VARIABLE)
+            .ok()
+            .filter(|text| !text.is_empty())?;
+        let choice = parse(&text);
+        if choice.is_none() {
+            tracing::warn!(
+                "{VARIABLE}={text} is unknown: use ir, passes, clif or asm, and :KERNEL"
+            );
+        }
+        choice
+    });
+    choice.as_ref().is_some_and(|choice| {
+        choice.stage == stage && choice.kernel.as_deref().is_none_or(|name| name == kernel)
+    })
+}
+
+/// Prints a text under a title.
+pub(crate) fn print(title: &str, text: impl Display) {
+    // Without a standard error there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "; {title}\n{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_and_a_kernel_are_chosen() {
+        let choice = |stage, kernel: Option<&str>| {
+            let kernel = kernel.map(str::to_owned);
+            Some(Choice { stage, kernel })
+        };
+        assert_eq!(parse("ir"), choice(Stage::Ir, None));
+        assert_eq!(parse("asm:_Z3addPf"), choice(Stage::Asm, Some("_Z3addPf")));
+        assert_eq!(parse("clif:"), choice(Stage::Clif, Some("")));
+        assert_eq!(parse("all"), None);
+    }
+}

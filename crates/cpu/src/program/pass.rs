@@ -1,0 +1,60 @@
+//! Passes over a program: each is verified in debug builds, and can be dumped.
+
+#[cfg(test)]
+use std::cell::RefCell;
+
+use super::call_params::{self, CallParam};
+use super::frames::{self, Stack};
+use super::ir::{BlockId, LoweringError, Program};
+use super::verify::verify;
+use super::{live_ranges, lockstep, reg_class, simplify_cfg, spin_loops};
+use crate::dump::{self, Stage};
+
+/// The passes between the lowering of a kernel and its code generation, in their order. `ended` are
+/// the blocks in the order of the text.
+pub(super) fn after_build<'a>(
+    program: &mut Program<'a>,
+    stack: Stack<'_, 'a>,
+    ended: &[BlockId],
+    params: &[CallParam],
+) -> Result<(), LoweringError> {
+    done(program, "build");
+    frames::lower(program, stack)?;
+    done(program, "frames");
+    simplify_cfg::simplify(program, ended);
+    done(program, "simplify_cfg");
+    call_params::promote(program, params)?;
+    done(program, "call_params");
+    live_ranges::split(program);
+    done(program, "live_ranges");
+    reg_class::choose(program);
+    done(program, "reg_class");
+    lockstep::insert_meetings(program);
+    done(program, "lockstep");
+    spin_loops::insert_yields(program);
+    done(program, "spin_loops");
+    if dump::wants(Stage::Ir, program.name) {
+        dump::print("ir", &*program);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// The programs of this thread after each pass, for [`text_tests`](super::text_tests).
+    pub(super) static AFTER: RefCell<Vec<(String, String)>> = RefCell::default();
+}
+
+/// Verifies and dumps a program after a pass.
+pub(crate) fn done(program: &Program<'_>, name: &str) {
+    if cfg!(debug_assertions)
+        && let Err(problem) = verify(program)
+    {
+        panic!("{name} left a wrong program: {problem}\n{program}");
+    }
+    #[cfg(test)]
+    AFTER.with_borrow_mut(|after| after.push((name.to_owned(), program.to_string())));
+    if dump::wants(Stage::Passes, program.name) {
+        dump::print(name, program);
+    }
+}
