@@ -1,6 +1,12 @@
 //! Clusters: blocks that reach each other's shared memory, and wait for each other.
 
+use ptxkit::driver::{
+    Context, ContextFlags, CudaError, DeviceBuffer, DriverKind, LaunchConfig, Module, Stream,
+};
+
 use crate::block::{THREADS, kernel, launch};
+use crate::kernels::device;
+use crate::parts::Parts;
 
 /// A kernel that is launched in clusters of so many blocks.
 fn in_clusters(blocks: u32, inputs: usize, outputs: usize, body: &str) -> String {
@@ -204,4 +210,34 @@ fn a_block_adds_to_the_memory_of_the_next() {
         let rank = at / THREADS % 2;
         assert_eq!(number as usize, 100 + (1 - rank) + 1, "thread {at}");
     }
+}
+
+/// An H200 ends the launch too. On the CPU device alone: a fault ends what the process has there.
+#[test]
+fn without_clusters_no_block_copies_to_another() {
+    if device().driver().kind() != DriverKind::Cpu {
+        return;
+    }
+    let body = "mov.u32 %r3, memory; setp.ne.u32 %p0, %t, 0; @%p0 bra END;\n\
+         mbarrier.init.shared.b64 [%r3], 1; mbarrier.arrive.expect_tx.shared.b64 _, [%r3], 16;\n\
+         add.u32 %r4, %r3, 16; add.u32 %r5, %r3, 32;\n\
+         cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes \
+         [%r5], [%r4], 16, [%r3];\nEND:";
+    Parts::of("cluster::without_clusters_no_block_copies_to_another").run(|| {
+        let context = Context::create(&device(), ContextFlags::default()).unwrap();
+        let stream = Stream::new(&context).unwrap();
+        let module = Module::load(&context, kernel(1, 1, body).as_bytes()).unwrap();
+        let buffer = DeviceBuffer::<u32>::zeroed(&context, THREADS).unwrap();
+        let config = LaunchConfig::for_elements(THREADS as u32, THREADS as u32);
+        // SAFETY: the kernel accesses its shared memory alone.
+        let launched = unsafe {
+            module
+                .kernel("k")
+                .unwrap()
+                .launch(config, &stream, (&buffer, &buffer))
+        };
+        let error = launched.and_then(|()| stream.synchronize()).unwrap_err();
+        assert_eq!(error.code(), Some(CudaError(715)), "{error}");
+        assert!(error.to_string().contains("without clusters"), "{error}");
+    });
 }

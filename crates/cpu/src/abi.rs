@@ -300,6 +300,9 @@ pub enum FaultKind {
     /// A copy by a tensor map that this device does not have
     /// (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
     TensorCopy = 16,
+    /// A copy between the shared memories of a cluster's blocks in a grid without clusters
+    /// (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
+    NoCluster = 17,
 }
 
 impl FaultKind {
@@ -323,6 +326,7 @@ impl FaultKind {
             Uninitialised,
             TensorMemory,
             TensorCopy,
+            NoCluster,
         ]
         .into_iter()
         .find(|&kind| kind as u32 == number)

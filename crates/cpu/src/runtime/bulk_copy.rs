@@ -62,20 +62,25 @@ impl Copier {
 
     /// Records an operand that no copy has.
     pub fn refuse<T>(self, address: u64) -> Option<T> {
+        self.refuse_as(FaultKind::IllegalInstruction, address)
+    }
+
+    fn refuse_as<T>(self, kind: FaultKind, address: u64) -> Option<T> {
         // SAFETY: see `device`.
         let context = unsafe { context(&self.context) };
-        let kind = FaultKind::IllegalInstruction;
         record(context, kind, self.thread, address, 0, self.line);
         None
     }
 
+    /// Whether the grid has no clusters, or clusters of one block.
+    fn has_no_cluster(self) -> bool {
+        // SAFETY: see `device`.
+        unsafe { context(&self.context) }.cluster_blocks <= 1
+    }
+
     /// Records a copy that this device does not have.
     pub fn refuse_copy<T>(self, fault: CopyFault) -> Option<T> {
-        // SAFETY: see `device`.
-        let context = unsafe { context(&self.context) };
-        let kind = FaultKind::TensorCopy;
-        record(context, kind, self.thread, fault.number(), 0, self.line);
-        None
+        self.refuse_as(FaultKind::TensorCopy, fault.number())
     }
 
     pub fn read(self, from: Place, bytes: &mut [u8]) -> Option<()> {
@@ -201,6 +206,11 @@ fn bulk(
             false => vec![at],
         }
     };
+    let is_between_blocks =
+        space(SHIFTS.to) == AddressSpace::Cluster && space(SHIFTS.from) == AddressSpace::Shared;
+    if is_between_blocks && copier.has_no_cluster() {
+        return copier.refuse_as(FaultKind::NoCluster, to);
+    }
     let targets = places((space(SHIFTS.to), to));
     for at in (0..bytes).step_by(PIECE as usize) {
         let mut piece = [0; PIECE as usize];

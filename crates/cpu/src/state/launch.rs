@@ -305,9 +305,10 @@ fn failure(fault: Fault) -> Failure {
         }
         FaultKind::Misaligned => Status::MISALIGNED_ADDRESS,
         FaultKind::Assert => Status::ASSERT,
-        FaultKind::IllegalInstruction | FaultKind::TensorMemory | FaultKind::TensorCopy => {
-            Status::ILLEGAL_INSTRUCTION
-        }
+        FaultKind::IllegalInstruction
+        | FaultKind::TensorMemory
+        | FaultKind::TensorCopy
+        | FaultKind::NoCluster => Status::ILLEGAL_INSTRUCTION,
         FaultKind::OutOfMemory => Status::OUT_OF_MEMORY,
         FaultKind::BadCall => Status::INVALID_PC,
         FaultKind::Stack => Status::HARDWARE_STACK_ERROR,
