@@ -80,7 +80,7 @@ entries! {
     fn cuCtxGetExecAffinity(affinity: *mut ExecAffinity, kind: c_uint) {
         context::working()?;
         if kind != 0 {
-            return Err(Status::INVALID_VALUE.because("unknown kind of affinity"));
+            return Err(Status::UNSUPPORTED_EXEC_AFFINITY.because("unknown kind of affinity"));
         }
         let count = device::workers()?;
         affinity.put(ExecAffinity { kind, count })

@@ -8,6 +8,9 @@ use crate::state::user_pointer::UserPointer;
 use crate::state::{device, primary};
 use api::{CUcontext, CUdevice, CUuuid};
 
+/// The least bytes for the text of a PCI address.
+const PCI_ADDRESS: c_int = 13;
+
 entries! {
     fn cuDeviceGetCount(result: *mut c_int) {
         result.put(device::count())
@@ -52,11 +55,19 @@ entries! {
 
     fn cuDeviceGetPCIBusId(text: *mut c_char, capacity: c_int, device: CUdevice) {
         device::check(device)?;
+        if capacity < PCI_ADDRESS {
+            return Err(Status::INVALID_VALUE
+                .because(format!("a PCI address has {PCI_ADDRESS} bytes with its end")));
+        }
         text.put_text(&device::pci_address(device::physical(device)), usize::try_from(capacity).unwrap_or(0))
     }
 
     fn cuDeviceGetByPCIBusId(device: *mut CUdevice, text: *const c_char) {
         let address = text.text()?;
+        let is_address = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
+        if !address.to_bytes().iter().all(is_address) {
+            return Err(Status::INVALID_VALUE.because("a PCI address is like 0000:41:00.0"));
+        }
         match (0..device::count()).find(|device| {
             device::pci_address(device::physical(*device))
                 .as_bytes()
@@ -73,12 +84,10 @@ entries! {
     }
 
     /// Kernels of all contexts share the workers.
-    fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, kind: c_uint, device: CUdevice) {
+    /// Of no kind, also of those that nobody knows.
+    fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, _kind: c_uint, device: CUdevice) {
         device::check(device)?;
-        match kind {
-            0 => supported.put(0),
-            _ => Err(Status::INVALID_VALUE.because("unknown kind of affinity")),
-        }
+        supported.put(0)
     }
 
     fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice) {

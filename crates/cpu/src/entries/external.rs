@@ -15,7 +15,7 @@ use api::{
 /// Nothing was ever imported, so no handle is one.
 fn unknown<T>() -> Result<T> {
     context::working()?;
-    Err(Status::INVALID_HANDLE.because("no imported memory or semaphore has this handle"))
+    Err(Status::INVALID_VALUE.because("no imported memory or semaphore has this handle"))
 }
 
 entries! {

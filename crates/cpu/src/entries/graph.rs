@@ -67,7 +67,10 @@ fn write_edges(
     count: UserPointer<usize>,
 ) -> Result {
     let edges = graph.edges();
-    if !from.is_null() && !to.is_null() {
+    if from.is_null() != to.is_null() {
+        return Err(Status::INVALID_VALUE.because("one of the lists of nodes is null"));
+    }
+    if !from.is_null() {
         let carried: Vec<EdgeData> = edges.iter().map(|edge| edge.2).collect();
         refuse_loss(&carried, data)?;
         let capacity = count.get()?;

@@ -31,8 +31,9 @@ fn operation(params: MemoryOperation) -> Result<Work> {
         2 => value::write_32(address, value as u32, flags),
         4 => value::wait_64(address, value, flags),
         5 => value::write_64(address, value, flags),
-        // FLUSH_REMOTE_WRITES and BARRIER: everything is visible in order here.
-        3 | 6 => Ok(Arc::new(|_| ())),
+        // BARRIER: everything is visible in order here.
+        6 => Ok(Arc::new(|_| ())),
+        3 => Err(Status::NOT_SUPPORTED.because("remote writes are not flushed")),
         number => Err(Status::INVALID_VALUE
             .because(format!("no operation on memory has the number {number}"))),
     }

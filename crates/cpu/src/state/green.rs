@@ -26,7 +26,7 @@ static GREEN: Handles<Context> = Handles::new();
 pub(crate) fn resource(device: CUdevice, kind: c_uint) -> Result<DeviceResource> {
     device::check(device)?;
     if kind != MULTIPROCESSORS {
-        return Err(Status::NOT_SUPPORTED
+        return Err(Status::INVALID_RESOURCE_TYPE
             .because("the CPU device has multiprocessors as a resource, and no other"));
     }
     let workers = device::workers()?;
