@@ -142,8 +142,8 @@ const NEXT: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     add.u32 %t, %t, %s; mul.wide.u32 %i, %t, 4; add.u64 %a, %a, %i;\n\
     ld.global.u32 %v, [%a]; st.global.u32 [%o], %v; ret;\n}\n";
 
-/// As on a GPU, where it is asked for: the launch goes on after a read just past a buffer, but
-/// not after one far from it.
+/// With `PTXKIT_CPU_READ_PAST=report` a launch continues after a read just past a buffer, as on a
+/// GPU. A read far from the buffer is still a fault.
 fn read_past(name: &str, lanes: &str) {
     let environment = [
         ("PTXKIT_CPU_READ_PAST", "report"),

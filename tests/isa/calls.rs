@@ -347,7 +347,7 @@ fn calls_that_are_nested_too_deeply_are_a_fault() {
         .run(|| check_fault(&deep, &body, CudaError(714), &parts));
 }
 
-/// Vectors and 128 bits, of functions that are inlined and of one that calls itself.
+/// Functions with parameters of vectors and of 128 bits. One of them is recursive.
 #[test]
 fn parameters_in_several_registers() {
     let sum = ".func (.reg .v2 .b32 r) sum(.reg .v2 .b32 a)\n\
@@ -369,7 +369,7 @@ fn parameters_in_several_registers() {
         |t| (t + 3) * 100 + t + 2,
     );
 
-    // Driver 580 loses the upper half.
+    // Driver 580 loses the upper half of a parameter of 128 bits.
     if device().driver().kind() != DriverKind::Cpu {
         return;
     }

@@ -212,7 +212,8 @@ fn a_block_adds_to_the_memory_of_the_next() {
     }
 }
 
-/// An H200 ends the launch too. On the CPU device alone: a fault ends what the process has there.
+/// Copies between blocks fault in a grid without clusters, as on an H200. The test runs on the CPU
+/// device only, because other tests of the process cannot use a GPU after a fault.
 #[test]
 fn without_clusters_no_block_copies_to_another() {
     if device().driver().kind() != DriverKind::Cpu {

@@ -1,4 +1,4 @@
-//! What the compiler makes of kernels, on standard error: `PTXKIT_CPU_DUMP=STAGE[:KERNEL]`.
+//! Dumps of kernels at stages of their compilation: `PTXKIT_CPU_DUMP=STAGE[:KERNEL]`.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -6,12 +6,12 @@ use std::sync::OnceLock;
 
 const VARIABLE: &str = "PTXKIT_CPU_DUMP";
 
-/// What is printed of a kernel.
+/// A stage of compilation that can be printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The program before code is generated.
     Ir,
-    /// The program after each pass that changes it.
+    /// The program after each pass.
     Passes,
     /// Cranelift's intermediate representation of its functions.
     Clif,
@@ -22,7 +22,7 @@ pub(crate) enum Stage {
 #[derive(Debug, PartialEq, Eq)]
 struct Choice {
     stage: Stage,
-    /// All kernels, if there is none.
+    /// The kernel to print; all kernels if `None`.
     kernel: Option<String>,
 }
 
@@ -41,7 +41,7 @@ fn parse(text: &str) -> Option<Choice> {
     Some(Choice { stage, kernel })
 }
 
-/// Whether a stage of this kernel is asked for. An unknown stage is warned of.
+/// Returns whether `PTXKIT_CPU_DUMP` selects this stage and kernel. Warns of an unknown stage.
 pub(crate) fn wants(stage: Stage, kernel: &str) -> bool {
     static CHOICE: OnceLock<Option<Choice>> = OnceLock::new();
     let choice = CHOICE.get_or_init(|| {
@@ -63,7 +63,7 @@ pub(crate) fn wants(stage: Stage, kernel: &str) -> bool {
 
 /// Prints a text under a title.
 pub(crate) fn print(title: &str, text: impl Display) {
-    // Without a standard error there is nobody to tell.
+    // A closed standard error is no reason to fail.
     let _ = writeln!(std::io::stderr(), "; {title}\n{text}");
 }
 

@@ -1,5 +1,5 @@
-//! Reads just past an allocation. A GPU does not notice them, as its pages are larger: with
-//! `PTXKIT_CPU_READ_PAST=report` such a read is reported, and the kernel goes on.
+//! Reads just past an allocation. A GPU checks whole pages and does not notice them. With
+//! `PTXKIT_CPU_READ_PAST=report` such a read is reported, and the kernel continues.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -9,7 +9,7 @@ use crate::abi::LaunchInfo;
 
 const VARIABLE: &str = "PTXKIT_CPU_READ_PAST";
 
-/// Whether the variable asks for reports. An unknown word is warned of.
+/// Returns whether reads past an allocation are reports, not faults. Warns of an unknown value.
 fn reports() -> bool {
     static CHOICE: OnceLock<bool> = OnceLock::new();
     *CHOICE.get_or_init(|| match std::env::var(VARIABLE).as_deref() {
@@ -22,8 +22,8 @@ fn reports() -> bool {
     })
 }
 
-/// Whether a read goes on that ends past an allocation but before the next one. Each line of a
-/// kernel is reported once.
+/// Returns whether a kernel continues after a read that failed its bounds check. Reports the first such
+/// read of each line.
 #[cold]
 pub(crate) fn goes_on(launch: &LaunchInfo<'_>, address: u64, size: u64, line: u32) -> bool {
     if !reports() || !launch.memory.is_just_past(launch.device, address, size) {
@@ -35,11 +35,11 @@ pub(crate) fn goes_on(launch: &LaunchInfo<'_>, address: u64, size: u64, line: u3
     if told.get_or_insert_default().insert(place) {
         let of = launch.memory.describe(address);
         let line = launch.lines.line(line);
-        // Without a standard error there is nobody to tell.
+        // A closed standard error is no reason to fail.
         let _ = writeln!(
             std::io::stderr(),
-            "warning: kernel {}, PTX line {line}: a read of {size} bytes at {address:#x}, {of}, went \
-             on: a GPU does not notice it ({VARIABLE}=report)",
+            "warning: kernel {}, PTX line {line}: a read of {size} bytes at {address:#x}, {of}: \
+             the kernel continues ({VARIABLE}=report)",
             launch.kernel,
         );
     }

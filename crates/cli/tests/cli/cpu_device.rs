@@ -330,3 +330,72 @@ fn each_mistake_has_its_line_in_the_source() {
         }
     }
 }
+
+/// Each thread adds 1 to the number after its own. The last one reads past the buffer.
+const NEXT: &str = ".version 7.0
+.target sm_70
+.address_size 64
+.visible .entry next(.param .u64 a)
+{
+    .reg .b64 %a, %i; .reg .b32 %t, %v;
+    ld.param.u64 %a, [a];
+    mov.u32 %t, %tid.x;
+    mul.wide.u32 %i, %t, 4;
+    add.u64 %a, %a, %i;
+    ld.global.u32 %v, [%a+4];
+    add.u32 %v, %v, 1;
+    st.global.u32 [%a], %v;
+    ret;
+}
+";
+
+/// Runs `NEXT` twice with a variable of the environment.
+fn run_next(variable: &str, value: &str) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("next.ptx");
+    std::fs::write(&file, NEXT).unwrap();
+    let file = file.to_string_lossy();
+    let arguments = ["run", &*file, "--device", "cpu", "--block", "64"];
+    let launch = ["--launches", "2", "--arg", "buf:u32:64=zeros"];
+    let variables = [(variable, Path::new(value))];
+    let cache = folder.path().join("cache");
+    ptxkit_with(&cache, &variables, &[&arguments[..], &launch].concat())
+}
+
+#[test]
+fn a_read_past_an_allocation_is_reported_once_or_a_fault() {
+    let output = run_next("PTXKIT_CPU_READ_PAST", "report");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let warning = "warning: kernel next, PTX line 11: a read of 4 bytes at ";
+    assert_eq!(said.matches(warning).count(), 1, "{said}");
+    let place = "just past the end of the 256-byte allocation at ";
+    assert!(said.contains(place), "{said}");
+
+    let output = run_next("PTXKIT_CPU_READ_PAST", "fault");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("out-of-bounds read of 4 bytes"), "{said}");
+}
+
+#[test]
+fn stages_of_the_compilation_are_printed() {
+    for (stage, part) in [
+        ("ir", "ld.global.u32 %r3, [%rd4+4]"),
+        ("passes:next", "; live_ranges\nkernel next (line 4)"),
+        ("clif", "\nfunction u0:0("),
+        ("asm:next", "; next: "),
+    ] {
+        let output = run_next("PTXKIT_CPU_DUMP", stage);
+        let said = stderr(&output);
+        // The last thread reads past the buffer.
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(part), "{stage}: {said}");
+    }
+    for other in ["ir:other", "bogus"] {
+        let said = stderr(&run_next("PTXKIT_CPU_DUMP", other));
+        assert!(!said.contains("kernel next (line 4)"), "{said}");
+    }
+    let said = stderr(&run_next("PTXKIT_CPU_DUMP", "bogus"));
+    assert!(said.contains("use ir, passes, clif or asm"), "{said}");
+}

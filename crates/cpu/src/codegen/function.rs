@@ -26,8 +26,9 @@ use super::{arrival, first_code, group_loop, one_thread};
 use crate::abi::SyncPoint;
 use crate::dump::{self, Stage};
 use crate::matrix::Operation;
-use crate::program::pass;
-use crate::program::{BlockId, LoweringError, Program, Terminator, UniformityInfo, rematerialize};
+use crate::program::{
+    BlockId, LoweringError, Program, Terminator, UniformityInfo, pass, rematerialize,
+};
 use ptx::ast::Span;
 
 /// The machine code of one kernel and what the scheduler needs to run it.
@@ -61,7 +62,9 @@ pub(crate) fn compile_kernel(
         None => WrapChecks::none(program),
     };
     let uniformity = vectorized.as_ref();
-    pass::done(program, "wrap_check");
+    if uniformity.is_some() {
+        pass::done(program, "wrap_check");
+    }
     let together = match uniformity {
         Some(uniformity) => CheckedTogether::find(program, uniformity, host.has_fma),
         None => CheckedTogether::default(),
@@ -94,21 +97,19 @@ pub(crate) fn compile_kernel(
         // Tier-up compiles a hot module again.
         let is_first = uniformity.is_none() && vectorization == Vectorization::WhenHot;
         let encoded = emit(program, host, contexts, isa, (uniformity, is_first), &plan)?;
-        let tier = match uniformity {
-            Some(uniformity) => format!("{} lanes", uniformity.group.width()),
-            None if is_first => "first code".to_owned(),
-            None => "scalar".to_owned(),
+        let title = || match uniformity {
+            Some(uniformity) => format!("{}: {} lanes", program.name, uniformity.group.width()),
+            None if is_first => format!("{}: first code", program.name),
+            None => format!("{}: scalar", program.name),
         };
         if dump::wants(Stage::Clif, program.name) {
-            let function = contexts.context.func.display();
-            dump::print(&format!("{}: {tier}", program.name), function);
+            dump::print(&title(), contexts.context.func.display());
         }
-        let asm = dump::wants(Stage::Asm, program.name);
-        contexts.context.set_disasm(asm);
+        let has_assembly = dump::wants(Stage::Asm, program.name);
+        contexts.context.set_disasm(has_assembly);
         let code = machine_code(contexts, isa, &encoded);
-        if asm && let Some(compiled) = contexts.context.compiled_code() {
-            let text = compiled.vcode.as_deref().unwrap_or_default();
-            dump::print(&format!("{}: {tier}", program.name), text);
+        if has_assembly && let Some(compiled) = contexts.context.compiled_code() {
+            dump::print(&title(), compiled.vcode.as_deref().unwrap_or_default());
         }
         code.map_err(|reason| {
             let reason = format!("kernel {}: {reason}", program.name);

@@ -5,7 +5,7 @@ use super::host::HostIsa;
 use super::{async_copy, convert};
 use crate::program::{
     Arg, Base, BasicBlock, Group, Instruction, Program, Reg, RegClass, Step, Terminator,
-    Uniformity, UniformityInfo, block_frequencies, together, unroll_shuffle_loops,
+    Uniformity, UniformityInfo, block_frequencies, pass, together, unroll_shuffle_loops,
 };
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type as P};
@@ -57,6 +57,7 @@ pub(super) fn choose(
         return None;
     }
     let unrolled = unroll_shuffle_loops(program);
+    pass::done(program, "shuffle_loops");
     let program = &*program;
     let mut uniformity = UniformityInfo::new(program, group_for(program, host));
     if program.required_threads.is_none()

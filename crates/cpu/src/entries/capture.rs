@@ -74,6 +74,7 @@ entries! {
         let (_, stream) = stream::find_any(stream.addr())?;
         graph.put_optional(std::ptr::null_mut());
         let handle = stream.end_capture()?;
+        // The capture ends without a pointer for its graph too.
         match graph.is_null() {
             true => graph::destroy(handle),
             false => graph.put(pointer(handle)),

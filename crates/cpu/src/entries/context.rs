@@ -32,6 +32,7 @@ pub(super) fn named_or_current(handle: usize) -> Result<Arc<Context>> {
     }
 }
 
+/// Finds a context by its handle. A null handle is an invalid value, not an invalid context.
 fn named(handle: usize) -> Result<Arc<Context>> {
     match handle {
         0 => Err(Status::INVALID_VALUE.because("the context is null")),
@@ -80,7 +81,7 @@ entries! {
     fn cuCtxGetExecAffinity(affinity: *mut ExecAffinity, kind: c_uint) {
         context::working()?;
         if kind != 0 {
-            return Err(Status::UNSUPPORTED_EXEC_AFFINITY.because("unknown kind of affinity"));
+            return Err(Status::UNSUPPORTED_EXEC_AFFINITY.because(format!("unknown kind of affinity {kind}; pass 0")));
         }
         let count = device::workers()?;
         affinity.put(ExecAffinity { kind, count })
@@ -137,7 +138,7 @@ entries! {
         id.put(named_or_current(context.addr())?.id() as u64)
     }
 
-    /// Banks of four bytes (1): newer GPUs have no others.
+    /// Returns banks of four bytes (1), the only kind of current GPUs.
     fn cuCtxGetSharedMemConfig(config: *mut c_uint) {
         context::working()?;
         config.put(1)

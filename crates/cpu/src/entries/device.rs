@@ -8,7 +8,7 @@ use crate::state::user_pointer::UserPointer;
 use crate::state::{device, primary};
 use api::{CUcontext, CUdevice, CUuuid};
 
-/// The least bytes for the text of a PCI address.
+/// Bytes of a PCI address as text, with the final NUL.
 const PCI_ADDRESS: c_int = 13;
 
 entries! {
@@ -57,7 +57,7 @@ entries! {
         device::check(device)?;
         if capacity < PCI_ADDRESS {
             return Err(Status::INVALID_VALUE
-                .because(format!("a PCI address has {PCI_ADDRESS} bytes with its end")));
+                .because(format!("the buffer has {capacity} bytes; a PCI address needs {PCI_ADDRESS}")));
         }
         text.put_text(&device::pci_address(device::physical(device)), usize::try_from(capacity).unwrap_or(0))
     }
@@ -66,7 +66,7 @@ entries! {
         let address = text.text()?;
         let is_address = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
         if !address.to_bytes().iter().all(is_address) {
-            return Err(Status::INVALID_VALUE.because("a PCI address is like 0000:41:00.0"));
+            return Err(Status::INVALID_VALUE.because("not a PCI address; pass one like 0000:41:00.0"));
         }
         match (0..device::count()).find(|device| {
             device::pci_address(device::physical(*device))
@@ -84,7 +84,7 @@ entries! {
     }
 
     /// Kernels of all contexts share the workers.
-    /// Of no kind, also of those that nobody knows.
+    /// Reports 0 for every kind, as an H200 does for kinds that it does not know.
     fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, _kind: c_uint, device: CUdevice) {
         device::check(device)?;
         supported.put(0)

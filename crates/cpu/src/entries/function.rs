@@ -60,6 +60,15 @@ fn potential_block(
     threads.put(size.cast_signed())
 }
 
+/// Fails for a null function with the code of entries that describe functions. Others report an
+/// invalid handle.
+fn refuse_null(function: UserPointer<cudarc::driver::sys::CUfunc_st>) -> Result {
+    match function.is_null() {
+        true => Err(Status::INVALID_VALUE.because("the function is null")),
+        false => Ok(()),
+    }
+}
+
 entries! {
     fn cuFuncGetAttribute(value: *mut c_int, number: c_uint, function: CUfunction) {
         context::working()?;
@@ -93,17 +102,13 @@ entries! {
     }
 
     fn cuFuncGetModule(result: *mut CUmodule, function: CUfunction) {
-        if function.is_null() {
-            return Err(Status::INVALID_VALUE.because("the function is null"));
-        }
+        refuse_null(function)?;
         result.put(pointer(library::function(function.addr())?.module))
     }
 
     /// The name is good until the module is unloaded.
     fn cuFuncGetName(name: *mut *const c_char, function: CUfunction) {
-        if function.is_null() {
-            return Err(Status::INVALID_VALUE.because("the function is null"));
-        }
+        refuse_null(function)?;
         name.put(library::function(function.addr())?.name.as_ptr())
     }
 
@@ -113,9 +118,7 @@ entries! {
         offset: *mut usize,
         size: *mut usize,
     ) {
-        if function.is_null() {
-            return Err(Status::INVALID_VALUE.because("the function is null"));
-        }
+        refuse_null(function)?;
         let function = library::compiled(function.addr())?;
         let params = &function.image().params;
         let param = params.get(index).ok_or_else(|| {

@@ -68,7 +68,7 @@ fn write_edges(
 ) -> Result {
     let edges = graph.edges();
     if from.is_null() != to.is_null() {
-        return Err(Status::INVALID_VALUE.because("one of the lists of nodes is null"));
+        return Err(Status::INVALID_VALUE.because("pass both lists of nodes, or neither"));
     }
     if !from.is_null() {
         let carried: Vec<EdgeData> = edges.iter().map(|edge| edge.2).collect();

@@ -162,7 +162,7 @@ entries! {
     fn cuGraphUpload(exec: CUgraphExec, stream: CUstream) {
         graph_exec::find(exec.addr())?;
         let (_, stream) = stream::find(stream.addr())?;
-        stream.refuse_captured("an executable graph is not uploaded in a capture")
+        stream.refuse_captured("the stream is capturing; upload the graph before or after the capture")
     }
 
     fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream) {

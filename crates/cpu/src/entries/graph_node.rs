@@ -55,7 +55,9 @@ pub(super) fn fill(params: UserPointer<CUDA_MEMSET_NODE_PARAMS_v1>) -> Result<(P
     let (to, pitch, value) = (fill.dst, fill.pitch, fill.value);
     let (width, height) = (fill.width, fill.height);
     if height == 0 {
-        return Err(Status::INVALID_VALUE.because("a node that fills no row"));
+        return Err(
+            Status::INVALID_VALUE.because("height is 0; a memset node fills at least one row")
+        );
     }
     let work: Work = match fill.elementSize {
         1 => {

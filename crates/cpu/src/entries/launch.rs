@@ -23,6 +23,9 @@ const MEMORY_SYNC_DOMAIN: c_uint = 10;
 const COMPLETION_EVENT: c_uint = 12;
 const SHARED_CARVEOUT: c_uint = 14;
 
+/// `CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING`
+const NEWEST_ATTRIBUTE: c_uint = 16;
+
 /// `CUlaunchAttribute` with its number as an integer.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -72,7 +75,9 @@ fn check_attribute(attribute: &LaunchAttribute) -> Result {
         | COMPLETION_EVENT
         | CLUSTER_DIMENSION
         | SHARED_CARVEOUT => Ok(()),
-        16.. => Err(Status::INVALID_VALUE.because("unknown launch attribute")),
+        number if number > NEWEST_ATTRIBUTE => {
+            Err(Status::INVALID_VALUE.because(format!("unknown launch attribute {number}")))
+        }
         number => Err(Status::NOT_SUPPORTED.because(format!(
             "the CPU device does not support launch attribute {number}"
         ))),

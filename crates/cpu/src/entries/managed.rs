@@ -258,10 +258,10 @@ entries! {
         length: usize,
         flags: c_uint,
     ) {
-        let (_, found) = stream::find(stream.addr())?;
-        found.refuse_captured("memory is not attached in a capture")?;
+        let (_, attached) = stream::find(stream.addr())?;
+        attached.refuse_captured("the stream is capturing; attach memory before or after the capture")?;
         if stream.is_null() {
-            return Err(Status::INVALID_VALUE.because("memory is not attached to the default stream"));
+            return Err(Status::INVALID_VALUE.because("the stream is null; pass a stream of cuStreamCreate"));
         }
         let found = arena()?
             .range_of(address)

@@ -88,6 +88,7 @@ entries! {
 
     /// Waits for all work first, which may still use the memory.
     capture_unsafe cuMemFree_v2(address: CUdeviceptr) {
+        // Freeing null needs no context, but fails after a fault.
         if address == 0 {
             return context::top().map_or(Ok(()), |_| context::working().map(drop));
         }
@@ -200,7 +201,7 @@ entries! {
         let start = host.addr() as u64;
         if arena()?.range_of(start).is_some() {
             return Err(
-                Status::INVALID_VALUE.because("the memory is allocated by the driver")
+                Status::INVALID_VALUE.because("the driver allocated this memory; register memory of the host")
             );
         }
         host.as_ptr().expose_provenance(); // kernels form pointers from the address
@@ -216,7 +217,7 @@ entries! {
         }
         if start == 0 || within.is_none() && arena()?.range_of(start).is_some() {
             return Err(Status::INVALID_VALUE
-                .because("the address is null, or of memory that cuMemFreeHost frees"));
+                .because("the address is null, or the driver allocated it; cuMemFreeHost frees pinned memory"));
         }
         context.wait();
         memory::unregister(start)

@@ -4,10 +4,11 @@ use std::ffi::{c_char, c_uint, c_void};
 
 use super::entry::entries;
 use crate::state::handle::pointer;
+use crate::state::module::ModuleOwner;
 use crate::state::options::Options;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{context, image, library, module};
+use crate::state::{context, image, module};
 use api::{CUdeviceptr, CUfunction, CUmodule};
 
 fn load(result: UserPointer<CUmodule>, image: UserPointer<c_void>, mut options: Options) -> Result {
@@ -19,7 +20,12 @@ fn load(result: UserPointer<CUmodule>, image: UserPointer<c_void>, mut options: 
     }
     let image = image::load(image, &mut options)?;
     let symbols = options.symbols()?;
-    result.put(pointer(module::load(&context, &image, &symbols)?))
+    result.put(pointer(module::load(
+        &context,
+        &image,
+        &symbols,
+        ModuleOwner::Caller,
+    )?))
 }
 
 entries! {
@@ -37,7 +43,7 @@ entries! {
             return Err(Status::INVALID_VALUE.because("the path is empty"));
         }
         let image = image::read_file(&path, &mut Options::default())?;
-        module.put(pointer(module::load(&context, &image, &[])?))
+        module.put(pointer(module::load(&context, &image, &[], ModuleOwner::Caller)?))
     }
 
     fn cuModuleLoadDataEx(
@@ -56,10 +62,9 @@ entries! {
 
     /// Launches that are queued still run.
     capture_unsafe cuModuleUnload(module: CUmodule) {
-        module::find(module.addr())?;
-        if library::owns(module.addr()) {
+        if module::find(module.addr())?.owner == ModuleOwner::Library {
             return Err(Status::NOT_PERMITTED
-                .because("the module is a library's; unload the library"));
+                .because("the module belongs to a library; call cuLibraryUnload"));
         }
         module::unload(module.addr());
         Ok(())
@@ -82,7 +87,7 @@ entries! {
     ) {
         let name = name.text()?.to_string_lossy();
         if address.is_null() && bytes.is_null() {
-            return Err(Status::INVALID_VALUE.because("both pointers for the variable are null"));
+            return Err(Status::INVALID_VALUE.because("the pointers for the address and the size are both null"));
         }
         let (start, size) = module::find(module.addr())?.variable(&name)?;
         address.put_optional(start);

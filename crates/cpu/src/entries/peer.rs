@@ -104,7 +104,7 @@ entries! {
     ) {
         check_contexts(to_context.addr(), from_context.addr())?;
         let stream = stream::find(stream.addr())?;
-        stream.1.refuse_captured("a copy between contexts is not captured")?;
+        stream.1.refuse_captured("the stream is capturing, and copies between contexts cannot be captured")?;
         copy(
             &stream,
             CopyMode::Asynchronous,

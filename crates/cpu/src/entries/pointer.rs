@@ -84,7 +84,7 @@ entries! {
                 Ok(())
             }
             (SYNCHRONOUS, None) => Err(Status::INVALID_VALUE
-                .because(format!("{address:#x} is not in memory of the driver"))),
+                .because(format!("{address:#x} is not in memory that the driver allocated"))),
             _ => Err(Status::INVALID_VALUE
                 .because(format!("no pointer attribute with the number {number} can be set"))),
         }
@@ -98,7 +98,7 @@ entries! {
     ) {
         context::check_current()?;
         if count == 0 {
-            return Err(Status::INVALID_VALUE.because("no attribute is asked for"));
+            return Err(Status::INVALID_VALUE.because("numAttributes is 0; pass at least one attribute"));
         }
         let place = pointer::place(address)?;
         for index in 0..count as usize {

@@ -24,12 +24,6 @@ const PINNED: c_uint = 1;
 const MANAGED: c_uint = 2;
 const READ_WRITE: c_uint = 3;
 
-/// As the driver, pools take a device that is not there for a wrong value.
-fn check_place(device: CUdevice) -> Result {
-    device::check(device)
-        .map_err(|_| Status::INVALID_VALUE.because(format!("there is no device {device}")))
-}
-
 /// The device that a location names; `None` for the host, which reaches all but what is a
 /// device's alone.
 fn device_of(location: MemLocation) -> Result<Option<CUdevice>> {
@@ -39,7 +33,7 @@ fn device_of(location: MemLocation) -> Result<Option<CUdevice>> {
     if location.kind != DEVICE {
         return Err(Status::INVALID_VALUE.because("the location of a pool is a device or the host"));
     }
-    check_place(location.id)?;
+    device::check_location(location.id)?;
     Ok(Some(location.id))
 }
 
@@ -168,12 +162,12 @@ entries! {
     }
 
     fn cuDeviceGetMemPool(result: *mut CUmemoryPool, device: CUdevice) {
-        check_place(device)?;
+        device::check_location(device)?;
         result.put(pointer(pool::of_place((Purpose::Device, device))?[1]))
     }
 
     capture_unsafe cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
-        check_place(device)?;
+        device::check_location(device)?;
         set_current((Purpose::Device, device), handle.addr())
     }
 

@@ -16,8 +16,8 @@ use api::{
     AttributeBits, CUcontext, CUdevice, CUevent, CUgreenCtx, CUhostFn, CUstream, StreamCallback,
 };
 
-/// Why the driver refuses a call that asks about a capturing stream.
-const CAPTURES: &str = "the driver does not answer this while the stream captures";
+/// The reason for a failed query of a capturing stream.
+const CAPTURES: &str = "the stream is capturing; call this before or after the capture";
 
 fn create(result: UserPointer<CUstream>, flags: c_uint, priority: c_int) -> Result {
     context::working()?;
@@ -65,7 +65,7 @@ entries! {
         }
         if flags == 1 && stream.captured()?.is_none() {
             return Err(Status::ILLEGAL_STATE
-                .because("CU_EVENT_WAIT_EXTERNAL is for capturing streams"));
+                .because("the stream is not capturing; CU_EVENT_WAIT_EXTERNAL needs a capture"));
         }
         if let Some(part) = event::captured(event.addr())? {
             return stream.join(&part);

@@ -33,7 +33,7 @@ fn operation(params: MemoryOperation) -> Result<Work> {
         5 => value::write_64(address, value, flags),
         // BARRIER: everything is visible in order here.
         6 => Ok(Arc::new(|_| ())),
-        3 => Err(Status::NOT_SUPPORTED.because("remote writes are not flushed")),
+        3 => Err(Status::NOT_SUPPORTED.because("not supported: flushing remote writes")),
         number => Err(Status::INVALID_VALUE
             .because(format!("no operation on memory has the number {number}"))),
     }

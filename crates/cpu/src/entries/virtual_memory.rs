@@ -132,7 +132,7 @@ entries! {
         count: usize,
     ) {
         if count == 0 {
-            return Err(Status::INVALID_VALUE.because("no access is given"));
+            return Err(Status::INVALID_VALUE.because("count is 0; pass at least one access descriptor"));
         }
         virtual_memory::set_access(address, bytes as u64, params.slice(count)?)
     }

@@ -312,22 +312,22 @@ impl DeviceMemory {
             .filter(|&(start, size)| address - start < size)
     }
 
-    /// Whether bytes end past an allocation that a device may access, and before the next one:
-    /// in its last granule or in the guard granule behind it, which nobody else has.
+    /// Whether an access ends in the last granule of an allocation, or in the guard granule behind
+    /// it. Both belong to that allocation alone.
     pub(crate) fn is_just_past(&self, device: usize, address: u64, size: u64) -> bool {
         let Some(found) = self.allocator().last_before(address) else {
             return false;
         };
-        // The pages behind other memory may be another's.
-        let is_whole = matches!(
+        // Pages behind other kinds of memory may be mapped to something else.
+        let has_guard = matches!(
             found.purpose,
             Purpose::Device | Purpose::Host | Purpose::Managed | Purpose::Variable
         );
-        let room = found.size.next_multiple_of(GRANULE) + GRANULE;
-        let ends = (address - found.start).checked_add(size);
-        is_whole
+        let end_of_guard = found.size.next_multiple_of(GRANULE) + GRANULE;
+        let end = (address - found.start).checked_add(size);
+        has_guard
             && found.size > 0
-            && ends.is_some_and(|end| end <= room)
+            && end.is_some_and(|end| end <= end_of_guard)
             && self.check_from(device, found.start, 1).is_ok()
     }
 

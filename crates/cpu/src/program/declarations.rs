@@ -2,7 +2,7 @@
 
 use super::build::{Builder, MAX_REGISTERS, too_many_registers};
 use super::call_params::CallParam;
-use super::ir::{LoweringError, Reg, RegClass, Storage};
+use super::ir::{Arg, LoweringError, Reg, RegClass, Storage};
 use super::module_data::{align_of, size_of};
 use super::scope::Symbol;
 use ptx::ast::{Space, Variable};
@@ -67,17 +67,21 @@ impl<'m, 'a> Builder<'m, 'a> {
         Ok(self.call_params.len() as u32 - 1)
     }
 
-    /// New registers for a parameter that is one register or several.
+    /// Makes registers for a parameter: its symbol, and all of them as one operand.
     pub(super) fn formal_registers(
         &mut self,
         formal: &Variable<'a>,
-    ) -> Result<Symbol, LoweringError> {
+    ) -> Result<(Symbol, Arg), LoweringError> {
         let (class, components) = parts_of(formal)?;
         let first = self.new_register(class);
         (1..components).for_each(|_| {
             self.new_register(class);
         });
-        Ok(symbol_of(first, components))
+        let arg = match components {
+            1 => Arg::Reg(first),
+            _ => self.vector(first, components),
+        };
+        Ok((symbol_of(first, components), arg))
     }
 
     fn declare_register(&mut self, variable: &'m Variable<'a>) -> Result<(), LoweringError> {

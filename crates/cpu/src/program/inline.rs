@@ -260,13 +260,8 @@ impl<'m, 'a> Builder<'m, 'a> {
             }
             return Ok(Symbol::Variable(storage));
         }
-        let symbol = self.formal_registers(formal)?;
+        let (symbol, to) = self.formal_registers(formal)?;
         if input {
-            let to = match symbol {
-                Symbol::Vector(first, components) => self.vector(first, components),
-                Symbol::Register(reg) => Arg::Reg(reg),
-                _ => return Ok(symbol),
-            };
             match arg {
                 Arg::Symbol(
                     storage @ (Storage::CallParam(_) | Storage::Stack(_)),
@@ -295,11 +290,11 @@ impl<'m, 'a> Builder<'m, 'a> {
                     self.push_move(bits_of(formal), to, from, span);
                 }
             }
-            (Arg::List(_), _) | (_, Arg::List(_)) if to != Arg::Sink => {
-                let reason = "a parameter in several registers, and an argument in others";
+            (Arg::Sink, Arg::List(_)) => {}
+            (Arg::List(_), _) | (_, Arg::List(_)) => {
+                let reason = "an argument with another number of registers than its parameter";
                 return Err(LoweringError::unsupported(span, reason));
             }
-            (Arg::Sink, Arg::List(_)) => {}
             _ => self.push_move(bits_of(formal), to, from, span),
         }
         Ok(())

@@ -45,7 +45,8 @@ thread_local! {
     pub(super) static AFTER: RefCell<Vec<(String, String)>> = RefCell::default();
 }
 
-/// Verifies and dumps a program after a pass.
+/// Dumps a program after a pass. Debug builds verify it too: a wrong program is a bug of the pass,
+/// whatever the input.
 pub(crate) fn done(program: &Program<'_>, name: &str) {
     if cfg!(debug_assertions)
         && let Err(problem) = verify(program)

@@ -264,12 +264,7 @@ impl<'m, 'a> Builder<'m, 'a> {
             let symbol = match formal.space {
                 Space::Param => Symbol::Variable(Storage::Stack(slot.offset)),
                 _ => {
-                    let symbol = self.formal_registers(formal)?;
-                    let value = match symbol {
-                        Symbol::Vector(first, components) => self.vector(first, components),
-                        Symbol::Register(reg) => Arg::Reg(reg),
-                        _ => Arg::Sink,
-                    };
+                    let (symbol, value) = self.formal_registers(formal)?;
                     let storage = Storage::Stack(slot.offset);
                     if is_param {
                         self.push_access(Opcode::Ld, formal, value, storage, span)?;

@@ -1,6 +1,6 @@
-//! Programs after a pass, as text. Each file of `text/` begins with `// pass NAME`; the PTX
-//! of one kernel follows, then `// ----` and the program after that pass, each line behind `//`.
-//! `PTXKIT_TEST_REFRESH=1` writes what the compiler makes.
+//! Tests of passes by text. Each file of `text/` begins with `// pass NAME`. The PTX of one kernel
+//! follows, then `// ----` and the expected program after that pass, in comments.
+//! `PTXKIT_TEST_REFRESH=1` rewrites the expected programs.
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +15,7 @@ const MARK: &str = "// ----\n";
 fn programs_after_passes() {
     let mut wrong = Vec::new();
     let mut files: Vec<_> = fs::read_dir(FOLDER).unwrap().flatten().collect();
+    assert!(!files.is_empty());
     files.sort_by_key(fs::DirEntry::file_name);
     for file in files {
         let text = fs::read_to_string(file.path()).unwrap();

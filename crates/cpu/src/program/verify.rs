@@ -1,13 +1,13 @@
-//! What holds of every program between two passes.
+//! The verifier of programs, which runs after each pass in debug builds.
 
 use super::ir::{
     Arg, ArgList, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Terminator,
 };
 
-/// Operands in braces have no more braces in them than this.
+/// The maximum depth of operand lists within lists.
 const MAX_NESTED: u32 = 4;
 
-/// Describes the first thing that is wrong.
+/// Fails with the first error of the program.
 pub(super) fn verify(program: &Program<'_>) -> Result<(), String> {
     if program.blocks.is_empty() {
         return Err("it has no entry".to_owned());
@@ -48,7 +48,10 @@ impl Verifier<'_, '_> {
     fn block(&self, block: BlockId) -> Result<(), String> {
         match block.index() < self.program.blocks.len() {
             true => Ok(()),
-            false => Err(format!("it leads to block{}, which there is not", block.0)),
+            false => Err(format!(
+                "it branches to block{}, which does not exist",
+                block.0
+            )),
         }
     }
 
@@ -87,7 +90,7 @@ impl Verifier<'_, '_> {
         );
         match self.program.has_destination(i) && !is_written {
             true => Err(format!(
-                "{} in line {} writes to what is no register",
+                "{} in line {} writes to an operand that is no register",
                 i.opcode.text(),
                 i.line
             )),
@@ -147,7 +150,7 @@ mod tests {
     fn each_fault_is_found() {
         check(|program| program.blocks.clear(), "no entry");
         check(|program| program.registers.truncate(1), "is not declared");
-        check(|program| program.blocks.truncate(1), "which there is not");
+        check(|program| program.blocks.truncate(1), "which does not exist");
         check(|program| program.args.truncate(1), "out of range");
         check(
             |program| {

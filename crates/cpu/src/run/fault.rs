@@ -356,7 +356,7 @@ fn describe(
         FaultKind::TensorMemory => TensorFault::describe(record.address),
         FaultKind::TensorCopy => CopyFault::describe(record.address),
         FaultKind::NoCluster => "a copy from shared::cta to shared::cluster in a grid without \
-             clusters, which an H200 does not execute: launch it in clusters of two blocks or more"
+             clusters: launch the kernel in clusters of at least two blocks"
             .into(),
         FaultKind::OutsideSurface => {
             format!("access out of bounds of the surface {:#x}", record.address)

@@ -72,7 +72,7 @@ impl Copier {
         None
     }
 
-    /// Whether the grid has no clusters, or clusters of one block.
+    /// Whether the clusters of the grid have one block.
     fn has_no_cluster(self) -> bool {
         // SAFETY: see `device`.
         unsafe { context(&self.context) }.cluster_blocks <= 1

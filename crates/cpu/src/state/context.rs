@@ -81,9 +81,9 @@ pub(crate) struct Context {
 /// The initial values of `CU_LIMIT_STACK_SIZE` … `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
 const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 0, 2048, 64, 0];
 const STACK_BYTES: c_uint = 0;
-/// All local memory of a thread, of which the stack is a part.
+/// The local memory of a thread. Its stack must be smaller.
 const TOO_LARGE_STACK: usize = 512 << 10;
-/// An H200 rounds limits up to multiples of these, and to these least values.
+/// Units and least values of limits on an H200, which rounds them up.
 const STACK_UNIT: usize = 16;
 const PRINTF_UNIT: usize = 256;
 const LEAST_PRINTF_BYTES: usize = 512 << 10;
@@ -94,6 +94,10 @@ const PENDING_LAUNCHES: c_uint = 4;
 const LEAST_PENDING_LAUNCHES: usize = 32;
 const FETCH_BYTES: c_uint = 5;
 const MAX_FETCH_BYTES: usize = 128;
+/// `CU_LIMIT_SHMEM_SIZE`
+const GRAPHICS_SHARED_BYTES: c_uint = 7;
+/// `CU_LIMIT_CIG_ENABLED`
+const GRAPHICS_ENABLED: c_uint = 8;
 /// The limits that the engine enforces.
 const PRINTF_BYTES: c_uint = 1;
 const HEAP_BYTES: c_uint = 2;
@@ -165,7 +169,7 @@ impl Context {
         let engine = device::engine()?;
         Ok(match limit {
             SYNC_DEPTH => return Err(unsupported_limit()),
-            7 | 8 => 0, // CU_LIMIT_SHMEM_SIZE, CU_LIMIT_CIG_ENABLED
+            GRAPHICS_SHARED_BYTES | GRAPHICS_ENABLED => 0,
             PRINTF_BYTES => engine.output().limit() as usize,
             HEAP_BYTES => engine.heap().limit() as usize,
             _ => self.limits()[limit_index(limit)?],
@@ -178,14 +182,14 @@ impl Context {
         let engine = device::engine()?;
         match limit {
             SYNC_DEPTH => return Err(unsupported_limit()),
-            7 | 8 => {
-                return Err(
-                    Status::NOT_PERMITTED.because("the limit is that of a context for graphics")
-                );
+            GRAPHICS_SHARED_BYTES | GRAPHICS_ENABLED => {
+                return Err(Status::NOT_PERMITTED
+                    .because("only contexts shared with graphics have this limit"));
             }
             FETCH_BYTES if value > MAX_FETCH_BYTES => {
-                return Err(Status::INVALID_VALUE
-                    .because(format!("L2 fetches at most {MAX_FETCH_BYTES} bytes")));
+                return Err(Status::INVALID_VALUE.because(format!(
+                    "an L2 fetch granularity of {value} bytes; the limit is {MAX_FETCH_BYTES}"
+                )));
             }
             PRINTF_BYTES => {
                 let bytes = rounded(value.max(LEAST_PRINTF_BYTES), PRINTF_UNIT)?;
@@ -379,12 +383,15 @@ pub(crate) fn check_flags(flags: c_uint) -> Result {
 }
 
 fn unsupported_limit() -> Failure {
-    Status::UNSUPPORTED_LIMIT.because("the depth of synchronization: devices from sm_90 have none")
+    Status::UNSUPPORTED_LIMIT
+        .because("not supported from sm_90: the depth of synchronization in kernels")
 }
 
 fn rounded(value: usize, unit: usize) -> Result<usize> {
     let rounded = value.checked_next_multiple_of(unit);
-    rounded.ok_or_else(|| Status::INVALID_VALUE.because(format!("a limit of {value} bytes")))
+    rounded.ok_or_else(|| {
+        Status::INVALID_VALUE.because(format!("{value} bytes are too many for a limit"))
+    })
 }
 
 fn limit_index(limit: c_uint) -> Result<usize> {

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
 
-use super::status::{Result, Status};
+use super::status::{Failure, Result, Status};
 use crate::memory::{DeviceMemory, MemoryError};
 use crate::run::{Engine, MAX_BLOCK, MAX_GRID, MAX_THREADS, THREADS};
 use crate::setting::Setting;
@@ -182,6 +182,14 @@ pub(crate) fn check(device: CUdevice) -> Result {
             count()
         )))
     }
+}
+
+/// Fails like [`check`], with the code for a device that a structure or a pool names.
+pub(crate) fn check_location(device: CUdevice) -> Result {
+    check(device).map_err(|failure| Failure {
+        status: Status::INVALID_VALUE,
+        ..failure
+    })
 }
 
 /// "CPU: <model>, N threads".

@@ -97,7 +97,7 @@ impl Event {
         }
     }
 
-    /// Fails as `refuse_captured` does, but the capture stays valid.
+    /// Fails for a captured event, and leaves the capture valid.
     pub(crate) fn check_uncaptured(&self) -> Result {
         match self.point()? {
             None => Ok(()),
@@ -110,7 +110,7 @@ impl Event {
     }
 }
 
-/// The event of a graph's node.
+/// Finds the event of a graph's node. A null handle is an invalid value, not an invalid handle.
 fn of_node(event: usize) -> Result<Arc<Event>> {
     match event {
         0 => Err(Status::INVALID_VALUE.because("the event is null")),
@@ -193,9 +193,8 @@ pub(crate) fn record(event: usize, stream: usize, external: bool) -> Result {
         }
     }
     if external {
-        return Err(
-            Status::ILLEGAL_STATE.because("CU_EVENT_RECORD_EXTERNAL is for capturing streams")
-        );
+        return Err(Status::ILLEGAL_STATE
+            .because("the stream is not capturing; CU_EVENT_RECORD_EXTERNAL needs a capture"));
     }
     *found.captured() = None;
     if let Some(shared) = found.shared.clone() {

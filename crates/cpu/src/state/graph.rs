@@ -464,7 +464,7 @@ fn no_graph() -> Failure {
     Status::INVALID_VALUE.because("no live graph has this handle")
 }
 
-/// Needs no context.
+/// Destroys a graph. Needs no current context.
 pub(crate) fn destroy(graph: usize) -> Result {
     let removed = GRAPHS.remove(graph);
     removed.map(drop).ok_or_else(no_graph)

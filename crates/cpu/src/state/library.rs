@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::context::{self, Context};
 use super::handle::{self, Handles};
-use super::module::{self, CompiledFunction, Function, Module};
+use super::module::{self, CompiledFunction, Function, Module, ModuleOwner};
 use super::status::{Result, Status};
 use crate::blob::ParamLayout;
 use crate::code::ModuleCode;
@@ -40,7 +40,7 @@ impl Library {
         let module = match modules.get(&context.id()) {
             Some(module) => *module,
             None => {
-                let module = module::load(context, &self.code, &[])?;
+                let module = module::load(context, &self.code, &[], ModuleOwner::Library)?;
                 modules.insert(context.id(), module);
                 module
             }
@@ -136,16 +136,6 @@ pub(crate) fn create(code: Arc<ModuleCode>) -> Result<usize> {
     });
     LIBRARIES.insert_at(number, made);
     Ok(number)
-}
-
-/// Whether a library made this module.
-pub(crate) fn owns(module: usize) -> bool {
-    let is_own = |library: &Library| {
-        let modules = library.modules.lock();
-        let modules = modules.unwrap_or_else(PoisonError::into_inner);
-        modules.values().any(|own| *own == module)
-    };
-    !LIBRARIES.all(is_own).is_empty()
 }
 
 /// Unloads a library from all contexts.

@@ -27,6 +27,14 @@ pub(crate) struct Module {
     pub(crate) code: Arc<LoadedModule>,
     /// Handles of the kernels, in the order of the PTX.
     pub(crate) functions: Vec<usize>,
+    pub(crate) owner: ModuleOwner,
+}
+
+/// Who unloads a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ModuleOwner {
+    Caller,
+    Library,
 }
 
 /// A kernel, alive as long as its module is loaded.
@@ -160,6 +168,7 @@ pub(crate) fn load(
     context: &Arc<Context>,
     code: &Arc<ModuleCode>,
     symbols: &[(String, u64)],
+    owner: ModuleOwner,
 ) -> Result<usize> {
     let names = c_names(code)?;
     let defined = |name: &str| {
@@ -192,6 +201,7 @@ pub(crate) fn load(
             context: Arc::downgrade(context),
             code,
             functions,
+            owner,
         }),
     );
     Ok(module)

@@ -166,7 +166,7 @@ impl Stream {
         let point = slot
             .take()
             .ok_or_else(|| Status::ILLEGAL_STATE.because("the stream does not capture"))?;
-        // The wrong thread ends the capture, and nobody gets its graph.
+        // On the wrong thread the call fails, and still ends the capture.
         point.check_thread()?;
         if let Err(failure) = point.check_origin(self.id) {
             let failure = point.capture.invalidate(failure);
@@ -216,7 +216,7 @@ impl Stream {
         }
     }
 
-    /// A failure of a call that the stream would have captured, which invalidates the capture.
+    /// Invalidates the stream's capture, if there is one, because of a call that fails.
     pub(crate) fn fail_capture(&self, failure: Failure) -> Failure {
         match self.capture().as_ref() {
             None => failure,

@@ -263,9 +263,7 @@ pub(crate) fn set_access(address: u64, bytes: u64, descs: &[MemAccessDesc]) -> R
                     Status::NOT_SUPPORTED.because("only devices have access to mapped memory")
                 );
             }
-            NO_ACCESS | READ_WRITE => device::check(location.id).map_err(|_| {
-                Status::INVALID_VALUE.because(format!("there is no device {}", location.id))
-            })?,
+            NO_ACCESS | READ_WRITE => device::check_location(location.id)?,
             READ => {
                 return Err(Status::NOT_SUPPORTED.because("the CPU device has no read-only memory"));
             }
