@@ -40,6 +40,21 @@ fn a_refusal_names_the_instruction_and_its_line() {
     assert!(error.to_string().contains("multimem.red"), "{error}");
 }
 
+/// ptxas takes a policy in place of the barrier of a bulk copy. Such a copy is valid, but not supported.
+#[test]
+fn a_bulk_copy_without_a_barrier_is_not_supported() {
+    for (copy, number) in [("cp.async", ""), ("cp.reduce.async", ".add.u32")] {
+        let body = format!(
+            "{copy}.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{number} \
+             [%r0], [%r1], 16, %a0;"
+        );
+        let text = text_for("sm_90", &[&body]);
+        let error = compile(&text, &CompileOptions::default()).unwrap_err();
+        assert_eq!(error.kind, CompileErrorKind::NotSupported, "{error}");
+        assert!(error.to_string().contains("without a barrier"), "{error}");
+    }
+}
+
 /// A statement of any length is quoted on one short line.
 #[test]
 fn a_long_statement_is_quoted_in_part() {

@@ -112,6 +112,10 @@ impl Emitter<'_, '_> {
         let bytes = self.operand(i, 2, types::I32)?;
         let mut bytes = self.coerce(bytes, types::I64);
         let counted = m.has(M::MbarrierCompleteTxBytes);
+        // ptxas takes a policy or a mask in its place too.
+        if counted && !matches!(self.arg(i, 3)?, Arg::Address(..)) {
+            return self.unsupported(i, "a bulk copy without a barrier");
+        }
         // The barrier is where the data go to.
         let (barrier_space, barrier) = match counted {
             true => (to_space, self.address_value(i, 3)?.1),
