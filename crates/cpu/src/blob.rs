@@ -77,6 +77,8 @@ pub struct KernelImage {
     pub required_threads: Option<[u32; 3]>,
     /// `.reqnctapercluster`
     pub required_cluster: Option<[u32; 3]>,
+    /// A launch must name a cluster (`.explicitcluster`).
+    pub explicit_cluster: bool,
     /// `.maxntid`
     pub max_threads: Option<[u32; 3]>,
 }
@@ -386,6 +388,7 @@ impl KernelImage {
         let threads = |w: &mut Writer, t: [u32; 3]| t.into_iter().for_each(|n| w.u32(n));
         w.option(self.required_threads, threads);
         w.option(self.required_cluster, threads);
+        w.u8(u8::from(self.explicit_cluster));
         w.option(self.max_threads, threads);
     }
 
@@ -440,6 +443,7 @@ impl KernelImage {
             })?,
             required_threads: r.option(threads)?,
             required_cluster: r.option(threads)?,
+            explicit_cluster: r.flag()?,
             max_threads: r.option(threads)?,
         })
     }

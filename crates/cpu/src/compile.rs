@@ -183,6 +183,7 @@ impl Image {
             matrices: code.matrices.clone(),
             required_threads: program.required_threads,
             required_cluster: program.required_cluster,
+            explicit_cluster: program.explicit_cluster,
             max_threads: program.max_threads,
         });
     }

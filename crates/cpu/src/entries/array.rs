@@ -29,6 +29,14 @@ fn find<H>(array: UserPointer<H>) -> Result<Arc<Array>> {
     array::find(array.addr())
 }
 
+/// `bytes` bytes of the first row of an array from `offset` on.
+fn row<H>(array: UserPointer<H>, offset: usize, bytes: usize) -> Result<Endpoint> {
+    if array.is_null() {
+        return Err(Status::INVALID_VALUE.because("the array is null"));
+    }
+    array::row(&*find(array)?, offset, bytes)
+}
+
 fn not_sparse() -> Failure {
     Status::INVALID_VALUE.because("the CPU device has no sparse arrays, so the array is none")
 }
@@ -135,22 +143,22 @@ entries! {
     }
 
     fn cuMemcpyHtoA_v2(to: CUarray, offset: usize, from: *const c_void, bytes: usize) {
-        let to = array::row(&*find(to)?, offset, bytes)?;
+        let to = row(to, offset, bytes)?;
         copy(&stream::default_stream()?, CopyMode::Synchronous, to, host(from, bytes)?, bytes)
     }
 
     fn cuMemcpyAtoH_v2(to: *mut c_void, from: CUarray, offset: usize, bytes: usize) {
-        let from = array::row(&*find(from)?, offset, bytes)?;
+        let from = row(from, offset, bytes)?;
         copy(&stream::default_stream()?, CopyMode::Synchronous, host(to, bytes)?, from, bytes)
     }
 
     fn cuMemcpyDtoA_v2(to: CUarray, offset: usize, from: CUdeviceptr, bytes: usize) {
-        let to = array::row(&*find(to)?, offset, bytes)?;
+        let to = row(to, offset, bytes)?;
         copy(&stream::default_stream()?, CopyMode::Synchronous, to, Endpoint::device(from, bytes)?, bytes)
     }
 
     fn cuMemcpyAtoD_v2(to: CUdeviceptr, from: CUarray, offset: usize, bytes: usize) {
-        let from = array::row(&*find(from)?, offset, bytes)?;
+        let from = row(from, offset, bytes)?;
         copy(&stream::default_stream()?, CopyMode::Synchronous, Endpoint::device(to, bytes)?, from, bytes)
     }
 
@@ -161,8 +169,8 @@ entries! {
         from_offset: usize,
         bytes: usize,
     ) {
-        let to = array::row(&*find(to)?, to_offset, bytes)?;
-        let from = array::row(&*find(from)?, from_offset, bytes)?;
+        let to = row(to, to_offset, bytes)?;
+        let from = row(from, from_offset, bytes)?;
         copy(&stream::default_stream()?, CopyMode::Synchronous, to, from, bytes)
     }
 
@@ -173,7 +181,7 @@ entries! {
         bytes: usize,
         stream: CUstream,
     ) {
-        let to = array::row(&*find(to)?, offset, bytes)?;
+        let to = row(to, offset, bytes)?;
         copy(&stream::find(stream.addr())?, CopyMode::Asynchronous, to, host(from, bytes)?, bytes)
     }
 
@@ -184,7 +192,7 @@ entries! {
         bytes: usize,
         stream: CUstream,
     ) {
-        let from = array::row(&*find(from)?, offset, bytes)?;
+        let from = row(from, offset, bytes)?;
         copy(&stream::find(stream.addr())?, CopyMode::Asynchronous, host(to, bytes)?, from, bytes)
     }
 }

@@ -73,6 +73,9 @@ fn copies(
         let endpoints = || {
             let bytes = bytes.get_at(index)?;
             let [to, from] = [to.get_at(index)?, from.get_at(index)?];
+            if bytes == 0 {
+                return Err(Status::INVALID_VALUE.because("a copy of a batch has 0 bytes"));
+            }
             Ok((
                 Endpoint::any(to, bytes)?,
                 Endpoint::any(from, bytes)?,

@@ -151,7 +151,6 @@ entries! {
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: *mut c_uint) {
-        let new = CaptureMode::new(mode.get()?)?;
-        mode.put(capture::exchange_mode(new) as c_uint)
+        mode.put(capture::exchange_mode(mode.get()?))
     }
 }

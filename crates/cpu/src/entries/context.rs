@@ -8,8 +8,8 @@ use super::entry::entries;
 use crate::state::context::{self, Context, ContextKind};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{capture, device, stream, teardown};
-use api::{CUcontext, CUdevice, ContextParams, ExecAffinity};
+use crate::state::{capture, device, event, stream, teardown};
+use api::{CUcontext, CUdevice, CUevent, ContextParams, ExecAffinity};
 
 /// Makes a context and pushes it on this thread.
 fn create(context: UserPointer<CUcontext>, flags: c_uint, device: CUdevice) -> Result {
@@ -109,10 +109,6 @@ entries! {
             return Err(Status::INVALID_VALUE.because("the flags of cuCtxAttach must be 0"));
         }
         let current = context::current()?;
-        if current.kind() == ContextKind::Primary {
-            return Err(Status::INVALID_CONTEXT
-                .because("uses of a primary context are counted by cuDevicePrimaryCtxRetain"));
-        }
         context.put(current.pointer())?;
         current.attached.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -123,6 +119,9 @@ entries! {
         if !context::top().is_some_and(|current| Arc::ptr_eq(&current, &context)) {
             return Err(Status::INVALID_CONTEXT
                 .because("the context is not the current one of this thread"));
+        }
+        if context.kind() == ContextKind::Primary {
+            return Ok(()); // cuDevicePrimaryCtxRelease counts its uses
         }
         let one_less = context
             .attached
@@ -203,6 +202,14 @@ entries! {
 
     fn cuCtxGetFlags(flags: *mut c_uint) {
         flags.put(context::current()?.flags.load(Ordering::Relaxed))
+    }
+
+    fn cuCtxRecordEvent(context: CUcontext, event: CUevent) {
+        event::record_in_context(event.addr(), &named_or_current(context.addr())?)
+    }
+
+    fn cuCtxWaitEvent(context: CUcontext, event: CUevent) {
+        event::wait_in_context(event.addr(), &named_or_current(context.addr())?)
     }
 
     fn cuCtxSynchronize() {

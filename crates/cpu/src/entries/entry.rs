@@ -102,14 +102,21 @@ fn after_forks() {}
 /// could wait for its own stream.
 #[inline]
 pub(super) fn started() -> Result {
-    if !INITIALISED.load(Ordering::Acquire) {
-        not_forked()?;
-        return Err(Status::NOT_INITIALIZED.because("cuInit was not called"));
-    }
+    initialised()?;
     if host_function::is_running() {
         return Err(
             Status::NOT_PERMITTED.because("a host function of a stream may not call the driver")
         );
+    }
+    Ok(())
+}
+
+/// Fails before `cuInit`.
+#[inline]
+pub(super) fn initialised() -> Result {
+    if !INITIALISED.load(Ordering::Acquire) {
+        not_forked()?;
+        return Err(Status::NOT_INITIALIZED.because("cuInit was not called"));
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::ffi::c_uint;
 use super::entry::entries;
 use crate::state::handle::pointer;
 use crate::state::status::{Result, Status};
+use crate::state::user_pointer::UserPointer;
 use crate::state::{capture, context, event};
 use api::{CUevent, CUstream};
 
@@ -13,8 +14,11 @@ const DISABLE_TIMING: c_uint = 2;
 const INTERPROCESS: c_uint = 4;
 const KNOWN_FLAGS: c_uint = 7;
 
-/// Milliseconds between two events.
-fn elapsed(start: usize, end: usize) -> Result<f32> {
+/// Writes the milliseconds between two events.
+fn elapsed(milliseconds: UserPointer<f32>, start: usize, end: usize) -> Result {
+    if milliseconds.is_null() {
+        return Err(Status::INVALID_HANDLE.because("the pointer for the milliseconds is null"));
+    }
     let (start, end) = (event::find(start)?, event::find(end)?);
     start.context()?.check()?;
     start.check_uncaptured()?;
@@ -41,7 +45,7 @@ fn elapsed(start: usize, end: usize) -> Result<f32> {
         Some(ahead) => ahead.as_secs_f64(),
         None => -first.duration_since(*last).as_secs_f64(),
     };
-    Ok((seconds * 1e3) as f32)
+    milliseconds.put((seconds * 1e3) as f32)
 }
 
 entries! {
@@ -98,10 +102,10 @@ entries! {
     }
 
     fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) {
-        milliseconds.put(elapsed(start.addr(), end.addr())?)
+        elapsed(milliseconds, start.addr(), end.addr())
     }
 
     fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent) {
-        milliseconds.put(elapsed(start.addr(), end.addr())?)
+        elapsed(milliseconds, start.addr(), end.addr())
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use super::entry::entries;
 use super::launch::attributes;
 use crate::run::MAX_CLUSTER;
-use crate::state::function::{self, available_shared, largest_block, max_active_blocks};
+use crate::state::function::{self, available_shared, best_block, max_active_blocks};
 use crate::state::handle::pointer;
 use crate::state::module::CompiledFunction;
 use crate::state::status::{Result, Status};
@@ -54,8 +54,9 @@ fn potential_block(
         Some(shared_of) => unsafe { shared_of(threads.cast_signed()) },
         None => dynamic,
     };
-    let limit = u32::try_from(limit).unwrap_or(0);
-    let (size, active) = largest_block(function, shared, limit)?;
+    let limit = u32::try_from(limit)
+        .map_err(|_| Status::INVALID_VALUE.because("blockSizeLimit is negative; 0 is no limit"))?;
+    let (size, active) = best_block(function, shared, limit)?;
     blocks.put((active * device::workers()?).cast_signed())?;
     threads.put(size.cast_signed())
 }
@@ -197,6 +198,7 @@ entries! {
         function: CUfunction,
         config: *const CUlaunchConfig,
     ) {
+        refuse_null(function)?;
         let function = library::compiled(function.addr())?;
         let config = config.get()?;
         let threads = config
@@ -218,10 +220,15 @@ entries! {
     fn cuOccupancyMaxPotentialClusterSize(
         blocks: *mut c_int,
         function: CUfunction,
-        _config: *const CUlaunchConfig,
+        config: *const CUlaunchConfig,
     ) {
-        library::compiled(function.addr())?;
-        blocks.put(PORTABLE_CLUSTER)
+        refuse_null(function)?;
+        let function = library::compiled(function.addr())?;
+        config.get()?;
+        blocks.put(match function.allows_large_clusters() {
+            true => MAX_CLUSTER.cast_signed(),
+            false => PORTABLE_CLUSTER,
+        })
     }
 
     fn cuOccupancyAvailableDynamicSMemPerBlock(

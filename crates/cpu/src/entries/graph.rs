@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::entry::entries;
 use super::graph_node;
+use crate::state::capture;
 use crate::state::graph::{self, Graph};
 use crate::state::handle::pointer;
 use crate::state::node::{Node, NodeKind, Params, Work};
@@ -202,6 +203,7 @@ entries! {
     }
 
     fn cuGraphDestroy(graph: CUgraph) {
+        capture::refuse_destruction(graph.addr())?;
         graph::destroy(graph.addr())
     }
 

@@ -4,7 +4,7 @@ use std::ffi::c_uint;
 
 use super::entry::entries;
 use super::graph_node;
-use crate::state::graph_exec::AUTO_FREE_ON_LAUNCH;
+use crate::state::graph_exec::{AUTO_FREE_ON_LAUNCH, DEVICE_LAUNCH};
 use crate::state::handle::pointer;
 use crate::state::node::{NodeKind, Params};
 use crate::state::status::{Result, Status};
@@ -17,7 +17,6 @@ use api::{
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_…`
 const UPLOAD: u64 = 2;
-const DEVICE_LAUNCH: u64 = 4;
 const USE_NODE_PRIORITY: u64 = 8;
 
 fn check_flags(flags: u64) -> Result {
@@ -125,7 +124,12 @@ entries! {
         params: *const CUDA_MEMSET_NODE_PARAMS_v1,
         _context: CUcontext,
     ) {
-        graph_exec::find(exec.addr())?.replace(node.addr(), NodeKind::Fill, graph_node::fill(params)?.1)
+        let exec = graph_exec::find(exec.addr())?;
+        if params.get()?.height > 1 {
+            return Err(Status::INVALID_VALUE
+                .because("height is not 1; an executable graph changes memsets of one row"));
+        }
+        exec.replace(node.addr(), NodeKind::Fill, graph_node::fill(params)?.1)
     }
 
     fn cuGraphExecHostNodeSetParams(
@@ -166,10 +170,10 @@ entries! {
     }
 
     fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream) {
-        let exec = graph_exec::find(exec.addr())?;
         let (context, stream) = stream::find(stream.addr())?;
         // As NVIDIA's driver: graphs are nested by `cuGraphAddChildGraphNode`.
         stream.refuse_captured("an executable graph cannot become a part of another")?;
+        let exec = graph_exec::find(exec.addr())?;
         let work = exec.launch()?;
         stream.push(&context, move |context| work(context));
         Ok(())

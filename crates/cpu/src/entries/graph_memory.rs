@@ -36,15 +36,19 @@ pub(super) fn add_allocation(
     let found = graph::find(graph.addr())?;
     let (kind, location) = (read.pool.alloc_type, read.pool.location);
     let is_of_device = location.kind == DEVICE;
-    if !matches!(kind, PINNED | MANAGED) || read.pool.handle_types != 0 {
+    if !matches!(kind, PINNED | MANAGED) {
         return Err(Status::INVALID_VALUE
-            .because("a graph allocates pinned (1) or managed (2) memory, without handles"));
+            .because("a graph allocates pinned (1) or managed (2) memory"));
+    }
+    if read.pool.handle_types != 0 {
+        return Err(Status::NOT_SUPPORTED
+            .because("the memory of a graph is not shared: handleTypes must be 0"));
     }
     if kind == PINNED && !is_of_device && !is_of_host(location) {
         return Err(Status::INVALID_VALUE.because("unknown place of a graph's memory"));
     }
     if is_of_device {
-        device::check(location.id)?;
+        device::check_location(location.id)?;
     }
     if is_of_device && location.id != context.device() || read.access_count != 0 {
         return Err(Status::NOT_SUPPORTED.because(

@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_uint};
 use super::entry::entries;
 use crate::state::handle::pointer;
 use crate::state::status::Status;
-use crate::state::{context, green};
-use api::{CUcontext, CUdevResourceDesc, CUdevice, CUgreenCtx, CUstream, DeviceResource};
+use crate::state::{context, event, green, stream};
+use api::{CUcontext, CUdevResourceDesc, CUdevice, CUevent, CUgreenCtx, CUstream, DeviceResource};
 
 entries! {
     fn cuDeviceGetDevResource(device: CUdevice, resource: *mut DeviceResource, kind: c_uint) {
@@ -14,10 +14,7 @@ entries! {
     }
 
     fn cuCtxGetDevResource(context: CUcontext, resource: *mut DeviceResource, kind: c_uint) {
-        let context = match context.addr() {
-            0 => context::current()?,
-            handle => context::find(handle)?,
-        };
+        let context = context::find(context.addr())?;
         resource.put(green::resource(context.device(), kind)?)
     }
 
@@ -97,6 +94,19 @@ entries! {
             return Err(Status::INVALID_VALUE.into());
         }
         stream.put(pointer(green::stream(context.addr(), flags, priority)?))
+    }
+
+    fn cuStreamGetGreenCtx(stream: CUstream, context: *mut CUgreenCtx) {
+        let (of_stream, _) = stream::find(stream.addr())?;
+        context.put(pointer(green::handle_of(&of_stream)))
+    }
+
+    fn cuGreenCtxRecordEvent(context: CUgreenCtx, event: CUevent) {
+        event::record_in_context(event.addr(), &green::find(context.addr())?)
+    }
+
+    fn cuGreenCtxWaitEvent(context: CUgreenCtx, event: CUevent) {
+        event::wait_in_context(event.addr(), &green::find(context.addr())?)
     }
 
     fn cuGreenCtxGetId(context: CUgreenCtx, id: *mut u64) {

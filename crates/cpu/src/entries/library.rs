@@ -146,6 +146,10 @@ entries! {
     }
 
     fn cuKernelGetParamInfo(handle: CUkernel, index: usize, offset: *mut usize, size: *mut usize) {
+        if handle.is_null() {
+            return Err(Status::INVALID_VALUE.because("the kernel is null"));
+        }
+        context::working()?;
         let param = library::kernel(handle.addr())?.param(index)?;
         offset.put(param.offset as usize)?;
         size.put_optional(param.size as usize);

@@ -8,7 +8,7 @@ use crate::memory::Purpose;
 use crate::state::device::{self, arena};
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::{UserPointer, may_be_memory};
-use crate::state::{capture, context, graph_memory, ipc, memory, pool, stream};
+use crate::state::{capture, context, graph_memory, ipc, memory, pool, stream, virtual_memory};
 use api::{CUdeviceptr, CUstream};
 
 /// Rows of pitched memory begin at multiples of this.
@@ -140,8 +140,13 @@ entries! {
         let found = arena()?
             .range_of(address)
             .ok_or_else(|| Status::NOT_FOUND.because("no allocation holds this address"))?;
-        start.put_optional(found.start);
-        bytes.put_optional(found.size as usize);
+        let mapped = virtual_memory::mapped(address);
+        let (first, size) = match (found.purpose, mapped) {
+            (Purpose::Reserved, Some(mapped)) => (mapped.start, mapped.bytes),
+            _ => (found.start, found.size),
+        };
+        start.put_optional(first);
+        bytes.put_optional(size as usize);
         Ok(())
     }
 
@@ -184,7 +189,7 @@ entries! {
         let address = host.addr() as u64;
         let pinned = arena
             .range_of(address)
-            .filter(|found| found.purpose == Purpose::Host)
+            .filter(|found| matches!(found.purpose, Purpose::Host | Purpose::Managed))
             .map(|found| found.start);
         let start = pinned.or_else(|| arena.registered(address).map(|(start, _)| start));
         match start.and_then(memory::info) {

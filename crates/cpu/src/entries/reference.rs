@@ -4,16 +4,15 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::entry::entries;
 use crate::blob::Reference;
+use crate::texture::KNOWN_FLAGS;
 use crate::state::handle::pointer;
 use crate::state::reference::{self, Bound};
 use crate::state::status::{Result, Status};
+use crate::state::texture::BASE_ALIGNMENT;
 use crate::state::user_pointer::UserPointer;
 use crate::state::{array, context, module};
 use api::{ArrayDesc, CUarray, CUdeviceptr, CUmipmappedArray, CUmodule, CUsurfref, CUtexref};
 use cudarc::driver::sys::CUmod_st;
-
-/// `CU_TRSA_OVERRIDE_FORMAT`
-const OVERRIDE_FORMAT: c_uint = 1;
 
 /// The address of a module's reference.
 fn address_of(
@@ -29,11 +28,9 @@ fn address_of(
     })
 }
 
-fn axis(dimension: c_int) -> Result<usize> {
-    match dimension {
-        0..=2 => Ok(dimension as usize),
-        _ => Err(Status::INVALID_VALUE.because("a dimension of a texture is 0, 1 or 2")),
-    }
+/// The index of a dimension; NVIDIA's driver ignores others.
+fn axis(dimension: c_int) -> Option<usize> {
+    usize::try_from(dimension).ok().filter(|axis| *axis < 3)
 }
 
 entries! {
@@ -49,11 +46,19 @@ entries! {
         reference.put(pointer(address as usize))
     }
 
-    fn cuTexRefSetArray(reference: CUtexref, array: CUarray, flags: c_uint) {
-        if flags != OVERRIDE_FORMAT {
-            return Err(Status::INVALID_VALUE
-                .because("an array's own format is the one to use: CU_TRSA_OVERRIDE_FORMAT"));
+    fn cuTexRefCreate(reference: *mut CUtexref) {
+        if reference.is_null() {
+            return Err(Status::INVALID_VALUE.because("the pointer for the reference is null"));
         }
+        reference.put(pointer(reference::create_texture()?))
+    }
+
+    fn cuTexRefDestroy(reference: CUtexref) {
+        reference::destroy_texture(reference.addr() as u64)
+    }
+
+    /// The array's own format is used, with or without CU_TRSA_OVERRIDE_FORMAT.
+    fn cuTexRefSetArray(reference: CUtexref, array: CUarray, _flags: c_uint) {
         context::working()?;
         let texels = array::find(array.addr())?.texels.clone();
         reference::change(reference.addr() as u64, |settings| {
@@ -63,15 +68,12 @@ entries! {
         })
     }
 
+    /// As [`cuTexRefSetArray`].
     fn cuTexRefSetMipmappedArray(
         reference: CUtexref,
         array: CUmipmappedArray,
-        flags: c_uint,
+        _flags: c_uint,
     ) {
-        if flags != OVERRIDE_FORMAT {
-            return Err(Status::INVALID_VALUE
-                .because("an array's own format is the one to use: CU_TRSA_OVERRIDE_FORMAT"));
-        }
         let levels = array::find_mipmapped(array.addr())?.levels.clone();
         reference::change(reference.addr() as u64, |settings| {
             settings.bound = Bound::Levels(levels);
@@ -80,19 +82,29 @@ entries! {
         })
     }
 
-    /// The offset is 0, as the memory must be aligned for textures.
+    /// A texture begins at an aligned address; the offset is the distance from there.
     fn cuTexRefSetAddress_v2(
         offset: *mut usize,
         reference: CUtexref,
         address: CUdeviceptr,
         bytes: usize,
     ) {
+        let before = address % BASE_ALIGNMENT;
+        if before != 0 && offset.is_null() {
+            return Err(Status::INVALID_VALUE.because(format!(
+                "{address:#x} is no multiple of {BASE_ALIGNMENT}; pass a pointer for the offset"
+            )));
+        }
+        let bound = Bound::Linear {
+            address: address - before,
+            bytes: bytes.saturating_add(before as usize),
+        };
         reference::change(reference.addr() as u64, |settings| {
-            settings.bound = Bound::Linear { address, bytes };
+            settings.bound = bound;
             (settings.array, settings.mipmapped) = (0, 0);
             Ok(())
         })?;
-        offset.put_optional(0);
+        offset.put_optional(before as usize);
         Ok(())
     }
 
@@ -116,7 +128,10 @@ entries! {
     }
 
     fn cuTexRefSetFormat(reference: CUtexref, format: c_uint, channels: c_int) {
-        reference::texel_bytes((format, channels.max(1) as c_uint))?;
+        if !matches!(channels, 1 | 2 | 4) {
+            return Err(Status::INVALID_VALUE
+                .because(format!("a texel has {channels} channels; pass 1, 2 or 4")));
+        }
         reference::change(reference.addr() as u64, |settings| {
             settings.format = (format, channels as c_uint);
             Ok(())
@@ -124,16 +139,21 @@ entries! {
     }
 
     fn cuTexRefSetAddressMode(reference: CUtexref, dimension: c_int, mode: c_uint) {
-        let axis = axis(dimension)?;
+        if mode > 3 {
+            return Err(Status::INVALID_VALUE
+                .because(format!("the address mode is {mode}; pass 0, 1, 2 or 3")));
+        }
         reference::change(reference.addr() as u64, |settings| {
-            settings.desc.address_modes[axis] = mode;
+            if let Some(axis) = axis(dimension) {
+                settings.desc.address_modes[axis] = mode;
+            }
             Ok(())
         })
     }
 
     fn cuTexRefSetFilterMode(reference: CUtexref, mode: c_uint) {
         reference::change(reference.addr() as u64, |settings| {
-            settings.desc.filter_mode = mode;
+            settings.desc.filter_mode = mode.min(1); // as NVIDIA's driver, which takes any number
             Ok(())
         })
     }
@@ -179,6 +199,9 @@ entries! {
     }
 
     fn cuTexRefSetFlags(reference: CUtexref, flags: c_uint) {
+        if flags & !KNOWN_FLAGS != 0 {
+            return Err(Status::INVALID_VALUE.because(format!("unknown flags {flags:#x}")));
+        }
         reference::change(reference.addr() as u64, |settings| {
             settings.desc.flags = flags;
             Ok(())
@@ -193,7 +216,11 @@ entries! {
     }
 
     fn cuTexRefGetAddressMode(mode: *mut c_uint, reference: CUtexref, dimension: c_int) {
-        mode.put(reference::settings(reference.addr() as u64)?.desc.address_modes[axis(dimension)?])
+        let modes = reference::settings(reference.addr() as u64)?.desc.address_modes;
+        match axis(dimension) {
+            Some(axis) => mode.put(modes[axis]),
+            None => Err(Status::INVALID_VALUE.because("a dimension of a texture is 0, 1 or 2")),
+        }
     }
 
     fn cuTexRefGetFilterMode(mode: *mut c_uint, reference: CUtexref) {

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
-use super::entry::entries;
+use super::entry::{entries, initialised};
 use crate::state::context::{Context, StreamKind};
 use crate::state::handle::pointer;
 use crate::state::node::NodeKind;
@@ -11,7 +11,7 @@ use crate::state::queue::Mark;
 use crate::state::status::{Result, Status};
 use crate::state::stream::{self, LEAST_PRIORITY, NON_BLOCKING};
 use crate::state::user_pointer::UserPointer;
-use crate::state::{context, event, host_function};
+use crate::state::{capture, context, event, host_function};
 use api::{
     AttributeBits, CUcontext, CUdevice, CUevent, CUgreenCtx, CUhostFn, CUstream, StreamCallback,
 };
@@ -48,7 +48,10 @@ entries! {
         context.finish_wait()
     }
 
-    capture_unsafe cuStreamQuery(stream: CUstream) {
+    /// A host function may call it.
+    early cuStreamQuery(stream: CUstream) {
+        initialised()?;
+        capture::refuse_unsafe_call()?;
         let (context, stream) = stream::find(stream.addr())?;
         stream.refuse_captured("a capturing stream has nothing to wait for")?;
         if stream.unfinished(&context).iter().all(Mark::passed) {

@@ -43,10 +43,7 @@ entries! {
     }
 
     fn cuTexObjectGetResourceViewDesc(params: *mut ResourceViewDesc, object: CUtexObject) {
-        match texture::texture_info(object)?.2 {
-            Some(view) => params.put(view),
-            None => Err(texture::refuse("it has no view")),
-        }
+        params.put(texture::texture_info(object)?.2.unwrap_or_default())
     }
 
     fn cuSurfObjectCreate(object: *mut CUsurfObject, resource: *const ResourceDesc) {

@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) use format::{Arguments, format};
 
-/// The default size of the buffer (`CU_LIMIT_PRINTF_FIFO_SIZE`): 1 MiB.
-pub const DEFAULT_LIMIT: u64 = 1 << 20;
+/// The default size of the buffer in bytes (`CU_LIMIT_PRINTF_FIFO_SIZE`), as on an H200.
+pub const DEFAULT_LIMIT: u64 = 8_650_752;
 
 /// The buffer of printed text that is not written yet. If it exceeds the limit, the oldest
 /// text is lost, as on a GPU. The text of one `printf` that is longer than the limit is lost.

@@ -364,6 +364,8 @@ pub(crate) struct Program<'a> {
     pub local_align: u32,
     pub required_threads: Option<[u32; 3]>,
     pub required_cluster: Option<[u32; 3]>,
+    /// A launch must name a cluster.
+    pub explicit_cluster: bool,
     pub max_threads: Option<[u32; 3]>,
     /// The condition code register (`CC.CF`), if an instruction uses it.
     pub carry: Option<Reg>,

@@ -100,14 +100,12 @@ pub(crate) fn create(desc: Array3dDesc) -> Result<usize> {
     Ok(insert(&context, texels, false))
 }
 
-/// Makes a mipmapped array of the current context; returns its handle.
+/// Makes a mipmapped array of the current context; returns its handle. The number of levels is
+/// clamped, as by NVIDIA's driver.
 pub(crate) fn create_mipmapped(desc: Array3dDesc, levels: u32) -> Result<usize> {
     let context = context::working()?;
     let format = check(&desc)?;
-    if levels == 0 || levels > max_levels(&desc) {
-        return Err(refuse("more levels than halvings, or none"));
-    }
-    let levels: Vec<Texels> = (0..levels)
+    let levels: Vec<Texels> = (0..levels.clamp(1, max_levels(&desc)))
         .map(|level| Ok(Texels::new(arena()?, format, texture::level(desc, level))?))
         .collect::<Result<_>>()?;
     let arrays = levels
@@ -126,7 +124,8 @@ pub(crate) fn destroy(handle: usize) -> Result {
     let context = context::working()?;
     let array = find(handle)?;
     if array.is_level {
-        return Err(Status::INVALID_HANDLE.because("a level is destroyed with its mipmapped array"));
+        // As NVIDIA's driver: the level lives as long as its mipmapped array.
+        return Ok(());
     }
     ARRAYS.remove(handle);
     context.wait();
@@ -164,13 +163,9 @@ fn max_levels(desc: &Array3dDesc) -> u32 {
     desc.width.max(desc.height).max(depth).max(1).ilog2() + 1
 }
 
-/// `bytes` bytes of a 1D array from `offset` on.
+/// `bytes` bytes of the first row of an array from `offset` on.
 pub(crate) fn row(array: &Array, offset: usize, bytes: usize) -> Result<Endpoint> {
-    let texels = &array.texels;
-    if texels.described.height != 0 || texels.described.depth != 0 {
-        return Err(Status::INVALID_VALUE.because("only 1D arrays are copied by bytes"));
-    }
-    place(texels, [offset, 0, 0], [bytes, 1, 1])
+    place(&array.texels, [offset, 0, 0], [bytes, 1, 1])
 }
 
 /// The endpoint that begins at the first byte of a box of an array; the extent is in

@@ -42,11 +42,12 @@ static ACTIVE: Mutex<Vec<Weak<Capture>>> = Mutex::new(Vec::new());
 static ACTIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static THREAD_MODE: Cell<CaptureMode> = const { Cell::new(CaptureMode::Global) };
+    static THREAD_MODE: Cell<c_uint> = const { Cell::new(CaptureMode::Global as c_uint) };
 }
 
-/// Sets the mode of the calling thread; returns the former one.
-pub(crate) fn exchange_mode(mode: CaptureMode) -> CaptureMode {
+/// Sets the mode of the calling thread; returns the former one. As NVIDIA's driver, it takes any
+/// number, of which only the known ones have a meaning.
+pub(crate) fn exchange_mode(mode: c_uint) -> c_uint {
     THREAD_MODE.replace(mode)
 }
 
@@ -66,10 +67,13 @@ pub(crate) fn refuse_unsafe_call() -> Result {
 
 #[cold]
 fn invalidate_prohibiting() -> Result {
-    let (mode, this) = (THREAD_MODE.get(), thread::current().id());
+    let mode = CaptureMode::new(THREAD_MODE.get()).unwrap_or(CaptureMode::Global);
+    let this = thread::current().id();
     refuse(
-        "an unsafe call while a stream captures; make it before or after the capture, or capture in \
-         relaxed mode",
+        Status::STREAM_CAPTURE_UNSUPPORTED.because(
+            "an unsafe call while a stream captures; make it before or after the capture, or \
+             capture in relaxed mode",
+        ),
         |capture| match (mode, capture.mode) {
             (CaptureMode::Relaxed, _) | (_, CaptureMode::Relaxed) => false,
             (CaptureMode::Global, CaptureMode::Global) => true,
@@ -84,13 +88,24 @@ pub(crate) fn refuse_wait(context: &Arc<Context>) -> Result {
         return Ok(());
     }
     refuse(
-        "a stream of the context captures; end the capture first",
+        Status::STREAM_CAPTURE_UNSUPPORTED
+            .because("a stream of the context captures; end the capture first"),
         |capture| std::ptr::eq(capture.context.as_ptr(), &**context),
     )
 }
 
+/// Fails if a capture adds to the graph of this handle, and invalidates it.
+pub(crate) fn refuse_destruction(graph: usize) -> Result {
+    if ACTIVE_COUNT.load(Ordering::Acquire) == 0 {
+        return Ok(());
+    }
+    let failure = Status::ILLEGAL_STATE
+        .because("a stream captures into the graph; end the capture before you destroy the graph");
+    refuse(failure, |capture| capture.handle == graph)
+}
+
 /// Invalidates the active captures that `prohibits` names, and fails if there is one.
-fn refuse(why: &str, prohibits: impl Fn(&Capture) -> bool) -> Result {
+fn refuse(failure: Failure, prohibits: impl Fn(&Capture) -> bool) -> Result {
     // Dropping a capture takes the lock.
     let captures: Vec<_> = active().iter().filter_map(Weak::upgrade).collect();
     let mut prohibiting = captures
@@ -100,7 +115,6 @@ fn refuse(why: &str, prohibits: impl Fn(&Capture) -> bool) -> Result {
     if prohibiting.peek().is_none() {
         return Ok(());
     }
-    let failure = Status::STREAM_CAPTURE_UNSUPPORTED.because(why);
     prohibiting.for_each(|capture| {
         capture.invalidate(failure.clone());
     });
@@ -279,6 +293,12 @@ impl CapturePoint {
             return Err(Status::STREAM_CAPTURE_WRONG_THREAD.into());
         }
         Ok(())
+    }
+
+    /// Ends the capture and destroys its graph.
+    pub(crate) fn abandon(self) {
+        self.capture.is_own.store(true, Ordering::Release);
+        self.capture.end();
     }
 
     /// Ends the capture; the handle of its graph.

@@ -76,10 +76,13 @@ pub(crate) struct Context {
     /// References by `cuCtxAttach` in addition to the first.
     pub(crate) attached: AtomicU32,
     limits: Mutex<[usize; DEFAULT_LIMITS.len()]>,
+    /// Marks that all later work waits for (`cuCtxWaitEvent`), and whether there are any.
+    barriers: Mutex<Vec<Mark>>,
+    has_barriers: AtomicBool,
 }
 
 /// The initial values of `CU_LIMIT_STACK_SIZE` … `CU_LIMIT_PERSISTING_L2_CACHE_SIZE`.
-const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 0, 2048, 64, 0];
+const DEFAULT_LIMITS: [usize; 7] = [1024, 0, 0, 0, 2048, 64, 11_796_480];
 const STACK_BYTES: c_uint = 0;
 /// The local memory of a thread. Its stack must be smaller.
 const TOO_LARGE_STACK: usize = 512 << 10;
@@ -129,6 +132,8 @@ impl Context {
             captures: AtomicU32::new(0),
             attached: AtomicU32::new(0),
             limits: Mutex::new(DEFAULT_LIMITS),
+            barriers: Mutex::default(),
+            has_barriers: AtomicBool::new(false),
         });
         CONTEXTS.insert_at(handle, context.clone());
         Ok(context)
@@ -240,6 +245,26 @@ impl Context {
         included
             .filter_map(|(_, queue)| queue.upgrade()?.unfinished())
             .collect()
+    }
+
+    /// Lets all work that is queued later wait for a mark.
+    pub(crate) fn add_barrier(&self, mark: Mark) {
+        let mut barriers = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
+        barriers.retain(|barrier| !barrier.passed());
+        barriers.push(mark);
+        self.has_barriers.store(true, Ordering::Release);
+    }
+
+    /// The marks that work which is queued now waits for, in all streams.
+    #[inline]
+    pub(crate) fn barriers(&self) -> Vec<Mark> {
+        if !self.has_barriers.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut barriers = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
+        barriers.retain(|barrier| !barrier.passed());
+        self.has_barriers.store(!barriers.is_empty(), Ordering::Release);
+        barriers.clone()
     }
 
     /// Fails with the context's fault if it has one.

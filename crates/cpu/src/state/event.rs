@@ -4,7 +4,7 @@ use std::ffi::c_char;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-use super::capture::CapturePoint;
+use super::capture::{self, CapturePoint};
 use super::context::{self, Context};
 use super::handle::Handles;
 use super::node::{NodeKind, Work};
@@ -169,6 +169,43 @@ pub(crate) fn recording(event: usize) -> Result<Work> {
 pub(crate) fn waiting(event: usize) -> Result<Work> {
     let event = of_node(event)?;
     Ok(Arc::new(move |_| event.wait()))
+}
+
+/// Records an event after all work that a context has queued so far.
+pub(crate) fn record_in_context(event: usize, context: &Arc<Context>) -> Result {
+    let found = find(event)?;
+    if !found.context()?.shares_with(context) {
+        return Err(Status::INVALID_HANDLE.because("the event is of another context"));
+    }
+    capture::refuse_wait(context)?;
+    *found.captured() = None;
+    let after = context.unfinished_of_all();
+    let queue = Queue::new();
+    if let Some(shared) = found.shared.clone() {
+        let number = shared.record();
+        queue.push(after, Box::new(move || shared.reach(number)));
+        return Ok(());
+    }
+    let reached = Arc::new(OnceLock::new());
+    let (clock, owner) = (reached.clone(), context.clone());
+    let record = move || {
+        if owner.check().is_ok() {
+            let _ = clock.set(Instant::now()); // it is set nowhere else
+        }
+    };
+    let mark = queue.push(after, Box::new(record));
+    *found.record() = Some(Record { mark, reached });
+    Ok(())
+}
+
+/// Lets all later work of a context wait for an event.
+pub(crate) fn wait_in_context(event: usize, context: &Arc<Context>) -> Result {
+    let unfinished = unfinished(event)?;
+    capture::refuse_wait(context)?;
+    if let Some(mark) = unfinished {
+        context.add_barrier(mark);
+    }
+    Ok(())
 }
 
 /// Records an event in a stream. In a capturing stream, `external` adds a node that

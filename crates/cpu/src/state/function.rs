@@ -6,12 +6,15 @@ use super::context;
 use super::device::{MAX_SHARED, MAX_SHARED_OPTIN, MULTIPROCESSOR, compute_capability};
 use super::module::CompiledFunction;
 use super::status::{Result, Status};
+use crate::abi::WARP_SIZE;
 use crate::run::MAX_THREADS;
 use occupancy::BlockResources;
 
 /// `CU_FUNC_ATTRIBUTE_…`
 const MAX_DYNAMIC_SHARED: c_uint = 8;
 const SHARED_CARVEOUT: c_uint = 9;
+const CLUSTER_WIDTH: c_uint = 11;
+const CLUSTER_DEPTH: c_uint = 13;
 const NON_PORTABLE_CLUSTER: c_uint = 14;
 const CLUSTER_POLICY: c_uint = 15;
 
@@ -32,12 +35,13 @@ pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c
         6 => major * 10 + minor,                   // BINARY_VERSION
         MAX_DYNAMIC_SHARED => function.shared_limit().cast_signed(),
         SHARED_CARVEOUT => function.carveout(),
-        // REQUIRED_CLUSTER_WIDTH, …HEIGHT, …DEPTH
-        11..=13 => image
-            .required_cluster
-            .map_or(0, |cluster| cluster[number as usize - 11])
+        CLUSTER_WIDTH..=CLUSTER_DEPTH => function
+            .required_cluster()
+            .map_or(0, |cluster| cluster[(number - CLUSTER_WIDTH) as usize])
             .cast_signed(),
-        7 | 10 | 14 | 15 => 0, // CACHE_MODE_CA, and other attributes of clusters
+        10 => image.explicit_cluster.into(), // CLUSTER_SIZE_MUST_BE_SET
+        NON_PORTABLE_CLUSTER => function.allows_large_clusters().into(),
+        7 | 15 => 0, // CACHE_MODE_CA, CLUSTER_SCHEDULING_POLICY_PREFERENCE
         _ => return None,
     })
 }
@@ -61,8 +65,19 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
             function.set_carveout(value);
             Ok(())
         }
-        // Preferences that have no effect here.
-        NON_PORTABLE_CLUSTER => Ok(()),
+        CLUSTER_WIDTH..=CLUSTER_DEPTH if function.image().required_cluster.is_some() => {
+            Err(Status::NOT_PERMITTED.because("the PTX sets the cluster (.reqnctapercluster)"))
+        }
+        CLUSTER_WIDTH..=CLUSTER_DEPTH if value >= 0 => {
+            let axis = (number - CLUSTER_WIDTH) as usize;
+            function.set_required_cluster(axis, value.cast_unsigned());
+            Ok(())
+        }
+        NON_PORTABLE_CLUSTER => {
+            function.set_large_clusters(value != 0);
+            Ok(())
+        }
+        // A preference that has no effect here.
         CLUSTER_POLICY if (0..=2).contains(&value) => Ok(()),
         _ => Err(Status::INVALID_VALUE.because(format!(
             "function attribute {number} cannot be set to {value}"
@@ -76,7 +91,7 @@ pub(crate) fn max_active_blocks(function: &CompiledFunction, threads: u32, dynam
     let block = resources(function, threads, dynamic);
     // What every block may have needs no opting in, whatever the limit says.
     let is_too_much = dynamic > function.shared_limit() && block.shared > MAX_SHARED;
-    if threads > function.max_threads() || is_too_much {
+    if threads > MAX_THREADS || is_too_much {
         return 0;
     }
     MULTIPROCESSOR.occupancy(&block).blocks
@@ -110,27 +125,25 @@ fn resources(function: &CompiledFunction, threads: u32, dynamic: u32) -> BlockRe
     }
 }
 
-/// The threads and the number per multiprocessor of the largest block that fits: the
-/// fewest blocks cost the least here. `shared` is the dynamic shared memory of a block
-/// with so many threads.
-pub(crate) fn largest_block(
+/// The block size with the most threads per multiprocessor, the largest of equals, and the number
+/// of its blocks per multiprocessor. `shared` returns the dynamic shared memory of a block with
+/// that many threads. A limit of 0 is none.
+pub(crate) fn best_block(
     function: &CompiledFunction,
     shared: impl Fn(u32) -> usize,
     limit: u32,
 ) -> Result<(u32, u32)> {
     let limit = if limit == 0 { MAX_THREADS } else { limit };
-    let warp = crate::abi::WARP_SIZE;
-    let mut threads = function.max_threads().min(limit);
-    while threads > 0 {
+    let largest = function.max_threads().min(limit);
+    let mut best = None;
+    let mut most = 0;
+    for warps in (1..=largest.div_ceil(WARP_SIZE)).rev() {
+        let threads = largest.min(warps * WARP_SIZE);
         let blocks = max_active_blocks(function, threads, shared(threads));
-        if blocks > 0 {
-            return Ok((threads, blocks));
+        if blocks * threads > most {
+            most = blocks * threads;
+            best = Some((threads, blocks));
         }
-        threads = if threads % warp == 0 {
-            threads - warp
-        } else {
-            threads - threads % warp
-        };
     }
-    Err(Status::INVALID_VALUE.because("no block of the kernel fits"))
+    best.ok_or_else(|| Status::INVALID_VALUE.because("no block of the kernel fits"))
 }

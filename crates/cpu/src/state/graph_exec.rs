@@ -12,6 +12,9 @@ use super::status::{Result, Status};
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`
 pub(crate) const AUTO_FREE_ON_LAUNCH: u64 = 1;
 
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`
+pub(crate) const DEVICE_LAUNCH: u64 = 4;
+
 static EXECUTABLE: Handles<ExecutableGraph> = Handles::new();
 
 /// A graph that can be launched. Its nodes have the handles of the graph that it was
@@ -76,6 +79,10 @@ impl ExecutableGraph {
 /// An executable graph of `graph`; returns its handle.
 pub(crate) fn instantiate(graph: &Graph, flags: u64) -> Result<usize> {
     let (nodes, instance) = graph.instantiate()?;
+    if flags & DEVICE_LAUNCH != 0 && nodes.is_empty() {
+        return Err(Status::INVALID_VALUE
+            .because("the graph is empty, so kernels cannot launch it (DEVICE_LAUNCH)"));
+    }
     Ok(EXECUTABLE.insert(Arc::new(ExecutableGraph {
         nodes: Mutex::new(nodes),
         instance,

@@ -56,7 +56,9 @@ pub(crate) fn describe() -> usize {
 
 pub(crate) fn create(description: usize, device: CUdevice, flags: c_uint) -> Result<usize> {
     device::check(device)?;
-    if DESCRIPTIONS.get(description).is_none() || flags > 1 {
+    // Without a description it has all resources, as on NVIDIA's driver.
+    let is_known = description == 0 || DESCRIPTIONS.get(description).is_some();
+    if !is_known || flags > 1 {
         return Err(Status::INVALID_VALUE
             .because("a green context has a description of resources, and flag 0 or 1"));
     }
@@ -72,6 +74,11 @@ pub(crate) fn destroy(green: usize) -> Result {
 
 pub(crate) fn find(green: usize) -> Result<Arc<Context>> {
     GREEN.get(green).ok_or_else(unknown)
+}
+
+/// The handle of a green context, or 0 for other contexts.
+pub(crate) fn handle_of(context: &Arc<Context>) -> usize {
+    GREEN.find(|green| Arc::ptr_eq(green, context)).unwrap_or(0)
 }
 
 fn unknown() -> super::status::Failure {

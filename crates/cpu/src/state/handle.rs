@@ -72,6 +72,13 @@ impl<T> Handles<T> {
             .collect()
     }
 
+    /// The handle of the first live object that matches.
+    pub(crate) fn find(&self, matches: impl Fn(&Arc<T>) -> bool) -> Option<usize> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found = live.iter().filter(|(_, object)| matches(object));
+        found.next().map(|(handle, _)| *handle)
+    }
+
     pub(crate) fn remove(&self, handle: usize) -> Option<Arc<T>> {
         self.live
             .write()

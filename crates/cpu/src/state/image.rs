@@ -23,6 +23,10 @@ use ptx::text_of;
 /// The first bytes of a file with code for a GPU.
 const ELF: [u8; 4] = *b"\x7fELF";
 
+/// The bytes of an ELF header that name the machine, and a GPU's number (`EM_CUDA`).
+const ELF_MACHINE: std::ops::Range<usize> = 18..20;
+const EM_CUDA: [u8; 2] = [190, 0];
+
 /// Reads the image at a pointer without a length: PTX up to its NUL, or a fatbin or a
 /// binary of the CPU device up to the length in its header.
 pub(crate) fn load(image: UserPointer<c_void>, options: &mut Options) -> Result<Arc<ModuleCode>> {
@@ -52,7 +56,7 @@ fn unbounded<'a>(image: UserPointer<c_void>) -> Result<Cow<'a, [u8]>> {
         return Ok(image.bytes(length)?.into());
     }
     if starts_with(&ELF)? {
-        return Err(foreign());
+        return Err(foreign(image.bytes(ELF_MACHINE.end)?));
     }
     if starts_with(&fatbin::WRAPPER)? {
         return fatbin::wrapped(image);
@@ -152,7 +156,7 @@ pub(crate) fn assemble(bytes: &[u8], options: &mut Options) -> Result<Vec<u8>> {
 /// Reads PTX.
 fn source(bytes: &[u8], options: &mut Options) -> Result<Source> {
     if bytes.starts_with(&ELF) {
-        return Err(foreign());
+        return Err(foreign(bytes));
     }
     let text: Cow<'_, str> = match bytes.starts_with(&fatbin::MAGIC) {
         true => fatbin::ptx(bytes)?.into(),
@@ -245,7 +249,11 @@ fn describe(image: &Image) -> String {
     image.kernels.iter().map(line).collect()
 }
 
-fn foreign() -> Failure {
+/// The failure of an ELF file, which is a cubin if its machine is `EM_CUDA`.
+fn foreign(elf: &[u8]) -> Failure {
+    if elf.get(ELF_MACHINE) != Some(&EM_CUDA) {
+        return Status::INVALID_IMAGE.because("the image is an ELF file that is no cubin");
+    }
     Status::NO_BINARY_FOR_GPU.because(format!(
         "the image is a cubin, which a GPU runs and the CPU device does not: {}",
         fatbin::ADVICE
@@ -276,7 +284,9 @@ mod tests {
     #[test]
     fn what_is_not_for_this_device_is_told_apart() {
         let status = |bytes: &[u8]| assemble(bytes, &mut Options::default()).unwrap_err().status;
-        assert_eq!(status(b"\x7fELF\x02\x01"), Status::NO_BINARY_FOR_GPU);
+        assert_eq!(status(b"\x7fELF\x02\x01"), Status::INVALID_IMAGE);
+        let cubin = [&ELF[..], &[0; 14], &EM_CUDA].concat();
+        assert_eq!(status(&cubin), Status::NO_BINARY_FOR_GPU);
         assert_eq!(status(&fatbin::MAGIC), Status::INVALID_IMAGE);
         assert_eq!(status(b"hello"), Status::INVALID_IMAGE);
         assert_eq!(status(b"\xff.version"), Status::INVALID_IMAGE);

@@ -116,12 +116,18 @@ fn buffered(kernel: &str, size: usize, extra: UserPointer<*mut c_void>) -> Resul
 /// The blocks of a cluster: what the launch says, or else what the kernel requires.
 fn cluster(function: &CompiledFunction, config: &LaunchConfig) -> Result<[u32; 3]> {
     let image = function.image();
-    let cluster = match image.required_cluster {
+    let cluster = match function.required_cluster() {
+        None if image.explicit_cluster && config.cluster == [1; 3] => {
+            return Err(Status::INVALID_CLUSTER_SIZE.because(format!(
+                "kernel {} needs a cluster (.explicitcluster); set CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION",
+                image.name
+            )));
+        }
         None => config.cluster,
         Some(required) if [[1; 3], required].contains(&config.cluster) => required,
         Some(required) => {
             return Err(Status::INVALID_CLUSTER_SIZE.because(format!(
-                "kernel {} requires clusters of {required:?} blocks (.reqnctapercluster)",
+                "kernel {} requires clusters of {required:?} blocks",
                 image.name
             )));
         }

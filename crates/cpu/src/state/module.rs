@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::context::{self, Context};
@@ -49,6 +49,10 @@ pub(crate) struct Function {
     shared_limit: AtomicU32,
     /// The percentage of the on-chip memory that it prefers as shared memory; -1 for none.
     carveout: AtomicI32,
+    /// The cluster that the caller set, in blocks; 0 for none.
+    cluster: [AtomicU32; 3],
+    /// The caller allows clusters of more than 8 blocks.
+    large_clusters: AtomicBool,
 }
 
 const UNSET: u32 = u32::MAX;
@@ -62,9 +66,12 @@ pub(crate) struct CompiledFunction {
 impl Module {
     /// Address and bytes of a variable.
     pub(crate) fn variable(&self, name: &str) -> Result<(u64, u64)> {
-        self.code
-            .variable(name)
-            .ok_or_else(|| Status::NOT_FOUND.because(format!("the module has no variable {name}")))
+        self.code.variable(name).ok_or_else(|| {
+            match self.code.code().names().any(|kernel| kernel == name) {
+                true => Status::INVALID_VALUE.because(format!("{name} is a kernel, not a variable")),
+                false => Status::NOT_FOUND.because(format!("the module has no variable {name}")),
+            }
+        })
     }
 }
 
@@ -127,6 +134,27 @@ impl CompiledFunction {
 
     pub(crate) fn set_carveout(&self, percent: i32) {
         self.carveout.store(percent, Ordering::Relaxed);
+    }
+
+    /// The blocks of a cluster that the PTX requires, or else the caller.
+    pub(crate) fn required_cluster(&self) -> Option<[u32; 3]> {
+        self.image().required_cluster.or_else(|| {
+            let set = self.cluster.each_ref().map(|axis| axis.load(Ordering::Relaxed));
+            (!set.contains(&0)).then_some(set)
+        })
+    }
+
+    /// Sets one axis of the cluster. All three are needed.
+    pub(crate) fn set_required_cluster(&self, axis: usize, blocks: u32) {
+        self.cluster[axis].store(blocks, Ordering::Relaxed);
+    }
+
+    pub(crate) fn allows_large_clusters(&self) -> bool {
+        self.large_clusters.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_large_clusters(&self, allowed: bool) {
+        self.large_clusters.store(allowed, Ordering::Relaxed);
     }
 }
 
@@ -192,6 +220,8 @@ pub(crate) fn load(
             name,
             shared_limit: AtomicU32::new(UNSET),
             carveout: AtomicI32::new(-1),
+            cluster: [const { AtomicU32::new(0) }; 3],
+            large_clusters: AtomicBool::new(false),
         }))
     };
     let functions = names.into_iter().enumerate().map(function).collect();

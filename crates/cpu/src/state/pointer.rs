@@ -48,7 +48,6 @@ pub(crate) fn place(address: u64) -> Result<Option<Place>> {
         let Some(mapped) = virtual_memory::mapped(address) else {
             return Ok(None);
         };
-        (place.start, place.size) = (mapped.start, mapped.bytes);
         (place.device, place.access) = (mapped.device, mapped.access);
     }
     Ok(Some(place))

@@ -20,6 +20,9 @@ pub(crate) type Place = (Purpose, CUdevice);
 /// Handles of the default and the current pool of each place.
 static OF_PLACES: Mutex<BTreeMap<Place, [usize; 2]>> = Mutex::new(BTreeMap::new());
 
+/// A pool of an H200 reserves memory in these units.
+const RESERVE_UNIT: u64 = 32 << 20;
+
 /// Whether something was freed since the last [`trim_all`].
 static FREED: AtomicBool = AtomicBool::new(false);
 
@@ -107,7 +110,7 @@ impl Pool {
         let start = allocate()?;
         state.used = used;
         state.used_high = state.used_high.max(used);
-        state.reserved = state.reserved.max(used);
+        state.reserved = state.reserved.max(used.next_multiple_of(RESERVE_UNIT));
         state.reserved_high = state.reserved_high.max(state.reserved);
         Ok(start)
     }
@@ -116,7 +119,8 @@ impl Pool {
 impl State {
     /// Releases what is not in use, down to `keep` bytes.
     pub(crate) fn trim(&mut self, keep: u64) {
-        self.reserved = self.used.max(self.reserved.min(keep));
+        let used = self.used.next_multiple_of(RESERVE_UNIT);
+        self.reserved = used.max(self.reserved.min(keep));
     }
 }
 

@@ -58,7 +58,9 @@ pub(crate) fn release(device: CUdevice) -> Result {
     primary.references = primary.references.checked_sub(1).ok_or_else(|| {
         Status::INVALID_CONTEXT.because("the primary context is released more often than retained")
     })?;
-    let last = if primary.references == 0 {
+    // As NVIDIA's driver: a context with a fault stays.
+    let has_fault = primary.context.as_ref().is_some_and(|context| context.check().is_err());
+    let last = if primary.references == 0 && !has_fault {
         primary.context.take()
     } else {
         None

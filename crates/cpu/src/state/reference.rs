@@ -2,11 +2,12 @@
 //! surfaces are bound. The address of the variable is the handle of the reference, and
 //! the number by which kernels find what is bound to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_uint;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::context;
+use super::handle;
 use super::status::{Failure, Result, Status};
 use super::texture::{Source, surface};
 use crate::texture::{self, Object, Texels};
@@ -46,6 +47,9 @@ pub(crate) enum Bound {
 static TEXTURES: Mutex<BTreeMap<u64, Settings>> = Mutex::new(BTreeMap::new());
 static SURFACES: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
 
+/// The texture references that belong to no module.
+static CREATED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -67,9 +71,11 @@ impl Settings {
             Bound::Nothing => None,
             Bound::Levels(levels) => Some(Source::of_levels(levels.clone())?),
             Bound::Linear { address, bytes } => {
-                let size = texel_bytes(self.format)?;
-                let width = bytes / size;
-                Some(Source::linear(self.format, *address, width, size)?)
+                // Without a format nothing is bound yet.
+                let Ok(size) = texel_bytes(self.format) else {
+                    return Ok(None);
+                };
+                Some(Source::linear(self.format, *address, bytes / size, size)?)
             }
             Bound::Rows {
                 address,
@@ -120,6 +126,26 @@ pub(crate) fn settings(reference: u64) -> Result<Settings> {
 
 fn unknown() -> Failure {
     Status::INVALID_HANDLE.because("no loaded module has this reference")
+}
+
+/// Makes a texture reference that belongs to no module; returns its handle.
+pub(crate) fn create_texture() -> Result<usize> {
+    context::working()?;
+    let handle = handle::reserve();
+    add_texture(handle as u64);
+    lock(&CREATED).insert(handle as u64);
+    Ok(handle)
+}
+
+/// Destroys a reference that [`create_texture`] made, after all work, which may still use it.
+pub(crate) fn destroy_texture(reference: u64) -> Result {
+    let context = context::working()?;
+    if !lock(&CREATED).remove(&reference) {
+        return Err(Status::INVALID_HANDLE.because("cuTexRefCreate made no such reference"));
+    }
+    context.wait();
+    remove_all(&[reference]);
+    context.finish_wait()
 }
 
 /// Makes the texture reference at an address usable.

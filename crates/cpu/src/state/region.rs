@@ -43,6 +43,9 @@ pub(crate) struct EndpointDesc {
 impl EndpointDesc {
     fn layout(&self, [width, height, depth]: Extent) -> Result<Layout> {
         if self.kind == ARRAY {
+            if self.array == 0 {
+                return Err(Status::INVALID_VALUE.because("the array of the copy is null"));
+            }
             let array = array::find(self.array)?;
             return Ok(Layout {
                 endpoint: array::place(&array.texels, self.origin, [width, height, depth])?,

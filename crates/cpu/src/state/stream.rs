@@ -216,6 +216,15 @@ impl Stream {
         }
     }
 
+    /// Ends the capture that the stream began, and destroys its graph, as NVIDIA's driver does when
+    /// the stream is destroyed.
+    fn abandon_capture(&self) {
+        let point = self.capture().take();
+        if let Some(point) = point.filter(|point| point.check_origin(self.id()).is_ok()) {
+            point.abandon();
+        }
+    }
+
     /// Invalidates the stream's capture, if there is one, because of a call that fails.
     pub(crate) fn fail_capture(&self, failure: Failure) -> Failure {
         match self.capture().as_ref() {
@@ -280,7 +289,7 @@ impl Stream {
                     Status::INVALID_VALUE.because("unknown synchronization policy of a stream")
                 );
             }
-            ACCESS_POLICY | SYNCHRONIZATION | MEMORY_SYNC_MAP | MEMORY_SYNC_DOMAIN => {
+            ACCESS_POLICY | SYNCHRONIZATION | MEMORY_SYNC_MAP | MEMORY_SYNC_DOMAIN | PRIORITY => {
                 self.attributes().insert(number, bits);
             }
             _ => return Err(unknown_attribute(number)),
@@ -290,11 +299,15 @@ impl Stream {
 
     /// What must be done before work that is queued now may start.
     fn order(&self, context: &Context) -> Vec<Mark> {
+        let mut marks = context.barriers();
         match self.kind {
-            StreamKind::Default => context.unfinished(|kind| kind == StreamKind::Blocking),
-            StreamKind::Blocking => context.default_queue().unfinished().into_iter().collect(),
-            StreamKind::NonBlocking => Vec::new(),
+            StreamKind::Default => {
+                marks.extend(context.unfinished(|kind| kind == StreamKind::Blocking));
+            }
+            StreamKind::Blocking => marks.extend(context.default_queue().unfinished()),
+            StreamKind::NonBlocking => {}
         }
+        marks
     }
 
     /// Queues work that is skipped if the context has a fault by then.
@@ -450,7 +463,10 @@ pub(crate) fn create(flags: c_uint, priority: c_int) -> Result<usize> {
 pub(crate) fn destroy(stream: usize) -> Result {
     context::working()?;
     match STREAMS.remove(stream) {
-        Some(_) => Ok(()),
+        Some(stream) => {
+            stream.abandon_capture();
+            Ok(())
+        }
         None => Err(Status::INVALID_HANDLE.because("no live stream has this handle")),
     }
 }

@@ -37,6 +37,9 @@ const PITCHED: c_uint = 3;
 /// `CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT` says.
 const PITCH_ALIGNMENT: usize = 32;
 
+/// `CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT`
+pub(crate) const BASE_ALIGNMENT: u64 = 512;
+
 pub(crate) fn refuse(why: &str) -> Failure {
     Status::INVALID_VALUE.because(format!("no such texture or surface: {why}"))
 }
@@ -89,16 +92,20 @@ impl Source {
         if !matches!(channels, 1 | 2 | 4) {
             return Err(refuse("it has 1, 2 or 4 channels"));
         }
-        if address == 0 || !address.is_multiple_of(16) {
-            return Err(refuse("its memory is misaligned, or there is none"));
+        if address == 0 || !address.is_multiple_of(BASE_ALIGNMENT) {
+            return Err(refuse(&format!(
+                "its memory begins at {address:#x}, no multiple of {BASE_ALIGNMENT}"
+            )));
         }
+        let level = MipLevel {
+            address,
+            extent: [width, height, 1],
+            pitch,
+            plane: pitch.saturating_mul(height),
+        };
+        let is_empty = width == 0 || height == 0;
         Ok(Source {
-            levels: vec![MipLevel {
-                address,
-                extent: [width, height, 1],
-                pitch,
-                plane: pitch.saturating_mul(height),
-            }],
+            levels: if is_empty { Vec::new() } else { vec![level] },
             format,
             channels,
             flags: 0,
@@ -112,6 +119,9 @@ impl Source {
             return Err(refuse("the flags of a resource must be 0"));
         }
         let handle = resource.resource as usize;
+        if matches!(resource.kind, ARRAY | MIPMAPPED) && handle == 0 {
+            return Err(refuse("its array is null"));
+        }
         let format = (resource.format, resource.channels);
         let size = ArrayFormat::from_raw(resource.format).map_or(1, |format| {
             format.bytes() * resource.channels.max(1) as usize
@@ -121,19 +131,17 @@ impl Source {
             MIPMAPPED => Source::of_levels(array::find_mipmapped(handle)?.levels.clone()),
             LINEAR => {
                 let width = resource.width / size;
-                if width == 0 || width > MAX_LINEAR_TEXELS as usize {
-                    return Err(refuse("its linear memory is empty or too large"));
+                if width > MAX_LINEAR_TEXELS as usize {
+                    return Err(refuse("its linear memory is too large"));
                 }
                 Source::linear(format, resource.resource, width, size)
             }
             PITCHED => {
                 let (width, height, pitch) = (resource.width, resource.height, resource.pitch);
-                let row = width.saturating_mul(size);
-                if row == 0 || height == 0 || pitch < row || !pitch.is_multiple_of(PITCH_ALIGNMENT)
-                {
-                    return Err(refuse(
-                        "its rows are empty, longer than the pitch, or misaligned",
-                    ));
+                if !pitch.is_multiple_of(PITCH_ALIGNMENT) {
+                    return Err(refuse(&format!(
+                        "its pitch is {pitch}, no multiple of {PITCH_ALIGNMENT}"
+                    )));
                 }
                 if width > MAX_2D[0] || height > MAX_2D[1] || pitch > MAX_PITCH {
                     return Err(refuse("its rows are too many or too long"));
@@ -191,12 +199,13 @@ impl Source {
             // Levels have no other coordinates.
             read.flags |= NORMALIZED;
         }
-        let sampler = Sampler::new(&read).ok_or_else(|| refuse("an unknown mode or flag"))?;
+        let mut sampler = Sampler::new(&read).ok_or_else(|| refuse("an unknown mode or flag"))?;
         // Only narrow integers have a fraction of their range.
         let integers = self.format.is_integer()
             && (desc.flags & READ_AS_INTEGER != 0 || self.format.bytes() == 4);
-        if integers && (sampler.linear || sampler.linear_levels && self.levels.len() > 1) {
-            return Err(refuse("integers that are read as such are not filtered"));
+        if integers {
+            // As an H200: they are not filtered.
+            (sampler.linear, sampler.linear_levels) = (false, false);
         }
         Ok(Texture {
             levels: self.levels,
@@ -254,7 +263,7 @@ pub(crate) fn create_texture(
 /// Makes a surface of the current context; returns its number.
 pub(crate) fn create_surface(resource: ResourceDesc) -> Result<u64> {
     let context = context::working()?;
-    if resource.kind != ARRAY || resource.flags != 0 {
+    if resource.kind != ARRAY || resource.flags != 0 || resource.resource == 0 {
         return Err(refuse("a surface is one of an array"));
     }
     let surface = surface(&array::find(resource.resource as usize)?.texels)?;

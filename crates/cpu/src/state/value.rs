@@ -65,8 +65,10 @@ fn check_wait(flags: c_uint) -> Result {
 
 fn check_write(flags: c_uint) -> Result {
     match flags {
-        0 | 1 => Ok(()),
-        _ => Err(Status::INVALID_VALUE.because("unknown flags of a write of a value")),
+        0 => Ok(()),
+        _ => Err(Status::INVALID_VALUE.because(format!(
+            "the flags of a write of a value are {flags:#x}; pass CU_STREAM_WRITE_VALUE_DEFAULT (0)"
+        ))),
     }
 }
 

@@ -240,6 +240,15 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result {
         context.wait();
     }
     let mut mapped = all_mapped();
+    // As NVIDIA's driver: reserved addresses without memory can be unmapped again.
+    let is_unmapped = is_whole(address)
+        && is_whole(bytes)
+        && reservation(address, bytes).is_ok()
+        && mapped.range(address..address.saturating_add(bytes)).next().is_none()
+        && at(&mapped, address).is_none();
+    if is_unmapped && bytes > 0 {
+        return Ok(());
+    }
     for start in whole_mappings(&mapped, address, bytes)? {
         if let Some(mapping) = mapped.remove(&start) {
             let arena = arena()?;

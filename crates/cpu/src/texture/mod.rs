@@ -15,7 +15,7 @@ mod texels;
 pub(crate) use fetch::{Coordinates, FetchOperands, MipLevel, Texture};
 pub(crate) use mode::{BoundaryMode, Geometry, Lod, Mode, Operation, Query, Reduction};
 pub(crate) use objects::{Object, bind, object, remove};
-pub(crate) use sampler::{NORMALIZED, READ_AS_INTEGER, Sampler};
+pub(crate) use sampler::{KNOWN_FLAGS, NORMALIZED, READ_AS_INTEGER, Sampler};
 pub(crate) use surface::{Surface, SurfaceError};
 pub(crate) use texels::{CUBEMAP, GATHER, LAYERED, SURFACE, Texels, level};
 

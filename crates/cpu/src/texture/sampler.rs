@@ -17,6 +17,8 @@ pub(crate) const NORMALIZED: u32 = 0x02;
 const SRGB: u32 = 0x10;
 const NO_TRILINEAR_OPTIMIZATION: u32 = 0x20;
 const SEAMLESS: u32 = 0x40;
+pub(crate) const KNOWN_FLAGS: u32 =
+    READ_AS_INTEGER | NORMALIZED | SRGB | NO_TRILINEAR_OPTIMIZATION | SEAMLESS;
 
 /// The sampling state of a texture.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +38,7 @@ pub(crate) struct Sampler {
 impl Sampler {
     /// From the driver API's descriptor; `None` if it has an unknown mode or flag.
     pub fn new(desc: &TextureDesc) -> Option<Sampler> {
-        let known = READ_AS_INTEGER | NORMALIZED | SRGB | NO_TRILINEAR_OPTIMIZATION | SEAMLESS;
-        if desc.flags & !known != 0 || desc.filter_mode > 1 || desc.mipmap_filter_mode > 1 {
+        if desc.flags & !KNOWN_FLAGS != 0 || desc.filter_mode > 1 || desc.mipmap_filter_mode > 1 {
             return None;
         }
         let normalized = desc.flags & NORMALIZED != 0;
