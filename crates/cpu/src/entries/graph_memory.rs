@@ -37,8 +37,9 @@ pub(super) fn add_allocation(
     let (kind, location) = (read.pool.alloc_type, read.pool.location);
     let is_of_device = location.kind == DEVICE;
     if !matches!(kind, PINNED | MANAGED) {
-        return Err(Status::INVALID_VALUE
-            .because("a graph allocates pinned (1) or managed (2) memory"));
+        return Err(
+            Status::INVALID_VALUE.because("a graph allocates pinned (1) or managed (2) memory")
+        );
     }
     if read.pool.handle_types != 0 {
         return Err(Status::NOT_SUPPORTED

@@ -4,13 +4,13 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::entry::entries;
 use crate::blob::Reference;
-use crate::texture::KNOWN_FLAGS;
 use crate::state::handle::pointer;
 use crate::state::reference::{self, Bound};
 use crate::state::status::{Result, Status};
 use crate::state::texture::BASE_ALIGNMENT;
 use crate::state::user_pointer::UserPointer;
 use crate::state::{array, context, module};
+use crate::texture::KNOWN_FLAGS;
 use api::{ArrayDesc, CUarray, CUdeviceptr, CUmipmappedArray, CUmodule, CUsurfref, CUtexref};
 use cudarc::driver::sys::CUmod_st;
 
@@ -28,9 +28,13 @@ fn address_of(
     })
 }
 
-/// The index of a dimension; NVIDIA's driver ignores others.
-fn axis(dimension: c_int) -> Option<usize> {
-    usize::try_from(dimension).ok().filter(|axis| *axis < 3)
+fn axis(dimension: c_int) -> Result<usize> {
+    match dimension {
+        0..=2 => Ok(dimension as usize),
+        _ => Err(Status::INVALID_VALUE.because(format!(
+            "the dimension of a texture is {dimension}; pass 0, 1 or 2"
+        ))),
+    }
 }
 
 entries! {
@@ -139,12 +143,10 @@ entries! {
     }
 
     fn cuTexRefSetAddressMode(reference: CUtexref, dimension: c_int, mode: c_uint) {
-        if mode > 3 {
-            return Err(Status::INVALID_VALUE
-                .because(format!("the address mode is {mode}; pass 0, 1, 2 or 3")));
-        }
+        let axis = axis(dimension)?;
         reference::change(reference.addr() as u64, |settings| {
-            if let Some(axis) = axis(dimension) {
+            // As NVIDIA's driver, it takes unknown modes; here they have no effect.
+            if mode <= 3 {
                 settings.desc.address_modes[axis] = mode;
             }
             Ok(())
@@ -216,11 +218,7 @@ entries! {
     }
 
     fn cuTexRefGetAddressMode(mode: *mut c_uint, reference: CUtexref, dimension: c_int) {
-        let modes = reference::settings(reference.addr() as u64)?.desc.address_modes;
-        match axis(dimension) {
-            Some(axis) => mode.put(modes[axis]),
-            None => Err(Status::INVALID_VALUE.because("a dimension of a texture is 0, 1 or 2")),
-        }
+        mode.put(reference::settings(reference.addr() as u64)?.desc.address_modes[axis(dimension)?])
     }
 
     fn cuTexRefGetFilterMode(mode: *mut c_uint, reference: CUtexref) {

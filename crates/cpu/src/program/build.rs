@@ -162,7 +162,10 @@ pub(crate) fn build<'m, 'a>(
         local_align: builder.local_align,
         required_threads: thread_directive(&kernel.directives, "reqntid"),
         required_cluster: thread_directive(&kernel.directives, "reqnctapercluster"),
-        explicit_cluster: kernel.directives.iter().any(|d| d.name == "explicitcluster"),
+        explicit_cluster: kernel
+            .directives
+            .iter()
+            .any(|d| d.name == "explicitcluster"),
         max_threads: thread_directive(&kernel.directives, "maxntid"),
         carry: builder.carry,
         counts_in_shared: false,

@@ -263,7 +263,8 @@ impl Context {
         }
         let mut barriers = self.barriers.lock().unwrap_or_else(PoisonError::into_inner);
         barriers.retain(|barrier| !barrier.passed());
-        self.has_barriers.store(!barriers.is_empty(), Ordering::Release);
+        self.has_barriers
+            .store(!barriers.is_empty(), Ordering::Release);
         barriers.clone()
     }
 

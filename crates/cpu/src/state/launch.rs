@@ -304,8 +304,17 @@ fn blocking() -> bool {
     *BLOCKING
 }
 
+/// Whether an access is beyond the addresses that shared memory has in the generic space.
+fn is_outside_window(fault: &Fault) -> bool {
+    const WINDOW: u64 = 16 << 20;
+    let offset = fault.access.as_ref().and_then(|access| access.shared);
+    offset.is_some_and(|offset| offset >= WINDOW)
+}
+
 fn failure(fault: Fault) -> Failure {
     let status = match fault.kind {
+        // As an H200 answers.
+        FaultKind::OutOfBounds if is_outside_window(&fault) => Status::ILLEGAL_INSTRUCTION,
         FaultKind::OutOfBounds | FaultKind::BadTexture | FaultKind::OutsideSurface => {
             Status::ILLEGAL_ADDRESS
         }

@@ -68,7 +68,9 @@ impl Module {
     pub(crate) fn variable(&self, name: &str) -> Result<(u64, u64)> {
         self.code.variable(name).ok_or_else(|| {
             match self.code.code().names().any(|kernel| kernel == name) {
-                true => Status::INVALID_VALUE.because(format!("{name} is a kernel, not a variable")),
+                true => {
+                    Status::INVALID_VALUE.because(format!("{name} is a kernel, not a variable"))
+                }
                 false => Status::NOT_FOUND.because(format!("the module has no variable {name}")),
             }
         })
@@ -139,7 +141,10 @@ impl CompiledFunction {
     /// The blocks of a cluster that the PTX requires, or else the caller.
     pub(crate) fn required_cluster(&self) -> Option<[u32; 3]> {
         self.image().required_cluster.or_else(|| {
-            let set = self.cluster.each_ref().map(|axis| axis.load(Ordering::Relaxed));
+            let set = self
+                .cluster
+                .each_ref()
+                .map(|axis| axis.load(Ordering::Relaxed));
             (!set.contains(&0)).then_some(set)
         })
     }

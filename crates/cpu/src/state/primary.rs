@@ -59,7 +59,10 @@ pub(crate) fn release(device: CUdevice) -> Result {
         Status::INVALID_CONTEXT.because("the primary context is released more often than retained")
     })?;
     // As NVIDIA's driver: a context with a fault stays.
-    let has_fault = primary.context.as_ref().is_some_and(|context| context.check().is_err());
+    let has_fault = primary
+        .context
+        .as_ref()
+        .is_some_and(|context| context.check().is_err());
     let last = if primary.references == 0 && !has_fault {
         primary.context.take()
     } else {

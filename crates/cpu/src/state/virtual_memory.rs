@@ -244,7 +244,10 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result {
     let is_unmapped = is_whole(address)
         && is_whole(bytes)
         && reservation(address, bytes).is_ok()
-        && mapped.range(address..address.saturating_add(bytes)).next().is_none()
+        && mapped
+            .range(address..address.saturating_add(bytes))
+            .next()
+            .is_none()
         && at(&mapped, address).is_none();
     if is_unmapped && bytes > 0 {
         return Ok(());
