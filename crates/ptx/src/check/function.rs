@@ -164,6 +164,17 @@ impl<'c, 'm, 'a> Checker<'c, 'm, 'a> {
         found
     }
 
+    /// The type of a register.
+    pub fn register_type(&self, operand: &Operand<'_>) -> Option<Type> {
+        let Operand::Name(name) = operand else {
+            return None;
+        };
+        match self.symbol(name.text)? {
+            Symbol::Register { ty, .. } => Some(ty),
+            _ => None,
+        }
+    }
+
     /// Whether an undeclared name is a special register.
     pub fn is_special(&self, name: Name<'a>) -> bool {
         SpecialRegister::from_text(name.text).is_some()

@@ -86,8 +86,19 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
             );
             return Err(Diagnostic::new(Code::OperandCount, span, message));
         }
+        // In a list of `mma`, one element of `.b16` makes halves untyped too.
+        let register = |element: &Operand<'a>| self.checker.register_type(element);
+        let is_untyped = self.is_matrix_multiply()
+            && elements
+                .iter()
+                .any(|element| register(element) == Some(Type::B16));
         let mut pairs = places.iter().zip(elements);
-        pairs.try_for_each(|(place, element)| check(self.checker, self.instruction, place, element))
+        pairs.try_for_each(|(place, element)| {
+            if is_untyped && register(element) == Some(Type::F16) {
+                return Ok(());
+            }
+            check(self.checker, self.instruction, place, element)
+        })
     }
 
     pub(super) fn kind(&self, kind: Kind, operand: &Operand<'a>) -> Checked {

@@ -326,7 +326,7 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
     }
 
     /// Whether the instruction is a matrix multiplication.
-    fn is_matrix_multiply(&self) -> bool {
+    pub(super) fn is_matrix_multiply(&self) -> bool {
         let opcode = self.instruction.opcode;
         opcode == Opcode::Mma
             || opcode == Opcode::Wmma && self.checker.modifiers(self.instruction).has(Modifier::Mma)
