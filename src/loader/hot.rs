@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use cpu::{CodeStore, with_text};
+use cpu::{CodeStore, Variant, with_text};
 use tracing::info;
 
 use super::compile::{Compiler, Request};
@@ -99,9 +99,12 @@ pub(super) fn for_others<T: AsRef<str>>(
 }
 
 impl HotCode {
-    fn key(&self, kernel: usize) -> Key {
-        self.module
-            .of_part(format!("hot kernel {kernel}").as_bytes())
+    fn key(&self, variant: Variant) -> Key {
+        let mut part = format!("hot kernel {}", variant.kernel);
+        if let Some([x, y, z]) = variant.block {
+            part += &format!(" of blocks {x} {y} {z}");
+        }
+        self.module.of_part(part.as_bytes())
     }
 }
 
@@ -110,19 +113,19 @@ impl CodeStore for HotCode {
         (self.text)()
     }
 
-    fn find(&self, kernel: usize) -> Option<Vec<u8>> {
-        let blob = self.cache.stored(&self.key(kernel))?;
+    fn find(&self, variant: Variant) -> Option<Vec<u8>> {
+        let blob = self.cache.stored(&self.key(variant))?;
         count(&self.counts.hot_hits);
         Some(blob.to_vec())
     }
 
     fn find_or_compile(
         &self,
-        kernel: usize,
+        variant: Variant,
         name: &str,
         compile: &mut dyn FnMut() -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
-        let key = self.key(kernel);
+        let key = self.key(variant);
         let lock = match self.cache.lookup_of(&key, self.source_bytes) {
             Lookup::Hit(blob) => {
                 count(&self.counts.hot_hits);
@@ -151,8 +154,8 @@ impl CodeStore for HotCode {
         Some(code)
     }
 
-    fn discard(&self, kernel: usize, why: &str) {
-        let key = self.key(kernel);
+    fn discard(&self, variant: Variant, why: &str) {
+        let key = self.key(variant);
         self.cache
             .discard(&key, &format!("it does not load: {why}"));
     }

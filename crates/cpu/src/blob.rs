@@ -75,6 +75,8 @@ pub struct KernelImage {
     pub matrices: Vec<Operation>,
     /// `.reqntid`
     pub required_threads: Option<[u32; 3]>,
+    /// The size of the blocks that may run the code, if it is for one size alone.
+    pub block: Option<[u32; 3]>,
     /// `.reqnctapercluster`
     pub required_cluster: Option<[u32; 3]>,
     /// A launch must name a cluster (`.explicitcluster`).
@@ -387,6 +389,7 @@ impl KernelImage {
         });
         let threads = |w: &mut Writer, t: [u32; 3]| t.into_iter().for_each(|n| w.u32(n));
         w.option(self.required_threads, threads);
+        w.option(self.block, threads);
         w.option(self.required_cluster, threads);
         w.u8(u8::from(self.explicit_cluster));
         w.option(self.max_threads, threads);
@@ -442,6 +445,7 @@ impl KernelImage {
                 Ok(operation)
             })?,
             required_threads: r.option(threads)?,
+            block: r.option(threads)?,
             required_cluster: r.option(threads)?,
             explicit_cluster: r.flag()?,
             max_threads: r.option(threads)?,

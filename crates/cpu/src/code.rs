@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::blob::{BlobError, Image, KernelImage, VariableImage};
-use super::code_store::CodeStore;
+use super::code_store::{CodeStore, Variant};
 use super::codegen::Vectorization;
 use super::compile::CompileError;
 use super::executable::{ExecutableCode, ExecutableKernel, MapError};
@@ -49,15 +49,32 @@ pub(crate) struct ModuleCode {
 struct Kernel {
     name: String,
     code: OnceLock<Result<ExecutableKernel, CodeError>>,
-    tier_up: TierUp,
+    /// Its optimized code by the size of blocks: the first sizes with which it is launched.
+    sizes: [OnceLock<([u32; 3], TierUp)>; SIZES],
+    /// Its optimized code for other sizes.
+    any_size: TierUp,
 }
+
+/// The sizes of blocks for which a kernel has code of its own.
+const SIZES: usize = 4;
 
 impl Kernel {
     fn new(name: &str) -> Kernel {
         Kernel {
             name: name.to_owned(),
             code: OnceLock::new(),
-            tier_up: TierUp::default(),
+            sizes: [const { OnceLock::new() }; SIZES],
+            any_size: TierUp::default(),
+        }
+    }
+
+    /// The tier-up of the code that blocks of a size run, and the size that it is for.
+    fn tier_up(&self, block: [u32; 3]) -> (&TierUp, Option<[u32; 3]>) {
+        let sizes = self.sizes.iter();
+        let mut sizes = sizes.map(|slot| slot.get_or_init(|| (block, TierUp::default())));
+        match sizes.find(|(size, _)| *size == block) {
+            Some((_, tier_up)) => (tier_up, Some(block)),
+            None => (&self.any_size, None),
         }
     }
 }
@@ -142,7 +159,11 @@ impl ModuleCode {
         let kernel = self.kernels.get(index)?;
         let code = kernel.code.get_or_init(|| {
             let start = Instant::now();
-            let compiled = self.compile(index, self.vectorization);
+            let variant = Variant {
+                kernel: index,
+                block: None,
+            };
+            let compiled = self.compile(variant, self.vectorization);
             tracing::debug!(
                 kernel = kernel.name,
                 ms = start.elapsed().as_secs_f64() * 1e3,
@@ -161,20 +182,20 @@ impl ModuleCode {
 
     fn compile(
         &self,
-        index: usize,
+        variant: Variant,
         vectorization: Vectorization,
     ) -> Result<ExecutableKernel, CodeError> {
-        first_kernel(self.compile_image(index, vectorization)?)
+        first_kernel(self.compile_image(variant, vectorization)?)
     }
 
     /// An image of one kernel.
     fn compile_image(
         &self,
-        index: usize,
+        Variant { kernel, block }: Variant,
         vectorization: Vectorization,
     ) -> Result<Image, CodeError> {
         match self.source() {
-            Some(source) => Ok(source.compile_kernel(index, vectorization)?),
+            Some(source) => Ok(source.compile_kernel(kernel, vectorization, block)?),
             None => Ok(Image::default()),
         }
     }
@@ -192,49 +213,65 @@ impl ModuleCode {
         self.source.get_or_init(read).as_ref()
     }
 
-    /// The optimized code of a kernel if it is ready, otherwise its first code.
-    pub(crate) fn fastest(&self, index: usize) -> Option<&ExecutableKernel> {
-        let kernel = self.kernels.get(index)?;
-        if let Some(store) = self.store.get() {
-            kernel.tier_up.search(|| self.find(&**store, index));
+    /// The optimized code of a kernel for blocks of a size if it is ready, otherwise its first
+    /// code.
+    pub(crate) fn fastest(&self, index: usize, block: [u32; 3]) -> Option<&ExecutableKernel> {
+        if self.vectorization != Vectorization::WhenHot {
+            return self.kernel(index)?.ok();
         }
-        match kernel.tier_up.optimized() {
+        let (tier_up, block) = self.kernels.get(index)?.tier_up(block);
+        if let Some(store) = self.store.get() {
+            let variant = Variant {
+                kernel: index,
+                block,
+            };
+            tier_up.search(|| self.find(&**store, variant));
+        }
+        match tier_up.optimized() {
             Some(optimized) => Some(optimized),
             None => self.kernel(index)?.ok(),
         }
     }
 
-    /// The optimized code of a kernel, if it is ready.
-    pub(crate) fn optimized(&self, index: usize) -> Option<&ExecutableKernel> {
-        self.kernels.get(index)?.tier_up.optimized()
+    /// The optimized code of a kernel for blocks of a size, if it is ready.
+    pub(crate) fn optimized(&self, index: usize, block: [u32; 3]) -> Option<&ExecutableKernel> {
+        self.kernels.get(index)?.tier_up(block).0.optimized()
     }
 
-    /// Whether a kernel has no optimized code, but may get some.
-    pub(crate) fn may_improve(&self, index: usize) -> bool {
+    /// Whether a kernel has no optimized code for blocks of a size, but may get some.
+    pub(crate) fn may_improve(&self, index: usize, block: [u32; 3]) -> bool {
         self.vectorization == Vectorization::WhenHot
             && self
                 .kernels
                 .get(index)
-                .is_some_and(|kernel| !kernel.tier_up.is_finished())
+                .is_some_and(|kernel| !kernel.tier_up(block).0.is_finished())
     }
 
     /// The optimized code that an earlier process stored.
-    fn find(&self, store: &dyn CodeStore, index: usize) -> Option<ExecutableKernel> {
-        let found = self.read_optimized(index, &store.find(index)?);
+    fn find(&self, store: &dyn CodeStore, variant: Variant) -> Option<ExecutableKernel> {
+        let found = self.read_optimized(variant, &store.find(variant)?);
         if let Err(CodeError::Blob(why)) = &found {
-            store.discard(index, &why.to_string());
+            store.discard(variant, &why.to_string());
         }
         found.ok()
     }
 
     /// The optimized code of a kernel that a store returned.
-    fn read_optimized(&self, index: usize, bytes: &[u8]) -> Result<ExecutableKernel, CodeError> {
+    fn read_optimized(
+        &self,
+        variant: Variant,
+        bytes: &[u8],
+    ) -> Result<ExecutableKernel, CodeError> {
         // SAFETY: whoever set the store answers for what it returns.
         let image = unsafe { Image::read(bytes) }?;
         image.check_processor()?;
         let optimized = first_kernel(image)?;
-        let first = self.kernel(index).and_then(Result::ok);
-        match first.is_some_and(|first| is_same(first.image(), optimized.image())) {
+        let first = self.kernel(variant.kernel).and_then(Result::ok);
+        let of_size = |first: &KernelImage| first.required_threads.or(variant.block);
+        let fits = |first: &KernelImage, code: &KernelImage| {
+            is_same(first, code) && code.block == of_size(first)
+        };
+        match first.is_some_and(|first| fits(first.image(), optimized.image())) {
             true => Ok(optimized),
             false => {
                 let what = "it is the code of another kernel";
@@ -245,65 +282,76 @@ impl ModuleCode {
 
     /// Whether the optimized code of a hot kernel is ready.
     #[cfg(test)]
-    pub(crate) fn is_hot(&self, index: usize) -> bool {
-        self.kernels[index].tier_up.optimized().is_some()
+    pub(crate) fn is_hot(&self, index: usize, block: [u32; 3]) -> bool {
+        self.optimized(index, block).is_some()
     }
 
-    /// Records that a kernel ran for `time`. One that is now hot is compiled again in the
-    /// background.
-    pub(crate) fn record_run(self: &Arc<ModuleCode>, index: usize, time: Duration) {
+    /// Records that blocks of a size ran a kernel for `time`. If it is hot now, it is compiled again
+    /// for that size in the background.
+    pub(crate) fn record_run(
+        self: &Arc<ModuleCode>,
+        index: usize,
+        block: [u32; 3],
+        time: Duration,
+    ) {
         if self.vectorization != Vectorization::WhenHot {
             return;
         }
         let Some(kernel) = self.kernels.get(index) else {
             return;
         };
-        if !kernel.tier_up.becomes_hot(time) {
+        if !kernel.tier_up(block).0.becomes_hot(time) {
             return;
         }
         let code = Arc::clone(self);
         // If no thread can be created, the kernel keeps its first code.
         let _ = std::thread::Builder::new()
             .name("ptxkit compiler".into())
-            .spawn(move || code.optimize(index));
+            .spawn(move || code.optimize(index, block));
     }
 
-    fn optimize(&self, index: usize) {
+    fn optimize(&self, index: usize, block: [u32; 3]) {
         let start = Instant::now();
         let Some(kernel) = self.kernels.get(index) else {
             return;
         };
+        let (tier_up, block) = kernel.tier_up(block);
+        let variant = Variant {
+            kernel: index,
+            block,
+        };
         let optimized = match self.store.get() {
-            Some(store) => self.find_or_compile(&**store, index, &kernel.name),
-            None => self.compile(index, Vectorization::Auto).ok(),
+            Some(store) => self.find_or_compile(&**store, variant, &kernel.name),
+            None => self.compile(variant, Vectorization::Auto).ok(),
         };
         tracing::debug!(
             kernel = kernel.name,
+            block = ?block,
             ms = start.elapsed().as_secs_f64() * 1e3,
             optimized = optimized.is_some(),
             "a hot kernel has optimized code"
         );
-        kernel.tier_up.finish(optimized);
+        tier_up.finish(optimized);
     }
 
     /// The optimized code of a kernel, which is compiled if the store does not have it.
     fn find_or_compile(
         &self,
         store: &dyn CodeStore,
-        index: usize,
+        variant: Variant,
         name: &str,
     ) -> Option<ExecutableKernel> {
         let mut compile = || {
-            let image = self.compile_image(index, Vectorization::Auto).ok()?;
+            let image = self.compile_image(variant, Vectorization::Auto).ok()?;
             (!image.kernels.is_empty()).then(|| image.write())
         };
         let mut read = || {
-            let code = store.find_or_compile(index, name, &mut compile)?;
-            Some(self.read_optimized(index, &code))
+            let code = store.find_or_compile(variant, name, &mut compile)?;
+            Some(self.read_optimized(variant, &code))
         };
         let mut optimized = read()?;
         if let Err(CodeError::Blob(why)) = &optimized {
-            store.discard(index, &why.to_string());
+            store.discard(variant, &why.to_string());
             optimized = read()?;
         }
         optimized.ok()

@@ -182,6 +182,7 @@ impl Image {
             sync_points: code.sync_points.clone(),
             matrices: code.matrices.clone(),
             required_threads: program.required_threads,
+            block: program.block,
             required_cluster: program.required_cluster,
             explicit_cluster: program.explicit_cluster,
             max_threads: program.max_threads,

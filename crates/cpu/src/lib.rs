@@ -44,7 +44,7 @@ mod texture;
 mod tier_up;
 
 pub use abi::FaultKind;
-pub use code_store::{CodeStore, with_text};
+pub use code_store::{CodeStore, Variant, with_text};
 pub use codegen::Vectorization;
 pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Problem};
 pub use entries::table;

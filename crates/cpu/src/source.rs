@@ -210,7 +210,8 @@ impl Source {
         let kernels: Vec<_> = self.kernels().collect();
         let host = codegen::host().map_err(unsupported_host)?;
         let compiled = in_parallel(&kernels, threads(self.text()), |contexts, kernel| {
-            self.translate_one(host, *kernel, (options.vectorization, backend), contexts)
+            let how = (options.vectorization, backend, None);
+            self.translate_one(host, *kernel, how, contexts)
         });
         let mut image = empty_image(host, self.variables().to_vec());
         image.line_table = self.line_table();
@@ -231,7 +232,8 @@ impl Source {
         }
     }
 
-    /// Compiles one kernel of a module that [is valid](Self::is_valid) to an image without variables.
+    /// Compiles one kernel of a module that [is valid](Self::is_valid) to an image without variables:
+    /// for blocks of a size alone, if there is one.
     ///
     /// # Errors
     /// What is wrong with it, in lines of the whole text.
@@ -239,6 +241,7 @@ impl Source {
         &self,
         index: usize,
         vectorization: Vectorization,
+        block: Option<[u32; 3]>,
     ) -> Result<Image, CompileError> {
         let host = codegen::host().map_err(unsupported_host)?;
         let mut image = empty_image(host, Vec::new());
@@ -247,7 +250,7 @@ impl Source {
             let compiled = self.translate_one(
                 host,
                 kernel,
-                (vectorization, codegen::compile_kernel),
+                (vectorization, codegen::compile_kernel, block),
                 &mut contexts,
             );
             contexts.give_back();
@@ -262,10 +265,10 @@ impl Source {
         &'s self,
         host: &HostIsa,
         (function, body): (&'s Function<'s>, &'s Body<'s>),
-        (vectorization, backend): (Vectorization, Backend),
+        (vectorization, backend, block): (Vectorization, Backend, Option<[u32; 3]>),
         contexts: &mut CompilerContexts,
     ) -> Result<(Program<'s>, KernelCode), Vec<LoweringError>> {
-        let mut program = program::build(self.data(), function, body)?;
+        let mut program = program::build(self.data(), function, body, block)?;
         let code = backend(&mut program, host, vectorization, contexts)?;
         Ok((program, code))
     }

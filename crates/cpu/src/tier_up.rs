@@ -5,6 +5,10 @@
 //! compiles it again, with the better register allocator and with a vector function where
 //! that pays. Later launches use that code; the results are the same.
 //!
+//! The optimized code is for blocks of one size, which tells the compiler which threads are a warp
+//! and how far apart their addresses are. A kernel has code for the first sizes with which it is
+//! launched, and code for all others.
+//!
 //! A module with a [`CodeStore`](super::CodeStore) gives it the optimized code of each hot
 //! kernel, as a binary of that kernel alone. The first launch of a kernel looks there, so that a
 //! process that finds it neither compiles nor reads PTX. Functions, line numbers and sync

@@ -54,12 +54,7 @@ fn a_report_has_what_works_and_what_does_not() {
     let drivers = json["drivers"].as_array().unwrap();
     let cpu = drivers.last().unwrap();
     let missing = cpu["missing_entries"].as_array().unwrap();
-    let missing: Vec<&str> = missing.iter().filter_map(|name| name.as_str()).collect();
-    assert_eq!(
-        missing.join(" "),
-        "cuCtxRecordEvent cuCtxWaitEvent cuGreenCtxRecordEvent cuGreenCtxWaitEvent \
-         cuStreamGetGreenCtx cuTexRefCreate cuTexRefDestroy"
-    );
+    assert!(missing.is_empty(), "{missing:?}");
     assert_eq!(cpu["devices"][1]["peers"], serde_json::json!([0]));
     assert_eq!(json["variables"]["PTXKIT_CPU_DEVICES"], "2");
 }

@@ -1,6 +1,6 @@
 //! The blocks of a kernel: their steps and terminators.
 
-use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, JumpTableData, types};
+use cranelift_codegen::ir::{Block, InstBuilder};
 
 use super::emitter::{EmitResult, Emitter};
 use super::interchange::JumpTargets;
@@ -10,9 +10,9 @@ use super::slots::save;
 use super::steps::{broadcasts_last, emit_steps};
 use super::unroll;
 use super::wrap_check;
-use super::{arrival, group_loop, guarded_copy, lane_group, masked, shared_check};
-use crate::abi::{EXITED, FaultKind};
-use crate::program::{Arg, BlockId, LoweringError, Step, Terminator, Uniformity};
+use super::{arrival, group_loop, guarded_copy, lane_group, masked, shared_check, terminator};
+use crate::abi::EXITED;
+use crate::program::{BlockId, LoweringError, Step, Terminator, Uniformity};
 
 /// Emits the blocks of the kernel as these. One that has nothing to emit is the latch of the loop over
 /// threads.
@@ -43,7 +43,11 @@ pub(super) fn emit_blocks(
         let mut note = |from: BlockId| {
             let join = match e.width {
                 1 => None,
-                _ => plan.masked[from.index()].as_ref().map(|masked| masked.join),
+                _ => {
+                    let masked = plan.masked[from.index()].as_ref();
+                    let region = plan.regions.behind(from);
+                    masked.map(|m| m.join).or(region.map(|r| r.join))
+                }
             };
             let terminator = &program.blocks[from.index()].terminator;
             for to in terminator.successors().chain(join) {
@@ -147,55 +151,18 @@ fn terminate(
     block: BlockId,
     blocks: &[Block],
 ) -> EmitResult<()> {
-    let to = |block: &BlockId| blocks[block.index()];
     match &e.program.blocks[block.index()].terminator {
-        Terminator::Jump(next) => {
-            e.b.ins().jump(to(next), &[]);
-        }
         Terminator::Branch {
             predicate,
             then,
             otherwise,
-        } => {
+        } if e.locations[predicate.reg.index()].uniformity != Uniformity::Uniform => {
             let (yes, no) = if predicate.negated {
                 (otherwise, then)
             } else {
                 (then, otherwise)
             };
-            if e.locations[predicate.reg.index()].uniformity != Uniformity::Uniform {
-                return masked::branch(e, plan, predicate.reg, (*yes, *no), (block, blocks));
-            }
-            let value = e.register(predicate.reg);
-            e.b.ins().brif(value, to(yes), &[], to(no), &[]);
-        }
-        Terminator::Table {
-            index,
-            targets: cases,
-            otherwise,
-            line,
-        } => {
-            e.line = *line;
-            let index = e.read(*index, types::I32)?;
-            let out_of_range = match otherwise {
-                Some(otherwise) => to(otherwise),
-                None => e.b.create_block(),
-            };
-            e.b.set_cold_block(out_of_range);
-            let calls: Vec<BlockCall> = cases
-                .iter()
-                .map(|t| BlockCall::new(to(t), std::iter::empty(), &mut e.b.func.dfg.value_lists))
-                .collect();
-            let default = BlockCall::new(
-                out_of_range,
-                std::iter::empty(),
-                &mut e.b.func.dfg.value_lists,
-            );
-            let table = e.b.create_jump_table(JumpTableData::new(default, &calls));
-            e.b.ins().br_table(index, table);
-            if otherwise.is_none() {
-                e.b.switch_to_block(out_of_range);
-                e.fault(FaultKind::IllegalInstruction, None);
-            }
+            masked::branch(e, plan, predicate.reg, (*yes, *no), (block, blocks))
         }
         Terminator::Exit => {
             if !plan.resume_points.is_empty() {
@@ -205,15 +172,7 @@ fn terminate(
                 let next = e.next_thread;
                 e.b.ins().jump(next, &[]);
             }
-        }
-        Terminator::Fault {
-            kind,
-            address,
-            line,
-        } => {
-            e.line = *line;
-            let address = address.map(|reg| e.read(Arg::Reg(reg), types::I64));
-            e.fault(*kind, address.transpose()?);
+            Ok(())
         }
         Terminator::Sync { instruction, next } => {
             let Some(at) = plan.sync_at[block.index()] else {
@@ -226,7 +185,7 @@ fn terminate(
             let point = &plan.resume_points[at as usize];
             if e.width > 1 && point.is_passed {
                 e.warp_operation(instruction)?;
-                e.b.ins().jump(to(next), &[]);
+                e.b.ins().jump(blocks[next.index()], &[]);
                 return Ok(());
             }
             for lane in each_lane(e.width) {
@@ -237,7 +196,8 @@ fn terminate(
             save(e, plan, &point.dirty);
             let from = group_loop::state_at(e, block);
             arrival::arrive(e, at + 1, from);
+            Ok(())
         }
+        _ => terminator::uniform(e, block, blocks),
     }
-    Ok(())
 }

@@ -19,6 +19,7 @@ use super::group_checked::GroupChecked;
 use super::lane_set::LaneSet;
 use super::machine_code::Encoded;
 use super::recent_constants::RecentConstants;
+use super::region_entrance::RegionEntrance;
 use super::slot_address::Slots;
 use crate::abi::offset;
 use crate::program::{
@@ -137,6 +138,9 @@ pub(super) struct Emitter<'e, 'a> {
     /// The stack slot for values of a warp's lanes, and those for a loop over lanes.
     pub shuffle_slot: Option<StackSlot>,
     pub lane_slots: Vec<StackSlot>,
+    /// By the join and the variable of the thread's index: the copies of regions that lanes execute
+    /// one after the other.
+    pub lane_regions: HashMap<(Block, u32), RegionEntrance>,
     /// Of the operands of a copy by all lanes.
     pub copy_slot: Option<StackSlot>,
     /// The stack slot for a part of what the lanes of a group load.

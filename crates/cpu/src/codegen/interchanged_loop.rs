@@ -33,7 +33,7 @@ pub(super) fn find(
     has_fma: bool,
 ) -> Vec<InterchangedLoop> {
     let is_size = |arg: &Arg| matches!(arg, Arg::Special(S::NtidX | S::NctaidX));
-    if !program.args.iter().any(is_size) && program.required_threads.is_none() {
+    if !program.args.iter().any(is_size) && program.block.is_none() {
         return Vec::new();
     }
     let Some(loops) = Loops::new(&program.graph()) else {
@@ -138,7 +138,7 @@ fn stride(
     blocks: &[BlockId],
     written: &[Reg],
 ) -> Option<Size> {
-    let threads = program.required_block();
+    let threads = program.block_threads();
     let size = |arg: &Arg| match *arg {
         Arg::Int(amount) if threads.is_some_and(|threads| amount == u64::from(threads)) => {
             Some(Size::Block)

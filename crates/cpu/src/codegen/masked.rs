@@ -4,16 +4,15 @@
 //! one after the other, each for its lanes alone, and the group goes on as a whole. Elsewhere the
 //! scalar function would run its threads from there to the end.
 
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Value, types,
-};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::clamped_load::ClampedLoad;
-use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
+use super::emitter::{EmitResult, Emitter, ValueLocation};
 use super::ends::at_ends;
 use super::lane_group;
-use super::lane_set::{LaneSet, vector_type, vectors};
+use super::lane_region;
+use super::lane_register::LaneRegister;
+use super::lane_set::{LaneSet, vectors};
 use super::masked_branch::{MaskedBranch, is_access};
 use super::resume::ResumePlan;
 use super::slots::save;
@@ -23,9 +22,6 @@ use crate::program::{
     Arg, BlockId, Guard, Instruction, Program, Reg, RegClass, Step, Terminator, Uniformity,
 };
 use ptx::names::Opcode as O;
-
-/// Of the values of lanes on the stack.
-const FLAGS: MemFlagsData = MemFlagsData::trusted();
 
 /// A branch on a divergent predicate.
 pub(super) fn branch(
@@ -79,6 +75,10 @@ pub(super) fn branch(
         let bits = Lanes::Mask(e.ballot(&masks));
         return emit(e, plan, masked, (predicate, bits), (yes, no), blocks);
     }
+    if let Some(region) = plan.regions.behind(block) {
+        let bits = e.ballot(&masks);
+        return lane_region::emit(e, plan, region, (block, bits), (yes, no), blocks);
+    }
     lane_group::part(e, plan, predicate, (yes, no));
     Ok(())
 }
@@ -116,7 +116,13 @@ fn at_constant(
             let bits = Lanes::Known(bits);
             return emit(e, plan, masked, (predicate, bits), (yes, no), blocks);
         }
-        (None, None) => lane_group::part(e, plan, predicate, (yes, no)),
+        (None, None) => match plan.regions.behind(block) {
+            Some(region) => {
+                let bits = e.scalar_int(types::I32, bits.into());
+                return lane_region::emit(e, plan, region, (block, bits), (yes, no), blocks);
+            }
+            None => lane_group::part(e, plan, predicate, (yes, no)),
+        },
     }
     Ok(())
 }
@@ -430,114 +436,4 @@ fn reads_special(program: &Program<'_>, i: &Instruction) -> bool {
         Arg::List(list) => program.list(list).iter().any(is_special),
         _ => is_special(arg),
     })
-}
-
-/// A register of which a loop over lanes takes one lane after the other.
-struct LaneRegister {
-    reg: Reg,
-    class: RegClass,
-    is_written: bool,
-    /// The value of the first lane, if the others follow from it, and the address of the lanes'
-    /// values otherwise.
-    start: Value,
-    uniformity: Uniformity,
-}
-
-impl LaneRegister {
-    /// Before the loop. `number` is that of the register in its instruction. Where `is_read` is
-    /// false, nothing reads what it has now: code that used it would keep it in a loop around.
-    fn new(
-        e: &mut Emitter<'_, '_>,
-        number: usize,
-        reg: Reg,
-        (is_read, is_written): (bool, bool),
-    ) -> LaneRegister {
-        let class = e.program.registers[reg.index()];
-        let uniformity = e.locations[reg.index()].uniformity;
-        let start = match uniformity {
-            Uniformity::Divergent => {
-                while e.lane_slots.len() <= number {
-                    let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * e.width, 4);
-                    e.lane_slots.push(e.b.create_sized_stack_slot(data));
-                }
-                let slot = e.lane_slots[number];
-                let start = e.b.ins().stack_addr(types::I64, slot, 0);
-                let variables = e.locations[reg.index()].variables.len();
-                for n in (0..variables).filter(|_| is_read) {
-                    let variable = e.locations[reg.index()].variables[n];
-                    let value = e.b.use_var(variable);
-                    e.b.ins().store(FLAGS, value, start, 16 * n as i32);
-                }
-                start
-            }
-            _ if !is_read => e.zero(type_of(class)),
-            _ => e.register(reg),
-        };
-        LaneRegister {
-            reg,
-            class,
-            is_written,
-            start,
-            uniformity,
-        }
-    }
-
-    fn place(&self, e: &mut Emitter<'_, '_>, lane: Value) -> Value {
-        let size = vector_type(self.class).lane_type().bytes();
-        let shift = e.scalar_int(types::I32, size.trailing_zeros().into());
-        let distance = e.b.ins().ishl(lane, shift);
-        e.b.ins().iadd(self.start, distance)
-    }
-
-    /// The value of a lane.
-    fn read(&self, e: &mut Emitter<'_, '_>, lane: Value) -> Value {
-        match self.uniformity {
-            Uniformity::Uniform => self.start,
-            Uniformity::Affine(stride) => {
-                let distance = e.b.ins().imul_imm_s(lane, stride);
-                let distance = e.coerce(distance, type_of(self.class));
-                e.b.ins().iadd(self.start, distance)
-            }
-            Uniformity::Divergent => {
-                let at = self.place(e, lane);
-                let ty = vector_type(self.class).lane_type();
-                let value = e.b.ins().load(ty, FLAGS, at, 0);
-                match self.class {
-                    RegClass::Pred => e.icmp_imm(IntCC::NotEqual, value, 0),
-                    RegClass::I16 => e.b.ins().ireduce(types::I16, value),
-                    _ => value,
-                }
-            }
-        }
-    }
-
-    /// Writes the value of a lane.
-    fn write(&self, e: &mut Emitter<'_, '_>, lane: Value, value: Value) {
-        if self.uniformity != Uniformity::Divergent {
-            return;
-        }
-        let value = match self.class {
-            RegClass::Pred => {
-                let wide = e.b.ins().uextend(types::I32, value);
-                e.b.ins().ineg(wide)
-            }
-            RegClass::I16 => e.b.ins().uextend(types::I32, value),
-            _ => value,
-        };
-        let at = self.place(e, lane);
-        e.b.ins().store(FLAGS, value, at, 0);
-    }
-
-    /// After the loop.
-    fn reload(&self, e: &mut Emitter<'_, '_>) {
-        if self.uniformity != Uniformity::Divergent {
-            return;
-        }
-        for n in 0..e.locations[self.reg.index()].variables.len() {
-            let ty = vector_type(self.class);
-            let value = e.b.ins().load(ty, FLAGS, self.start, 16 * n as i32);
-            let variable = e.locations[self.reg.index()].variables[n];
-            e.b.def_var(variable, value);
-        }
-    }
 }

@@ -298,7 +298,7 @@ fn steps_of<'s>(
 
 /// Whether a block may have so many groups.
 fn has_groups(e: &Emitter<'_, '_>, groups: u32) -> bool {
-    let threads = e.program.required_block();
+    let threads = e.program.block_threads();
     threads.is_none_or(|threads| threads >= groups * e.width)
 }
 
@@ -468,7 +468,7 @@ fn writes(program: &Program<'_>, step: &Step, of: impl Fn(Reg) -> bool) -> bool 
 /// position of a thread in it.
 fn differs(program: &Program<'_>, width: u32) -> RegisterSet {
     // In a plane, each row of the block may be one group.
-    let has_rows = match program.required_threads {
+    let has_rows = match program.block {
         Some([x, ..]) => x == width,
         None => program.args.contains(&Arg::Special(S::TidY)),
     };

@@ -7,6 +7,7 @@ use super::checked_together::CheckedTogether;
 use super::clamped_load::ClampedLoad;
 use super::guarded_path::{self, GuardedPath};
 use super::interchanged_loop::InterchangedLoop;
+use super::lane_regions::LaneRegions;
 use super::masked_branch::{self, MaskedBranch};
 use super::wrap_check::WrapChecks;
 use crate::abi::{SyncKind, SyncPoint};
@@ -59,6 +60,8 @@ pub(super) struct ResumePlan {
     pub saved: Vec<Vec<Reg>>,
     /// By block: how the arms of its branch are executed where the lane group diverges.
     pub masked: Vec<Option<MaskedBranch>>,
+    /// What lanes execute one after the other where the lane group diverges.
+    pub regions: LaneRegions,
     /// By block: the path behind it that a group takes where all guards hold.
     pub guarded: Vec<Option<GuardedPath>>,
     /// By block: the values that must not wrap for the lane group to run it.
@@ -94,6 +97,15 @@ impl ResumePlan {
         use SpecialRegister::{TidX, TidY, TidZ};
         let liveness = Liveness::new(program);
         let after_sync = after_sync(program, &interchanged);
+        let masked = match uniformity {
+            Some(uniformity) => masked_branch::find(program, uniformity, &liveness),
+            None => Vec::new(),
+        };
+        let heads: Vec<BlockId> = interchanged.iter().map(|loops| loops.head).collect();
+        let regions = match uniformity {
+            Some(uniformity) => LaneRegions::find(program, uniformity, &liveness, &masked, &heads),
+            None => LaneRegions::default(),
+        };
         let mut plan = ResumePlan {
             group: uniformity.map_or(1, |uniformity| uniformity.group.width()),
             resume_points: Vec::new(),
@@ -104,10 +116,8 @@ impl ResumePlan {
             packed_slot: None,
             strides: vec![None; program.registers.len()],
             saved: vec![Vec::new(); program.blocks.len()],
-            masked: match uniformity {
-                Some(uniformity) => masked_branch::find(program, uniformity, &liveness),
-                None => Vec::new(),
-            },
+            masked,
+            regions,
             guarded: match uniformity {
                 Some(uniformity) => guarded_path::find(program, uniformity),
                 None => Vec::new(),
@@ -174,7 +184,8 @@ impl ResumePlan {
         if let Some(uniformity) = uniformity {
             let mut targets: Vec<BlockId> = Vec::new();
             for (i, block) in program.blocks.iter().enumerate() {
-                if uniformity.may_diverge(program, BlockId(i as u32)) {
+                let is_divided = plan.regions.behind(BlockId(i as u32)).is_none();
+                if is_divided && uniformity.may_diverge(program, BlockId(i as u32)) {
                     targets.extend(block.terminator.successors());
                 }
                 targets.extend(plan.masked[i].iter().map(|masked| masked.join));
@@ -432,6 +443,8 @@ impl ResumePlan {
         }
         let masked = self.masked.iter().flatten();
         masked.for_each(|m| m.merged.iter().for_each(|&reg| elsewhere.insert(reg)));
+        let regions = self.regions.iter();
+        regions.for_each(|region| region.merged().for_each(|reg| elsewhere.insert(reg)));
         let chosen = |reg: &Reg| {
             at_definition[reg.index()] < at_sync[reg.index()] && !elsewhere.contains(*reg)
         };

@@ -56,11 +56,19 @@ pub(super) fn choose(
     {
         return None;
     }
+    // Rows of blocks are whole groups.
+    let has_groups = |[x, ..]: [u32; 3]| x.is_multiple_of(Group::HalfWarp.width());
+    if !program.block.is_none_or(has_groups) {
+        return None;
+    }
     let unrolled = unroll_shuffle_loops(program);
     pass::done(program, "shuffle_loops");
     let program = &*program;
     let mut uniformity = UniformityInfo::new(program, group_for(program, host));
     if program.required_threads.is_none()
+        && program
+            .block
+            .is_none_or(|[x, ..]| x.is_multiple_of(Group::Warp.width()))
         && !host.is_sanitized
         && streams(program, &uniformity, host.has_fma)
     {
@@ -136,8 +144,9 @@ fn group_for(program: &Program<'_>, host: &HostIsa) -> Group {
         _ => false,
     };
     let width = Group::Warp.width();
-    let whole = match program.required_threads {
-        Some([x, ..]) if !multiplies => x.is_multiple_of(width),
+    let whole = match (program.required_threads, program.block) {
+        (Some([x, ..]), _) if !multiplies => x.is_multiple_of(width),
+        (_, Some([x, ..])) if !x.is_multiple_of(width) => false,
         _ => program.blocks.iter().any(shares),
     };
     match whole && !host.is_sanitized {

@@ -48,7 +48,7 @@ pub(super) fn find(
         return Vec::new();
     }
     // In a block of known size, fewer of them are never left.
-    let threads = e.program.required_block();
+    let threads = e.program.block_threads();
     let all = threads.map(|threads| threads / e.width);
     let mut found: Vec<(u32, WideLoop)> = Vec::new();
     for groups in GROUPS.into_iter().skip(usize::from(!e.has_512)) {

@@ -66,11 +66,13 @@ pub(super) struct Builder<'m, 'a> {
     pub copies: u32,
 }
 
-/// Lowers one kernel. On failure all problems found are returned.
+/// Lowers one kernel, for blocks of a size if it is known. On failure all problems found are
+/// returned.
 pub(crate) fn build<'m, 'a>(
     module: &'m ModuleData<'m, 'a>,
     kernel: &'m Function<'a>,
     body: &'m Body<'a>,
+    block: Option<[u32; 3]>,
 ) -> Result<Program<'a>, Vec<LoweringError>> {
     let mut builder = Builder {
         module,
@@ -145,6 +147,7 @@ pub(crate) fn build<'m, 'a>(
         steps: Vec::new(),
         terminator: Terminator::Exit,
     };
+    let required_threads = thread_directive(&kernel.directives, "reqntid");
     let mut program = Program {
         name: kernel.name.text,
         line: module.line(module.span(kernel.name)),
@@ -160,7 +163,8 @@ pub(crate) fn build<'m, 'a>(
         shared_bytes,
         local_bytes: builder.local_bytes,
         local_align: builder.local_align,
-        required_threads: thread_directive(&kernel.directives, "reqntid"),
+        required_threads,
+        block: required_threads.or(block),
         required_cluster: thread_directive(&kernel.directives, "reqnctapercluster"),
         explicit_cluster: kernel
             .directives

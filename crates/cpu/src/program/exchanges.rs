@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::ir::{Base, BlockId, Instruction, Program, Reg, Step, Storage, Terminator};
-use super::lane_sets::{LaneSet, lane_sets};
+use super::lane_sets::{self, LaneSet, lane_sets};
 use super::liveness::RegisterSet;
 use super::memory_access::{Access, memory_access};
 use super::pointers::pointers;
@@ -300,15 +300,28 @@ impl Search<'_, '_> {
         } = &apart.thread;
         let warps = bits[LANE_BITS..].iter().chain([row, plane]);
         let warps = warps.map(|part| i64::from(*part));
-        let modulus = unknown.chain(before).chain(warps).fold(0, gcd);
+        let unknown = unknown.chain(before).fold(0, gcd);
+        let modulus = warps.fold(unknown, gcd);
         let bits = |place: &Place| -> [i32; LANE_BITS] {
             std::array::from_fn(|bit| place.address.thread.bits[bit])
         };
         let is_uniform = bits(a).iter().chain(&bits(b)).all(|part| *part == 0);
-        if !is_shared && (modulus != 0 || !apart.terms.is_empty() || is_uniform) {
+        let is_unknown = match self.program.block {
+            Some(_) => unknown != 0,
+            None => modulus != 0,
+        };
+        if !is_shared && (is_unknown || !apart.terms.is_empty() || is_uniform) {
             return false;
         }
         let reads_first = !a.access.writes && !b.access.reads && !changed;
+        if let Some(block) = self.program.block {
+            return InBlock {
+                block,
+                modulus: unknown,
+                is_ordered: reads_first,
+            }
+            .overlaps(a, b);
+        }
         let mut ascending = bits(a).into_iter().scan(0, |below: &mut i32, part| {
             let is_above = part > *below;
             *below = below.saturating_add(part);
@@ -324,7 +337,7 @@ impl Search<'_, '_> {
         }
         let distance = Distance {
             bits: [bits(a), bits(b)],
-            lanes: [a.lanes.lanes, b.lanes.lanes],
+            lanes: [a.lanes.threads.lanes(), b.lanes.threads.lanes()],
             widths: [a.access.width, b.access.width],
             apart: apart.thread.base.offset,
             modulus,
@@ -374,20 +387,70 @@ impl Distance {
             (0..WARP).map(value).collect()
         });
         let [of_a, of_b] = self.widths.map(i64::from);
-        let overlap = |a: i64, b: i64| {
-            let apart = self.apart.wrapping_add(a - b);
-            match self.modulus {
-                0 => apart < of_b && apart > -of_a,
-                _ => {
-                    let rest = apart.rem_euclid(self.modulus);
-                    rest < of_b || self.modulus - rest < of_a
-                }
-            }
-        };
+        let overlap =
+            |a: i64, b: i64| may_touch(self.apart.wrapping_add(a - b), self.modulus, (of_a, of_b));
         let is_there = |which: usize, lane: usize| self.lanes[which] >> lane & 1 != 0;
         let others = |i: usize| (0..b.len()).filter(move |&j| i != j);
         let mut lanes = (0..a.len()).filter(|&i| is_there(0, i));
         lanes.any(|i| others(i).any(|j| is_there(1, j) && overlap(a[i], b[j])))
+    }
+}
+
+/// Accesses of the warps of a block of known size.
+struct InBlock {
+    block: [u32; 3],
+    /// An unknown multiple of it lies between the accesses, unless it is 0.
+    modulus: i64,
+    /// An access of a lane by what a lane behind it writes later is in order.
+    is_ordered: bool,
+}
+
+impl InBlock {
+    /// Whether two lanes of a warp may access the same byte.
+    fn overlaps(&self, a: &Place, b: &Place) -> bool {
+        let [x, y, z] = self.block;
+        let threads = x.saturating_mul(y).saturating_mul(z).min(MAX_THREADS);
+        let [of_a, of_b] = [a, b].map(|place| {
+            let address = |thread| {
+                let index = lane_sets::index(Some(self.block), thread);
+                let is_there = place.lanes.threads.has(thread);
+                is_there.then(|| place.address.thread.at(index))
+            };
+            (0..threads).map(address).collect::<Vec<Option<i64>>>()
+        });
+        let widths = (i64::from(a.access.width), i64::from(b.access.width));
+        let warp = WARP as usize;
+        of_a.chunks(warp)
+            .zip(of_b.chunks(warp))
+            .any(|(of_a, of_b)| {
+                let a = of_a
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(lane, at)| Some((lane, (*at)?)));
+                let b = of_b
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(lane, at)| Some((lane, (*at)?)));
+                a.into_iter().any(|(i, a)| {
+                    b.clone().any(|(j, b)| {
+                        let matters = if self.is_ordered { i > j } else { i != j };
+                        matters && may_touch(a.wrapping_sub(b), self.modulus, widths)
+                    })
+                })
+            })
+    }
+}
+
+const MAX_THREADS: u32 = 1024;
+
+/// Whether accesses of these widths, so far apart plus a multiple of `modulus`, have a byte in common.
+fn may_touch(apart: i64, modulus: i64, (of_a, of_b): (i64, i64)) -> bool {
+    match modulus {
+        0 => apart < of_b && apart > -of_a,
+        _ => {
+            let rest = apart.rem_euclid(modulus);
+            rest < of_b || modulus - rest < of_a
+        }
     }
 }
 
@@ -430,11 +493,16 @@ fn join(to: &mut Option<State>, from: &State) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::test_program::with_program;
+    use crate::program::test_program::with_program_for;
     use ptx::names::Opcode;
 
     /// How often the lanes of a kernel meet.
     fn meetings(body: &str) -> usize {
+        meetings_in(None, body)
+    }
+
+    /// The same for blocks of a size.
+    fn meetings_in(block: Option<[u32; 3]>, body: &str) -> usize {
         let source = format!(
             ".version 8.0\n.target sm_80\n.address_size 64\n
             .entry k(.param .u64 a, .param .u64 b, .param .u32 n) {{
@@ -446,7 +514,7 @@ mod tests {
             mov.u32 %r7, %ctaid.x; mov.u32 %r8, %ntid.x; mad.lo.u32 %r9, %r7, %r8, %r1;
             mul.wide.u32 %x2, %r9, 4; add.u64 %x3, %x0, %x2; add.u64 %x4, %x1, %x2;\n{body}\n}}"
         );
-        with_program(&source, |program| {
+        with_program_for(&source, block, |program| {
             let meets = |block: &&crate::program::BasicBlock| {
                 matches!(&block.terminator, Terminator::Sync { instruction, .. }
                     if instruction.opcode == Opcode::Activemask)
@@ -504,6 +572,50 @@ mod tests {
              mov.u64 %x3, %x6; setp.lt.u64 %p0, %x3, %x1; @%p0 bra A;",
         ] {
             assert_eq!(meetings(body), 0, "{body}");
+        }
+    }
+
+    /// In blocks of a size lanes meet for exchanges in such blocks alone.
+    #[test]
+    fn blocks_of_a_known_size() {
+        // A tile with a halo, of rows that have 18 words.
+        let tile = "mad.lo.u32 %r10, %r2, 72, %r5; st.shared.u32 [%r10+76], 1; setp.ne.u32 %p0, %r1, 15;
+            setp.gt.s32 %p1, %r9, %r0; or.pred %p2, %p0, %p1; @%p2 bra A; st.shared.u32 [%r10+80], 2; A:";
+        let pairs = "st.shared.u32 [%r5], 1; bar.sync 0; and.b32 %r10, %r1, 1; setp.eq.u32 %p0, %r10, 1; @%p0 bra A;
+            ld.shared.u32 %r11, [%r5+4]; st.shared.u32 [%r5], %r11; A:";
+        // Each lane reads its own of the row that it divides by.
+        let column = "setp.gt.u32 %p0, %r1, 3; setp.gt.u32 %p1, %r2, 3; and.pred %p2, %p0, %p1; @!%p2 bra A;
+            mad.lo.u32 %r10, %r2, 64, %r3; ld.shared.u32 %r11, [%r10+12]; mad.lo.u32 %r12, %r1, 4, %r10;
+            ld.shared.u32 %r13, [%r12]; add.u32 %r13, %r13, %r11; st.shared.u32 [%r12], %r13; A:";
+        for (body, block, expected) in [
+            (tile, None, 1),
+            (tile, Some([16, 16, 1]), 0),
+            (tile, Some([32, 8, 1]), 1),
+            (pairs, Some([64, 1, 1]), 0),
+            (column, None, 1),
+            (column, Some([16, 16, 1]), 0),
+            (
+                "st.shared.u32 [%r5], 1; ld.shared.u32 %r10, [%r5+64];",
+                Some([16, 16, 1]),
+                0,
+            ),
+            (
+                "st.shared.u32 [%r5], 1; ld.shared.u32 %r10, [%r5+64];",
+                Some([32, 16, 1]),
+                1,
+            ),
+            (
+                "st.shared.u32 [%r5], %r2; ld.shared.u32 %r10, [%r5];",
+                Some([16, 16, 1]),
+                1,
+            ),
+            (
+                "st.shared.u32 [%r5], %r2; ld.shared.u32 %r10, [%r5];",
+                Some([32, 16, 1]),
+                0,
+            ),
+        ] {
+            assert_eq!(meetings_in(block, body), expected, "{block:?} {body}");
         }
     }
 

@@ -362,7 +362,10 @@ pub(crate) struct Program<'a> {
     pub local_bytes: u32,
     /// The largest alignment of a local variable.
     pub local_align: u32,
+    /// The size that a launch must have (`.reqntid`).
     pub required_threads: Option<[u32; 3]>,
+    /// The size of the blocks that run the code, if it is known.
+    pub block: Option<[u32; 3]>,
     pub required_cluster: Option<[u32; 3]>,
     /// A launch must name a cluster.
     pub explicit_cluster: bool,
@@ -382,9 +385,9 @@ impl Program<'_> {
         bytes.unwrap_or(u32::MAX)
     }
 
-    /// The number of threads of a block, if the kernel requires one.
-    pub fn required_block(&self) -> Option<u32> {
-        let threads = self.required_threads;
+    /// The number of threads of a block, if it is known.
+    pub fn block_threads(&self) -> Option<u32> {
+        let threads = self.block;
         // No launch has as many as overflow.
         threads.map(|sizes| sizes.into_iter().fold(1, u32::saturating_mul))
     }

@@ -1,30 +1,95 @@
-//! Which lanes of a warp execute a block, by comparisons with the index of the thread.
+//! Which threads of a block execute a basic block, by comparisons with the index of the thread.
 
-use super::ir::{Arg, BlockId, Program, Step, Terminator};
+use super::ir::BlockId;
+use super::ir::{Arg, Guard, Instruction, Program, Reg, Step, Terminator};
 use super::thread_sums::ThreadSums;
-use analysis::dependence::{BITS, Sources, WARP};
-use ptx::names::{Modifier as M, Opcode as O};
+use analysis::dependence::{Sources, WARP};
+use ptx::names::{Modifier as M, Opcode as O, Type};
 
-/// The lanes of a block.
+/// The most threads of a block.
+const MAX_THREADS: usize = 1024;
+
+/// How deep a predicate is a combination of others.
+const MAX_DEPTH: usize = 8;
+
+/// Threads by their number in the block. In a block of unknown size the number is `%tid.x`, and each
+/// stands for the threads of all rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Threads([u64; MAX_THREADS / 64]);
+
+impl Threads {
+    const ALL: Threads = Threads([u64::MAX; MAX_THREADS / 64]);
+
+    fn those(holds: impl Fn(u32) -> bool) -> Threads {
+        let mut threads = Threads([0; MAX_THREADS / 64]);
+        for thread in (0..MAX_THREADS).filter(|thread| holds(*thread as u32)) {
+            threads.0[thread / 64] |= 1 << (thread % 64);
+        }
+        threads
+    }
+
+    fn combine(self, other: Threads, of: impl Fn(u64, u64) -> u64) -> Threads {
+        Threads(std::array::from_fn(|n| of(self.0[n], other.0[n])))
+    }
+
+    fn and(self, other: Threads) -> Threads {
+        self.combine(other, |a, b| a & b)
+    }
+
+    fn or(self, other: Threads) -> Threads {
+        self.combine(other, |a, b| a | b)
+    }
+
+    pub fn has(self, thread: u32) -> bool {
+        self.0[thread as usize / 64] >> (thread % 64) & 1 != 0
+    }
+
+    /// The lanes of warps at which one of them is.
+    pub fn lanes(self) -> u32 {
+        let words = self.0.iter();
+        words.fold(0, |lanes, word| {
+            lanes | *word as u32 | (word >> WARP) as u32
+        })
+    }
+}
+
+/// The threads of a basic block.
 #[derive(Clone, Copy)]
 pub(super) struct LaneSet {
     /// Those that may be there.
-    pub lanes: u32,
-    /// Where only one is there, which may be any of them: the block at which it is alone.
+    pub threads: Threads,
+    /// Where only one of a warp is there, which may be any of them: the block at which it is alone.
     pub alone: Option<BlockId>,
 }
 
+/// The index of a thread in a block of this size, or in one of unknown size.
+pub(super) fn index(block: Option<[u32; 3]>, thread: u32) -> [u32; 3] {
+    match block {
+        Some([x, y, _]) if x > 0 && y > 0 => [thread % x, thread / x % y, thread / x / y],
+        _ => [thread, 0, 0],
+    }
+}
+
 /// By block.
-pub(super) fn lane_sets(program: &Program<'_>, sums: &mut ThreadSums<'_, '_>) -> Vec<LaneSet> {
+pub(super) fn lane_sets<'p, 'a>(
+    program: &'p Program<'a>,
+    sums: &mut ThreadSums<'p, 'a>,
+) -> Vec<LaneSet> {
     let all = LaneSet {
-        lanes: u32::MAX,
+        threads: Threads::ALL,
         alone: None,
     };
     let mut sets = vec![all; program.blocks.len()];
+    let mut search = Search {
+        definitions: definitions(program),
+        program,
+        sums,
+    };
     let mut heads = Vec::new();
     for block in &program.blocks {
-        heads.extend(compared(program, block, sums).into_iter().flatten());
+        heads.extend(search.branch(&block.terminator).into_iter().flatten());
     }
+    heads.retain(|(_, set)| set.threads != Threads::ALL || set.alone.is_some());
     if heads.is_empty() {
         return sets;
     }
@@ -34,76 +99,174 @@ pub(super) fn lane_sets(program: &Program<'_>, sums: &mut ThreadSums<'_, '_>) ->
         let above = heads.iter().filter(|(head, _)| graph.dominates(*head, at));
         for (_, set) in above {
             let here = &mut sets[at.index()];
-            here.lanes &= set.lanes;
+            here.threads = here.threads.and(set.threads);
             here.alone = here.alone.or(set.alone);
         }
     }
     sets
 }
 
-/// Where the branch at the end of a block goes to, and which lanes go there.
-fn compared(
-    program: &Program<'_>,
-    block: &super::BasicBlock,
-    sums: &mut ThreadSums<'_, '_>,
-) -> Option<[(BlockId, LaneSet); 2]> {
-    let Terminator::Branch {
-        predicate,
-        then,
-        otherwise,
-    } = block.terminator
-    else {
-        return None;
-    };
-    let (i, a, b) = block.steps.iter().rev().find_map(|step| match step {
-        Step::Instruction(i) if i.opcode == O::Setp => match *program.list(i.args) {
-            [Arg::Reg(to), a, b] if to == predicate.reg => Some((i, a, b)),
-            _ => None,
-        },
-        _ => None,
-    })?;
-    let is = |words: &[M]| i.modifiers.first_of(words).is_some();
-    let apart = sums.operand(a)?.plus(&sums.operand(b)?, -1);
-    if apart.other != Sources::NONE || i.guard.is_some() {
-        return None;
-    }
-    let is_number = apart.terms.is_empty() && (apart.thread.row, apart.thread.plane) == (0, 0);
-    let (mut holds, mut fails) = (0, 0);
-    for thread in (0..1 << BITS).filter(|_| is_number) {
-        let apart = apart.thread.at([thread, 0, 0]);
-        let compares = match () {
-            () if is(&[M::Eq]) => apart == 0,
-            () if is(&[M::Ne]) => apart != 0,
-            () if is(&[M::Lt, M::Lo]) => apart < 0,
-            () if is(&[M::Le, M::Ls]) => apart <= 0,
-            () if is(&[M::Gt, M::Hi]) => apart > 0,
-            () if is(&[M::Ge, M::Hs]) => apart >= 0,
-            () => return None,
-        };
-        let lane = 1 << (thread % WARP);
-        match compares != predicate.negated {
-            true => holds |= lane,
-            false => fails |= lane,
+/// By register: the instruction that writes it, if it is the only one.
+fn definitions(program: &Program<'_>) -> Vec<Option<Instruction>> {
+    let mut count = vec![0_u32; program.registers.len()];
+    let mut found = vec![None; program.registers.len()];
+    for block in &program.blocks {
+        for step in &block.steps {
+            program.step_effects(step, &mut |_| {}, &mut |reg| {
+                count[reg.index()] += 1;
+                found[reg.index()] = match step {
+                    Step::Instruction(i) if i.guard.is_none() => Some(*i),
+                    _ => None,
+                };
+            });
+        }
+        if let Terminator::Sync { instruction, .. } = &block.terminator {
+            program.effects(instruction, &mut |_| {}, &mut |reg| {
+                count[reg.index()] += 1;
+            });
         }
     }
-    if !is_number {
-        (holds, fails) = (u32::MAX, u32::MAX);
+    let only = found.into_iter().zip(count);
+    only.map(|(found, count)| found.filter(|_| count == 1))
+        .collect()
+}
+
+struct Search<'s, 'p, 'a> {
+    program: &'p Program<'a>,
+    sums: &'s mut ThreadSums<'p, 'a>,
+    definitions: Vec<Option<Instruction>>,
+}
+
+impl Search<'_, '_, '_> {
+    /// Where a branch goes to, and which threads go there.
+    fn branch(&mut self, terminator: &Terminator) -> Option<[(BlockId, LaneSet); 2]> {
+        let &Terminator::Branch {
+            predicate,
+            then,
+            otherwise,
+        } = terminator
+        else {
+            return None;
+        };
+        let equal = self.equal(predicate);
+        let mut way = |to: BlockId, value: bool| {
+            let set = LaneSet {
+                threads: self.may_be(predicate.reg, value != predicate.negated, MAX_DEPTH),
+                alone: (equal == Some(value)).then_some(to),
+            };
+            (to, set)
+        };
+        Some([way(then, true), way(otherwise, false)])
     }
-    // An unknown is equal to what one lane has at most.
-    let mut lanes: Vec<i64> = (0..WARP)
-        .map(|lane| apart.thread.at([lane, 0, 0]))
-        .collect();
-    lanes.sort_unstable();
-    lanes.dedup();
-    let differ = lanes.len() == WARP as usize;
-    let way = |to: BlockId, lanes: u32, equal: bool| {
-        let alone = (differ && equal).then_some(to);
-        (to, LaneSet { lanes, alone })
+
+    /// The threads in which a predicate may have a value.
+    fn may_be(&mut self, predicate: Reg, value: bool, depth: usize) -> Threads {
+        let Some(i) = self.definitions[predicate.index()] else {
+            return Threads::ALL;
+        };
+        if depth == 0 {
+            return Threads::ALL;
+        }
+        match (i.opcode, self.program.list(i.args)) {
+            (O::Setp, &[_, a, b]) => self.compared(&i, [a, b], value),
+            (O::And | O::Or, &[_, a, b]) => {
+                let [a, b] = [a, b].map(|arg| self.may_be_operand(arg, value, depth - 1));
+                match (i.opcode == O::And) == value {
+                    true => a.and(b),
+                    false => a.or(b),
+                }
+            }
+            (O::Not, &[_, a]) => self.may_be_operand(a, !value, depth - 1),
+            (O::Mov, &[_, a]) => self.may_be_operand(a, value, depth - 1),
+            _ => Threads::ALL,
+        }
+    }
+
+    fn may_be_operand(&mut self, arg: Arg, value: bool, depth: usize) -> Threads {
+        match arg {
+            Arg::Reg(reg) => self.may_be(reg, value, depth),
+            Arg::Not(reg) => self.may_be(reg, !value, depth),
+            _ => Threads::ALL,
+        }
+    }
+
+    /// The threads in which a comparison may have a result.
+    fn compared(&mut self, i: &Instruction, operands: [Arg; 2], value: bool) -> Threads {
+        let block = self.program.block;
+        let mut linear = |arg: Arg| {
+            let sum = self.sums.operand(arg)?;
+            let is_number =
+                sum.terms.is_empty() && sum.other == Sources::NONE && sum.root.is_none();
+            let has_rows = (sum.thread.row, sum.thread.plane) != (0, 0);
+            (is_number && (block.is_some() || !has_rows)).then_some(sum.thread)
+        };
+        let [Some(a), Some(b)] = operands.map(&mut linear) else {
+            return Threads::ALL;
+        };
+        let Some(compare) = comparison(i) else {
+            return Threads::ALL;
+        };
+        Threads::those(|thread| {
+            let index = index(block, thread);
+            compare(a.at(index), b.at(index)) == value
+        })
+    }
+
+    /// The result of a comparison that one lane of a warp has at most: that it is equal to an
+    /// unknown, where the lanes have different values.
+    fn equal(&mut self, predicate: Guard) -> Option<bool> {
+        let i = self.definitions[predicate.reg.index()].filter(|i| i.opcode == O::Setp)?;
+        let &[_, a, b] = self.program.list(i.args) else {
+            return None;
+        };
+        let apart = self.sums.operand(a)?.plus(&self.sums.operand(b)?, -1);
+        if apart.other != Sources::NONE {
+            return None;
+        }
+        let block = self.program.block;
+        let differ_in = |first: u32| {
+            let threads = first..first + WARP;
+            let values = threads.map(|thread| apart.thread.at(index(block, thread)));
+            let mut values: Vec<i64> = values.collect();
+            values.sort_unstable();
+            values.dedup();
+            values.len() == WARP as usize
+        };
+        let warps = match block {
+            Some(_) => MAX_THREADS as u32 / WARP,
+            None => 1,
+        };
+        let differ = (0..warps).all(|warp| differ_in(warp * WARP));
+        let is_equal = match () {
+            () if i.modifiers.has(M::Eq) => true,
+            () if i.modifiers.has(M::Ne) => false,
+            () => return None,
+        };
+        differ.then_some(is_equal != predicate.negated)
+    }
+}
+
+/// What a comparison of integers computes.
+fn comparison(i: &Instruction) -> Option<impl Fn(i64, i64) -> bool> {
+    let ty = i.modifiers.types().next()?;
+    let read: fn(i64) -> i128 = match ty {
+        Type::U16 => |v| i128::from(v as u16),
+        Type::S16 => |v| i128::from(v as i16),
+        Type::U32 | Type::B32 => |v| i128::from(v as u32),
+        Type::S32 => |v| i128::from(v as i32),
+        Type::U64 | Type::B64 => |v| i128::from(v.cast_unsigned()),
+        Type::S64 => i128::from,
+        _ => return None,
     };
-    let [equal, differs] = [M::Eq, M::Ne].map(|word| is(&[word]));
-    let (equal, differs) = match predicate.negated {
-        true => (differs, equal),
-        false => (equal, differs),
+    let has = |words: &[M]| i.modifiers.first_of(words).is_some();
+    let compare: fn(i128, i128) -> bool = match () {
+        () if has(&[M::Eq]) => |a, b| a == b,
+        () if has(&[M::Ne]) => |a, b| a != b,
+        () if has(&[M::Lt, M::Lo]) => |a, b| a < b,
+        () if has(&[M::Le, M::Ls]) => |a, b| a <= b,
+        () if has(&[M::Gt, M::Hi]) => |a, b| a > b,
+        () if has(&[M::Ge, M::Hs]) => |a, b| a >= b,
+        () => return None,
     };
-    Some([way(then, holds, equal), way(otherwise, fails, differs)])
+    Some(move |a, b| compare(read(a), read(b)))
 }

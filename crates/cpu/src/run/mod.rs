@@ -143,7 +143,7 @@ impl Engine {
         params: &[u8],
     ) -> Result<(), Box<Fault>> {
         let grid = Grid::new(config).map_err(|why| refused("?", why))?;
-        let compiled = module.code().fastest(kernel);
+        let compiled = module.code().fastest(kernel, grid.config.block);
         let size = compiled.map_or(0, |kernel| kernel.image().param_bytes as usize);
         self.launch_on(0, module, kernel, &grid, &ParamBlock::new(params, size))
     }
@@ -158,7 +158,7 @@ impl Engine {
         grid: &Grid,
         params: &ParamBlock,
     ) -> Result<(), Box<Fault>> {
-        let Some(compiled) = module.code().fastest(kernel) else {
+        let Some(compiled) = module.code().fastest(kernel, grid.config.block) else {
             let message = format!("the module has no code for kernel number {kernel}");
             return Err(refused("?", message));
         };

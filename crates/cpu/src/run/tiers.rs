@@ -37,7 +37,7 @@ impl<'m> Tiers<'m> {
         grid: &'m Grid,
         timed: bool,
     ) -> Option<Tiers<'m>> {
-        let is_first = module.code().may_improve(kernel);
+        let is_first = module.code().may_improve(kernel, grid.config.block);
         Some(Tiers {
             module,
             kernel,
@@ -56,7 +56,8 @@ impl<'m> Tiers<'m> {
         let now = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let before = self.recorded.fetch_max(now, Ordering::Relaxed);
         let since = Duration::from_nanos(now.saturating_sub(before));
-        self.module.code().record_run(self.kernel, since);
+        let block = self.grid.config.block;
+        self.module.code().record_run(self.kernel, block, since);
         Some(time)
     }
 }
@@ -65,7 +66,10 @@ impl Versions for Tiers<'_> {
     fn fastest(&self) -> &Kernel<'_> {
         if self.may_improve && self.optimized.get().is_none() {
             self.record();
-            let code = self.module.code().optimized(self.kernel);
+            let code = self
+                .module
+                .code()
+                .optimized(self.kernel, self.grid.config.block);
             if let Some(better) = code.and_then(|code| launched(self.module, code, self.grid)) {
                 let _ = self.optimized.set(better); // another worker may have done so
             }

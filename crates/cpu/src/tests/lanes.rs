@@ -20,6 +20,7 @@ mod extents;
 mod guarded;
 mod halves;
 mod known_lanes;
+mod lane_regions;
 mod lockstep;
 mod masks;
 mod partial_writes;
@@ -204,7 +205,7 @@ fn values_saved_once_for_a_group() {
              AGAIN: st.shared.u32 [%r10], %r9; bar.sync 0; add.u32 %r9, %r9, 1; add.u32 %r6, %r6, %r4; \
              and.b32 %r7, {parts}; setp.eq.u32 %p0, %r7, 0; @%p0 bra SKIP; \
              add.u32 %r9, %r9, %r5; sub.u32 %r9, %r9, %r5; @%p1 add.u32 %r9, %r9, %r4; SKIP: \
-             bar.sync 0; ld.shared.u32 %r8, [tile+60]; setp.lt.u32 %p2, %r8, 5; @%p2 bra AGAIN; \
+             bar.sync 0; ld.shared.u32 %r8, [tile+60]; bar.sync 0; setp.lt.u32 %p2, %r8, 5; @%p2 bra AGAIN; \
              cvt.u32.u16 %r7, %h0; mad.lo.u32 %r9, %r9, 31, %r7; cvt.rzi.u32.f32 %r7, %f0; mad.lo.u32 %r9, %r9, 31, %r7; \
              cvt.rzi.u32.f64 %r7, %g0; mad.lo.u32 %r9, %r9, 31, %r7; mad.lo.u32 %r9, %r9, 31, %r5; \
              mad.lo.u32 %r9, %r9, 31, %r6; @%p1 add.u32 %r9, %r9, 7; st.global.u32 [%x2], %r9;"

@@ -1,6 +1,6 @@
 //! Hot kernels are compiled a second time, and what was compiled is found again.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, Fault, LaunchConfig};
 use crate::source::compile_image;
-use crate::{CodeStore, CompileOptions, Vectorization};
+use crate::{CodeStore, CompileOptions, Variant, Vectorization};
 
 /// Numbers that differ from thread to thread, after a loop that takes a while.
 const PTX: &str = "
@@ -78,7 +78,7 @@ impl Loaded {
     /// Launches until the optimized code is there.
     fn heat(&self) {
         let start = Instant::now();
-        while !self.module.code().is_hot(0) {
+        while !self.module.code().is_hot(0, CONFIG.block) {
             assert!(
                 start.elapsed() < Duration::from_secs(60),
                 "it never gets hot"
@@ -99,13 +99,19 @@ fn first_code() -> Image {
     compile_image(PTX, &CompileOptions::default()).unwrap()
 }
 
+/// What the tests launch.
+const VARIANT: Variant = Variant {
+    kernel: 0,
+    block: Some(CONFIG.block),
+};
+
 /// What processes share.
 #[derive(Clone, Default)]
 struct Store(Arc<Mutex<Kept>>);
 
 #[derive(Default)]
 struct Kept {
-    code: BTreeMap<usize, Vec<u8>>,
+    code: HashMap<Variant, Vec<u8>>,
     compiles: usize,
     texts: usize,
     discarded: Vec<String>,
@@ -129,28 +135,28 @@ impl CodeStore for Store {
         Some(PTX.to_owned())
     }
 
-    fn find(&self, kernel: usize) -> Option<Vec<u8>> {
-        self.kept().code.get(&kernel).cloned()
+    fn find(&self, variant: Variant) -> Option<Vec<u8>> {
+        self.kept().code.get(&variant).cloned()
     }
 
     fn find_or_compile(
         &self,
-        kernel: usize,
+        variant: Variant,
         name: &str,
         compile: &mut dyn FnMut() -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
         assert_eq!(name, "k");
-        if let Some(found) = self.find(kernel) {
+        if let Some(found) = self.find(variant) {
             return Some(found);
         }
         let code = compile()?;
         self.kept().compiles += 1;
-        self.kept().code.insert(kernel, code.clone());
+        self.kept().code.insert(variant, code.clone());
         Some(code)
     }
 
-    fn discard(&self, kernel: usize, why: &str) {
-        self.kept().code.remove(&kernel);
+    fn discard(&self, variant: Variant, why: &str) {
+        self.kept().code.remove(&variant);
         self.kept().discarded.push(why.to_owned());
     }
 }
@@ -163,7 +169,7 @@ fn a_hot_kernel_is_compiled_again_and_computes_the_same() {
         "the first code runs one thread at a time"
     );
     let loaded = Loaded::new(image, None);
-    assert!(!loaded.module.code().is_hot(0));
+    assert!(!loaded.module.code().is_hot(0, CONFIG.block));
     let cold = loaded.launch();
     assert_eq!(cold[7], seventh());
     loaded.heat();
@@ -184,8 +190,8 @@ fn what_one_process_compiles_runs_in_the_next_from_the_first_launch() {
 
     let second = Loaded::new(image, Some(&store));
     assert_eq!(second.launch(), cold);
-    assert!(second.module.code().is_hot(0));
-    let code = second.module.code().fastest(0).unwrap();
+    assert!(second.module.code().is_hot(0, CONFIG.block));
+    let code = second.module.code().fastest(0, CONFIG.block).unwrap();
     assert!(code.vector().is_some(), "it is not the optimized code");
     assert_eq!(store.counts(), (1, 1));
     // A fault has its place from what was stored.
@@ -195,27 +201,68 @@ fn what_one_process_compiles_runs_in_the_next_from_the_first_launch() {
     assert_eq!((hot.line, hot.address), (Some(16), Some(64)));
 }
 
+/// Each size of blocks has code of its own, up to a number of them.
+#[test]
+fn code_is_compiled_for_a_size_of_blocks() {
+    let store = Store::default();
+    let loaded = Loaded::new(first_code(), Some(&store));
+    loaded.heat();
+    let code = loaded.module.code().fastest(0, CONFIG.block).unwrap();
+    assert_eq!(code.image().block, Some(CONFIG.block));
+    let sizes = [1, 2, 3, 4, 5].map(|x| [x * 8, 1, 1]);
+    for block in sizes {
+        let config = LaunchConfig { block, ..CONFIG };
+        let start = Instant::now();
+        while !loaded.module.code().is_hot(0, block) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{block:?}");
+            let params = loaded.out.to_le_bytes();
+            loaded
+                .engine
+                .launch(&loaded.module, 0, config, &params)
+                .unwrap();
+        }
+    }
+    let of = |block| {
+        loaded
+            .module
+            .code()
+            .fastest(0, block)
+            .unwrap()
+            .image()
+            .block
+    };
+    assert_eq!(
+        sizes.map(of),
+        [Some(sizes[0]), Some(sizes[1]), Some(sizes[2]), None, None]
+    );
+    assert_eq!(store.kept().code.len(), 5);
+    assert_eq!(loaded.launch()[7], seventh());
+}
+
 #[test]
 fn what_is_damaged_or_of_another_kernel_is_discarded() {
     let mut other = first_code();
     other.kernels[0].name = "other".into();
     let mut longer = first_code();
     longer.kernels[0].params.pop();
+    let mut larger = first_code();
+    larger.kernels[0].block = Some([128, 1, 1]);
     let mut foreign = first_code();
     foreign.arch = "sparc64".into();
     for (bad, why) in [
         (b"PTXKCPU1 and nothing else".to_vec(), "format"),
         (other.write(), "another kernel"),
         (longer.write(), "another kernel"),
+        (larger.write(), "another kernel"),
         (foreign.write(), "sparc64"),
     ] {
         let store = Store::default();
         // Found by the first launch, and by the thread that compiles the hot kernel.
-        store.kept().code.insert(0, bad.clone());
+        store.kept().code.insert(VARIANT, bad.clone());
         let loaded = Loaded::new(first_code(), Some(&store));
         assert_eq!(loaded.launch()[7], seventh());
-        assert!(!loaded.module.code().is_hot(0));
-        store.kept().code.insert(0, bad);
+        assert!(!loaded.module.code().is_hot(0, CONFIG.block));
+        store.kept().code.insert(VARIANT, bad);
         loaded.heat();
         let kept = store.kept();
         assert_eq!(kept.discarded.len(), 2, "{why}");

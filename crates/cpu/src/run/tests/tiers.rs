@@ -33,7 +33,7 @@ fn blocks_of_a_launch_get_optimized_code() {
     let module = LoadedModule::of_image(image, &memory).unwrap();
     let out = memory.allocate(256, 256, Purpose::Device).unwrap();
     let grid = Grid::new(config(2, 64)).unwrap();
-    let first = module.code().fastest(0).unwrap();
+    let first = module.code().fastest(0, [64, 1, 1]).unwrap();
     let launched = Tiers::new(&module, 0, first, &grid, false).unwrap();
     assert!(launched.fastest().code.vector.is_none());
 
@@ -47,12 +47,12 @@ fn blocks_of_a_launch_get_optimized_code() {
     };
     let before = words();
     let start = Instant::now();
-    while !module.code().is_hot(0) {
+    while !module.code().is_hot(0, [64, 1, 1]) {
         assert!(start.elapsed() < Duration::from_secs(60), "it never is");
         assert_eq!(words(), before);
     }
     assert!(launched.fastest().code.vector.is_some());
     assert!(std::ptr::eq(launched.fastest(), launched.fastest()));
-    assert!(!module.code().may_improve(0));
+    assert!(!module.code().may_improve(0, [64, 1, 1]));
     assert_eq!(words(), before);
 }

@@ -3,13 +3,20 @@
 use super::{ADDRESSES, agree};
 
 /// Writes of a register by the lanes for which `%p1` is true.
-const WRITES: [&str; 6] = [
+const WRITES: [&str; 9] = [
     "@!%p1 bra SKIP; mov.b32 %r9, 7; SKIP:",
     "@%p1 mov.b32 %r9, 7;",
     "@%p1 ld.global.u32 %r9, [%x1];",
     "@%p1 bra TAKE; add.u32 %r9, %r9, %r3; bra SKIP; TAKE: ld.global.u32 %r9, [%x1]; SKIP:",
     "@!%p1 bra SKIP; ld.global.u32 %r9, [%x1]; ld.global.u32 %r8, [%x1+4]; SKIP:",
     "@%p1 atom.shared.add.u32 %r9, [%r10], 3;",
+    // Loops and branches, which lanes run one after the other.
+    "@!%p1 bra SKIP; mov.u32 %r11, %r2; AGAIN: add.u32 %r9, %r9, %r11; shr.u32 %r11, %r11, 1; \
+     setp.ne.u32 %p3, %r11, 0; @%p3 bra AGAIN; SKIP:",
+    "@%p1 bra TAKE; setp.gt.u32 %p3, %r2, 9; @%p3 bra MORE; xor.b32 %r9, %r9, 5; bra SKIP; \
+     MORE: ld.global.u32 %r9, [%x1]; bra SKIP; TAKE: add.u32 %r8, %r8, 1; SKIP:",
+    "and.b32 %r11, %i, 7; AGAIN: add.u32 %r9, %r9, %r11; sub.u32 %r11, %r11, 1; \
+     setp.gt.s32 %p3, %r11, 2; @%p3 bra AGAIN;",
 ];
 
 const BARRIER: &str = "bar.sync 0;";

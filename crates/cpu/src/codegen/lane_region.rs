@@ -1,0 +1,212 @@
+//! The code of a [region](super::lane_regions): each lane runs a scalar copy of it, and then the group
+//! goes on as a whole. The values that lanes bring and take are in arrays on the stack meanwhile.
+
+use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, InstBuilder, types};
+use cranelift_frontend::Variable;
+
+use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
+use super::lane_regions::{LaneRegion, RegionRegister};
+use super::lane_register::LaneRegister;
+use super::lane_set::LaneSet;
+use super::region_entrance::RegionEntrance;
+use super::resume::ResumePlan;
+use super::terminator;
+use crate::program::{BlockId, Step, Uniformity};
+
+/// Emits a region for the lanes of a group that diverges at the branch of a block; `bits` has those
+/// for which the predicate is true.
+pub(super) fn emit(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    region: &LaneRegion,
+    (block, bits): (BlockId, Value),
+    (yes, no): (BlockId, BlockId),
+    blocks: &[Block],
+) -> EmitResult<()> {
+    e.lane_set = LaneSet::Scalar;
+    e.set_guard(None);
+    e.splats.clear();
+    let all = e.scalar_int(types::I32, u64::from(u32::MAX >> (u32::BITS - e.width)));
+    let bits = if no == region.join {
+        e.b.ins().band(bits, all)
+    } else if yes == region.join {
+        e.b.ins().band_not(all, bits)
+    } else {
+        all
+    };
+    for (number, register) in shared(region) {
+        // Lanes that do not write it keep it.
+        LaneRegister::new(e, number, register.reg, (true, register.is_live_out));
+    }
+    // Copies of the kernel's blocks have joins and registers of their own.
+    let copy = (blocks[region.join.index()], e.thread.index.as_u32());
+    let known = e.lane_regions.get(&copy).copied();
+    let entrance = known.unwrap_or_else(|| RegionEntrance {
+        body: cold_block(e),
+        done: cold_block(e),
+        left: e.b.declare_var(types::I32),
+        branch: e.b.declare_var(types::I32),
+    });
+    let branch = region.branches.iter().position(|branch| *branch == block);
+    let branch = e.scalar_int(types::I32, branch.unwrap_or_default() as u64);
+    e.b.def_var(entrance.branch, branch);
+    e.b.def_var(entrance.left, bits);
+    e.b.ins().brif(bits, entrance.body, &[], entrance.done, &[]);
+    match known {
+        Some(_) => Ok(()),
+        None => {
+            e.lane_regions.insert(copy, entrance);
+            of_lanes(e, plan, region, entrance, blocks)
+        }
+    }
+}
+
+fn cold_block(e: &mut Emitter<'_, '_>) -> Block {
+    let block = e.b.create_block();
+    e.b.set_cold_block(block);
+    block
+}
+
+/// The registers whose lanes are on the stack meanwhile, with the numbers of their places.
+fn shared(region: &LaneRegion) -> impl Iterator<Item = (usize, &RegionRegister)> {
+    let registers = region.registers.iter();
+    registers
+        .filter(|register| register.is_live_in || register.is_live_out)
+        .enumerate()
+}
+
+/// The loop over lanes.
+fn of_lanes(
+    e: &mut Emitter<'_, '_>,
+    plan: &ResumePlan,
+    region: &LaneRegion,
+    entrance: RegionEntrance,
+    blocks: &[Block],
+) -> EmitResult<()> {
+    e.b.switch_to_block(entrance.body);
+    let next = cold_block(e);
+    let bits = e.b.use_var(entrance.left);
+    let lane = e.b.ins().ctz(bits);
+    // The lane's thread is the one that a fault names.
+    let first = e.b.use_var(e.thread.index);
+    let thread = e.b.ins().iadd(first, lane);
+    e.b.def_var(e.thread.index, thread);
+    let tid = plan.tid[0].then(|| e.b.use_var(e.thread.tid[0]));
+    if let Some(tid) = tid {
+        let of_lane = e.b.ins().iadd(tid, lane);
+        e.b.def_var(e.thread.tid[0], of_lane);
+    }
+    let lane = e.b.ins().uextend(types::I64, lane);
+    let of_lanes: Vec<LaneRegister> = shared(region)
+        .map(|(number, register)| {
+            let is_written = register.is_live_out;
+            LaneRegister::stored(e, number, register.reg, (true, is_written))
+        })
+        .collect();
+    let mut stored = of_lanes.iter().peekable();
+    let width = std::mem::replace(&mut e.width, 1);
+    let mut locations = Vec::with_capacity(region.registers.len());
+    for register in &region.registers {
+        let class = e.program.registers[register.reg.index()];
+        let of_lanes = stored.next_if(|of_lanes| of_lanes.reg == register.reg);
+        let value = match of_lanes {
+            Some(of_lanes) if register.is_live_in => of_lanes.read(e, lane),
+            _ => e.zero(type_of(class)),
+        };
+        let (variables, value) = match register.is_written {
+            true => {
+                let variable = e.b.declare_var(type_of(class));
+                e.b.def_var(variable, value);
+                (vec![variable], None)
+            }
+            false => (Vec::new(), Some(value)),
+        };
+        let of_lane = ValueLocation {
+            uniformity: Uniformity::Uniform,
+            variables,
+            value,
+            first_lane: None,
+            lane_bits: None,
+        };
+        let location = &mut e.locations[register.reg.index()];
+        locations.push(std::mem::replace(location, of_lane));
+    }
+    let emitted = of_one_lane(e, region, entrance.branch, next);
+
+    e.b.switch_to_block(next);
+    let mut results = Vec::new();
+    for (register, location) in region.registers.iter().zip(locations) {
+        let value = register.is_live_out.then(|| e.register(register.reg));
+        results.extend(value);
+        e.locations[register.reg.index()] = location;
+    }
+    e.width = width;
+    let written = of_lanes.iter().filter(|of_lanes| of_lanes.is_written);
+    for (of_lanes, value) in written.zip(results) {
+        of_lanes.write(e, lane, value);
+    }
+    e.b.def_var(e.thread.index, first);
+    if let Some(tid) = tid {
+        e.b.def_var(e.thread.tid[0], tid);
+    }
+    let rest = e.add_offset(bits, -1);
+    let rest = e.b.ins().band(bits, rest);
+    e.b.def_var(entrance.left, rest);
+    e.b.ins().brif(rest, entrance.body, &[], entrance.done, &[]);
+
+    e.b.switch_to_block(entrance.done);
+    for (number, register) in shared(region) {
+        if register.is_live_out {
+            LaneRegister::stored(e, number, register.reg, (true, true)).reload(e);
+        }
+    }
+    e.splats.clear();
+    e.b.ins().jump(blocks[region.join.index()], &[]);
+    emitted
+}
+
+/// The scalar copy of a region, from which a lane goes to `next`.
+fn of_one_lane(
+    e: &mut Emitter<'_, '_>,
+    region: &LaneRegion,
+    branch: Variable,
+    next: Block,
+) -> EmitResult<()> {
+    // The lane does not leave the region elsewhere.
+    let mut targets = vec![e.fail; e.program.blocks.len()];
+    targets[region.join.index()] = next;
+    for block in &region.blocks {
+        targets[block.index()] = cold_block(e);
+    }
+    // The lane starts behind the branch at which the group diverged.
+    let branch = e.b.use_var(branch);
+    for (number, &from) in (0..).zip(&region.branches) {
+        let is_last = number + 1 == region.branches.len() as i64;
+        if !is_last {
+            let [here, other] = [(); 2].map(|()| cold_block(e));
+            let starts_here = e.icmp_imm(IntCC::Equal, branch, number);
+            e.b.ins().brif(starts_here, here, &[], other, &[]);
+            e.b.switch_to_block(here);
+            terminator::uniform(e, from, &targets)?;
+            e.b.switch_to_block(other);
+        } else {
+            terminator::uniform(e, from, &targets)?;
+        }
+    }
+    for &block in &region.blocks {
+        e.b.switch_to_block(targets[block.index()]);
+        e.splats.clear();
+        for step in &e.program.blocks[block.index()].steps {
+            e.step(step).map_err(|error| match step {
+                Step::Instruction(i) => error.at(i),
+                Step::SystemCall { .. } => error,
+            })?;
+        }
+        e.lane_set = LaneSet::Scalar;
+        e.set_guard(None);
+        terminator::uniform(e, block, &targets)?;
+    }
+    Ok(())
+}
