@@ -1,7 +1,8 @@
 //! Which threads of a block execute a basic block, by comparisons with the index of the thread.
 
-use super::ir::BlockId;
-use super::ir::{Arg, Guard, Instruction, Program, Reg, Step, Terminator};
+use std::collections::HashMap;
+
+use super::ir::{Arg, BlockId, Guard, Instruction, Program, Reg, Step, Terminator};
 use super::thread_sums::ThreadSums;
 use analysis::dependence::{Sources, WARP};
 use ptx::names::{Modifier as M, Opcode as O, Type};
@@ -34,6 +35,10 @@ impl Threads {
 
     fn and(self, other: Threads) -> Threads {
         self.combine(other, |a, b| a & b)
+    }
+
+    fn not(self) -> Threads {
+        Threads(self.0.map(|word| !word))
     }
 
     fn or(self, other: Threads) -> Threads {
@@ -84,6 +89,7 @@ pub(super) fn lane_sets<'p, 'a>(
         definitions: definitions(program),
         program,
         sums,
+        compared: HashMap::new(),
     };
     let mut heads = Vec::new();
     for block in &program.blocks {
@@ -135,6 +141,8 @@ struct Search<'s, 'p, 'a> {
     program: &'p Program<'a>,
     sums: &'s mut ThreadSums<'p, 'a>,
     definitions: Vec<Option<Instruction>>,
+    /// By register: the threads in which a comparison holds, `None` if they are unknown.
+    compared: HashMap<Reg, Option<Threads>>,
 }
 
 impl Search<'_, '_, '_> {
@@ -168,7 +176,16 @@ impl Search<'_, '_, '_> {
             return Threads::ALL;
         }
         match (i.opcode, self.program.list(i.args)) {
-            (O::Setp, &[_, a, b]) => self.compared(&i, [a, b], value),
+            (O::Setp, &[_, a, b]) => {
+                let known = self.compared.get(&predicate).copied();
+                let holds = known.unwrap_or_else(|| self.compare(&i, [a, b]));
+                self.compared.insert(predicate, holds);
+                match (holds, value) {
+                    (None, _) => Threads::ALL,
+                    (Some(holds), true) => holds,
+                    (Some(holds), false) => holds.not(),
+                }
+            }
             (O::And | O::Or, &[_, a, b]) => {
                 let [a, b] = [a, b].map(|arg| self.may_be_operand(arg, value, depth - 1));
                 match (i.opcode == O::And) == value {
@@ -190,8 +207,8 @@ impl Search<'_, '_, '_> {
         }
     }
 
-    /// The threads in which a comparison may have a result.
-    fn compared(&mut self, i: &Instruction, operands: [Arg; 2], value: bool) -> Threads {
+    /// The threads in which a comparison holds, if they are known.
+    fn compare(&mut self, i: &Instruction, operands: [Arg; 2]) -> Option<Threads> {
         let block = self.program.block;
         let mut linear = |arg: Arg| {
             let sum = self.sums.operand(arg)?;
@@ -201,15 +218,13 @@ impl Search<'_, '_, '_> {
             (is_number && (block.is_some() || !has_rows)).then_some(sum.thread)
         };
         let [Some(a), Some(b)] = operands.map(&mut linear) else {
-            return Threads::ALL;
+            return None;
         };
-        let Some(compare) = comparison(i) else {
-            return Threads::ALL;
-        };
-        Threads::those(|thread| {
+        let compare = comparison(i)?;
+        Some(Threads::those(|thread| {
             let index = index(block, thread);
-            compare(a.at(index), b.at(index)) == value
-        })
+            compare(a.at(index), b.at(index))
+        }))
     }
 
     /// The result of a comparison that one lane of a warp has at most: that it is equal to an
