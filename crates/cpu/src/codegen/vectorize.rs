@@ -61,7 +61,7 @@ pub(super) fn choose(
     if !program.block.is_none_or(has_groups) {
         return None;
     }
-    let unrolled = unroll_shuffle_loops(program);
+    unroll_shuffle_loops(program);
     pass::done(program, "shuffle_loops");
     let program = &*program;
     let mut uniformity = UniformityInfo::new(program, group_for(program, host));
@@ -83,7 +83,6 @@ pub(super) fn choose(
         return None;
     }
     let frequencies = block_frequencies(program);
-    let loops = unrolled || frequencies.iter().any(|&frequency| frequency > 1);
     let width = u64::from(uniformity.group.width());
     let copies_by_lane = |step: &Step| match step {
         Step::Instruction(i) => async_copy::by_lane(program, i).is_some(),
@@ -124,8 +123,7 @@ pub(super) fn choose(
             code += cost;
         }
     }
-    let most = if loops { MAX_CODE_WITH_LOOPS } else { MAX_CODE };
-    let pays = vector * 2 < scalar && code < most * width / 16;
+    let pays = vector * 2 < scalar && code < MAX_CODE * width / 16;
     (pays || vectorization == Vectorization::Always).then_some(uniformity)
 }
 
@@ -188,11 +186,9 @@ fn streams(program: &Program<'_>, uniformity: &UniformityInfo, has_fma: bool) ->
 /// Of a kernel that streams: vector instructions for each access.
 const MAX_WIDENED: u64 = 4;
 
-/// The largest vector function for half warps, in the cost model's units. Threads without loops
-/// end sooner, so that their code must be cheaper to compile; loops that a compiler has unrolled are
-/// such code.
-const MAX_CODE: u64 = 1024;
-const MAX_CODE_WITH_LOOPS: u64 = 3840;
+/// The largest vector function for half warps, in the cost model's units: larger ones take long to
+/// compile, and their values do not fit the registers.
+const MAX_CODE: u64 = 3840;
 
 /// The lowering of a step for a lane group whose registers have this uniformity.
 pub(super) fn lowering(

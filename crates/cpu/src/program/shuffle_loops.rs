@@ -18,18 +18,18 @@ const MAX_STEPS: usize = 24;
 /// Its sync points, and the blocks between them.
 const MAX_BLOCKS: usize = 6;
 
-/// Replaces such loops by their iterations, and returns whether there are any.
-pub(crate) fn unroll_shuffle_loops(program: &mut Program<'_>) -> bool {
+/// Replaces such loops by their iterations.
+pub(crate) fn unroll_shuffle_loops(program: &mut Program<'_>) {
     let is_candidate = |block: &BasicBlock| match &block.terminator {
         Terminator::Sync { instruction, .. } => distance(program, instruction).is_some(),
         _ => false,
     };
     if !program.blocks.iter().any(is_candidate) {
-        return false;
+        return;
     }
     let graph = program.graph();
     let Some(loops) = Loops::new(&graph) else {
-        return false;
+        return;
     };
     let found: Vec<ShuffleLoop> = loops
         .ids()
@@ -41,7 +41,6 @@ pub(crate) fn unroll_shuffle_loops(program: &mut Program<'_>) -> bool {
     for found in &found {
         found.unroll(program);
     }
-    !found.is_empty()
 }
 
 /// The register that has the distance of a shuffle of the whole warp.
