@@ -84,8 +84,8 @@ pub(super) fn host(params: UserPointer<CUDA_HOST_NODE_PARAMS_v1>) -> Result<(Par
     let function = params.fn_.ok_or(Status::INVALID_VALUE)?;
     // SAFETY: a field of the caller's structure, for which its contract holds as well.
     let data = unsafe { params.userData.decode() };
-    let work = Arc::new(move |_: &Arc<Context>| {
-        host_function::run(|| {
+    let work = Arc::new(move |context: &Arc<Context>| {
+        host_function::run(context, || {
             // SAFETY: the caller passed the function and its argument for this call.
             unsafe { function(data.as_ptr()) }
         });

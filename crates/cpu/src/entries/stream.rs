@@ -101,7 +101,7 @@ entries! {
             let status = own
                 .check()
                 .map_or_else(|failure| failure.status.0, |()| 0);
-            host_function::run(|| {
+            host_function::run(&own, || {
                 // SAFETY: the caller passed the function and its argument for this call.
                 unsafe { callback(pointer(handle), status.cast_unsigned(), data.as_ptr()) }
             });
@@ -112,8 +112,8 @@ entries! {
     fn cuLaunchHostFunc(stream: CUstream, function: CUhostFn, data: *mut c_void) {
         let (context, stream) = stream::find(stream.addr())?;
         let function = function.ok_or(Status::INVALID_VALUE)?;
-        let work = move |_: &Arc<Context>| {
-            host_function::run(|| {
+        let work = move |context: &Arc<Context>| {
+            host_function::run(context, || {
                 // SAFETY: the caller passed the function and its argument for this call.
                 unsafe { function(data.as_ptr()) }
             });
