@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #ifdef __CUDACC__
@@ -50,17 +52,25 @@ inline std::vector<float> random_floats(size_t count, uint64_t seed) {
     return values;
 }
 
-// Prints two sums over the results, by which the bench compares the versions: the sum of absolute
-// values, and the sum weighted by position.
+// Prints what the bench compares. Integers: a digest, which must be equal. Floats: the sum of absolute
+// values and the sum weighted by position, which must be close.
 template <typename T>
 void report(const std::vector<T> &values) {
-    double sum = 0, weighted = 0;
-    for (size_t i = 0; i < values.size(); i++) {
-        double value = double(values[i]);
-        sum += std::fabs(value);
-        weighted += value * double(i % 1009 + 1);
+    if constexpr (std::is_integral_v<T>) {
+        uint64_t digest = 0;
+        for (T value : values) {
+            digest = (digest ^ digest >> 32 ^ uint64_t(value)) * 0x9e3779b97f4a7c15;
+        }
+        std::printf("digest %016llx\n", (unsigned long long)digest);
+    } else {
+        double sum = 0, weighted = 0;
+        for (size_t i = 0; i < values.size(); i++) {
+            double value = double(values[i]);
+            sum += std::fabs(value);
+            weighted += value * double(i % 1009 + 1);
+        }
+        std::printf("sums %.9g %.9g\n", sum, weighted);
     }
-    std::printf("check %.9g %.9g\n", sum, weighted);
 }
 
 #ifdef __CUDACC__

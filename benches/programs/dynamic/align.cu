@@ -1,5 +1,5 @@
 // The scores of the best global alignments of all prefixes of two sequences (Needleman-Wunsch).
-// Stands for wavefronts: a launch per diagonal of tiles, and barriers between those in a tile.
+// Pattern: wavefronts: a launch per diagonal of tiles, and barriers between those in a tile.
 #include "../program.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The shortest paths between all pairs of vertices, by Floyd and Warshall.
-// Stands for many launches of a tiny kernel, one per vertex, that works in place on one matrix.
+// Pattern: many launches of a tiny kernel, one per vertex, that works in place on one matrix.
 #include "../program.h"
 
 #include <algorithm>

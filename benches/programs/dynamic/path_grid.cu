@@ -1,5 +1,5 @@
 // The cheapest path down a grid to each cell of its last row, going down or diagonally.
-// Stands for several rows per launch in shared memory, with a halo that shrinks, and barriers.
+// Pattern: several rows per launch in shared memory, with a halo that shrinks, and barriers.
 #include "../program.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The number of hops from a vertex to all others of a random graph: a search level by level.
-// Stands for masks per vertex, loops of uneven length, and a flag that the host reads each level.
+// Pattern: masks per vertex, loops of uneven length, and a flag that the host reads each level.
 #include "../program.h"
 
 #include <atomic>

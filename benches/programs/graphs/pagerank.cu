@@ -1,5 +1,5 @@
 // The ranks of the pages of a web with few popular pages (PageRank), a round per step.
-// Stands for a thread per vertex that gathers over its edges: loops of very uneven length.
+// Pattern: a thread per vertex that gathers over its edges: loops of very uneven length.
 #include "../program.h"
 
 #include <algorithm>

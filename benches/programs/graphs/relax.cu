@@ -1,5 +1,5 @@
 // Distances in a graph of weighted edges from the nearest of many sources: rounds by Bellman-Ford.
-// Stands for a thread per edge, and for scattered atomic minima on integers.
+// Pattern: a thread per edge, and for scattered atomic minima on integers.
 #include "../program.h"
 
 #include <algorithm>

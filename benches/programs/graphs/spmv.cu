@@ -1,5 +1,5 @@
 // A sparse matrix times a vector, again and again, and the result scaled to stay below one.
-// Stands for a warp per row of a CSR matrix, whose threads add their sums by shuffles.
+// Pattern: a warp per row of a CSR matrix, whose threads add their sums by shuffles.
 #include "../program.h"
 
 const int ROWS = 15002;

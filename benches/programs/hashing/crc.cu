@@ -1,4 +1,4 @@
-// CRC-32 of each block of 256 bytes, continued from step to step. Stands for chains of look-ups in
+// CRC-32 of each block of 256 bytes, continued from step to step. Pattern: chains of look-ups in
 // a table in constant memory, at an index that differs by thread: one thread per block.
 #include <algorithm>
 #include <array>
@@ -26,13 +26,6 @@ static std::array<uint32_t, 256> remainders() {
     return table;
 }
 
-// Reports a digest, so that a difference in any bit shows.
-static void report_exactly(const std::vector<uint32_t> &values) {
-    uint64_t digest = 0;
-    for (uint32_t value : values) digest = (digest ^ digest >> 32 ^ value) * 0x9e3779b97f4a7c15;
-    for (int shift : {0, 32}) report(std::vector<uint32_t>{uint32_t(digest >> shift)});
-}
-
 #ifdef __CUDACC__
 
 __constant__ uint32_t table[256];
@@ -55,7 +48,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < steps; i++) {
         step<<<(BLOCKS + 127) / 128, 128>>>(bytes, crcs);
     }
-    report_exactly(crcs.host());
+    report(crcs.host());
 }
 
 #else
@@ -74,7 +67,7 @@ int main(int argc, char **argv) {
             crcs[block] = ~crc;
         }
     }
-    report_exactly(crcs);
+    report(crcs);
 }
 
 #endif

@@ -1,5 +1,5 @@
 // A bilateral filter, which blurs but keeps edges: the weight of a neighbour falls with its
-// distance and its difference. Stands for many loads around a point, and expf in the inner loop.
+// distance and its difference. Pattern: many loads around a point, and expf in the inner loop.
 #include <algorithm>
 
 #include "../program.h"

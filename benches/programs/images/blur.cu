@@ -1,4 +1,4 @@
-// A Gaussian blur, as a pass over rows and one over columns. Stands for filters with weights in
+// A Gaussian blur, as a pass over rows and one over columns. Pattern: filters with weights in
 // constant memory and a tile with a wide halo in shared memory, with the edges clamped.
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-// The median of each 3x3 bytes of an image, by a network of least and greatest. Stands for
+// The median of each 3x3 bytes of an image, by a network of least and greatest. Pattern:
 // arithmetic on bytes without branches, from global memory, with the edges clamped.
 #include <algorithm>
 
@@ -36,13 +36,6 @@ BOTH inline uint8_t median(uint8_t a, uint8_t b, uint8_t c, uint8_t d, uint8_t e
     return e;
 }
 
-// Reports a digest, so that a difference in any bit shows.
-static void report_exactly(const std::vector<uint8_t> &values) {
-    uint64_t digest = 0;
-    for (uint8_t value : values) digest = (digest ^ digest >> 32 ^ value) * 0x9e3779b97f4a7c15;
-    for (int shift : {0, 32}) report(std::vector<uint32_t>{uint32_t(digest >> shift)});
-}
-
 #ifdef __CUDACC__
 
 __global__ void step(const uint8_t *from, uint8_t *to) {
@@ -62,7 +55,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < steps; i++) {
         step<<<grid, block>>>(from + i % IMAGES * WIDTH * HEIGHT, to);
     }
-    report_exactly(to.host());
+    report(to.host());
 }
 
 #else
@@ -86,7 +79,7 @@ int main(int argc, char **argv) {
             to[WIDTH - 1] = at(WIDTH - 2, WIDTH - 1, WIDTH - 1);
         }
     }
-    report_exactly(result);
+    report(result);
 }
 
 #endif

@@ -1,4 +1,4 @@
-// Moves many small covariances by a product of three 6x6 matrices, A P A'. Stands for batches of
+// Moves many small covariances by a product of three 6x6 matrices, A P A'. Pattern: batches of
 // small matrices: a thread for each one, with local arrays and loops of constant length.
 #include "../program.h"
 

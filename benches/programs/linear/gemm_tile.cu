@@ -1,4 +1,4 @@
-// The product of two matrices. Stands for tiled products: tiles of both matrices in shared memory,
+// The product of two matrices. Pattern: tiled products: tiles of both matrices in shared memory,
 // filled and used between barriers, with guards as no side is a multiple of the tile.
 #include "../program.h"
 

@@ -1,4 +1,4 @@
-// LU factorization in place, without pivoting, of a diagonally dominant matrix. Stands for blocked
+// LU factorization in place, without pivoting, of a diagonally dominant matrix. Pattern: blocked
 // factorizations: kernels for the diagonal tile, the panels and the rest, with barriers in loops.
 #include "../program.h"
 

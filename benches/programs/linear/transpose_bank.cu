@@ -1,4 +1,4 @@
-// Transposes a table of integers forth and back, adding a little. Stands for transpositions: a
+// Transposes a table of integers forth and back, adding a little. Pattern: transpositions: a
 // shared tile padded by a column against bank conflicts, and blocks of 32x8 threads with guards.
 #include "../program.h"
 

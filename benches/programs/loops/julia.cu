@@ -1,5 +1,5 @@
 // Julia sets: how soon each point leaves a circle under z*z + c, for a c that goes round by step.
-// Stands for loops of floats that end after a different count in each thread.
+// Pattern: loops of floats that end after a different count in each thread.
 #include "../program.h"
 
 const int WIDTH = 320;

@@ -1,5 +1,5 @@
 // A picture of spheres over a plane: each ray goes on by its distance to the nearest surface until
-// it touches one. Stands for loops with square roots that end early, and long chains of arithmetic.
+// it touches one. Pattern: loops with square roots that end early, and long chains of arithmetic.
 #include <algorithm>
 
 #include "../program.h"

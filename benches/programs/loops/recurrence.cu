@@ -1,5 +1,5 @@
 // A filter with feedback along each row, then an estimate of a level that follows the filtered
-// values. Stands for loops whose turns depend on the one before: one thread per row.
+// values. Pattern: loops whose turns depend on the one before: one thread per row.
 #include "../program.h"
 
 const int ROWS = 500;

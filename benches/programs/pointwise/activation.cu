@@ -1,4 +1,4 @@
-// A gated mix of GELU, softplus and a sigmoid. Stands for activations of neural networks: expf,
+// A gated mix of GELU, softplus and a sigmoid. Pattern: activations of neural networks: expf,
 // tanhf and logf over arrays that are read and written as float4, and a tail of up to three.
 #include "../program.h"
 

@@ -1,4 +1,4 @@
-// Prices of European options by Black and Scholes. Stands for formulas over arrays: expf, logf and
+// Prices of European options by Black and Scholes. Pattern: formulas over arrays: expf, logf and
 // sqrtf, a polynomial for the normal distribution, a branch on a sign, and several arrays.
 #include "../program.h"
 

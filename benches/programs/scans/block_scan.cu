@@ -1,4 +1,4 @@
-// Sums of all values up to each, of whole numbers that wrap. Stands for scans by a tree in shared
+// Sums of all values up to each, of whole numbers that wrap. Pattern: scans by a tree in shared
 // memory: one kernel scans blocks, a second the sums of the blocks, and a third adds those.
 #include "../program.h"
 
@@ -9,13 +9,6 @@ static std::vector<uint32_t> input() {
     std::vector<uint32_t> values(COUNT);
     for (uint32_t &value : values) value = uint32_t(random.next());
     return values;
-}
-
-// Reports a digest, so that a difference in any bit shows.
-static void report_exactly(const std::vector<uint32_t> &values) {
-    uint64_t digest = 0;
-    for (uint32_t value : values) digest = (digest ^ digest >> 32 ^ value) * 0x9e3779b97f4a7c15;
-    for (int shift : {0, 32}) report(std::vector<uint32_t>{uint32_t(digest >> shift)});
 }
 
 #ifdef __CUDACC__
@@ -77,7 +70,7 @@ int main(int argc, char **argv) {
         scan<<<1, THREADS>>>(sums, CHUNKS, nullptr);
         add<<<CHUNKS, THREADS>>>(values, COUNT, sums);
     }
-    report_exactly(values.host());
+    report(values.host());
 }
 
 #else
@@ -102,7 +95,7 @@ int main(int argc, char **argv) {
             for (int i = start; i < end; i++) values[i] = sum += values[i];
         }
     }
-    report_exactly(values);
+    report(values);
 }
 
 #endif

@@ -1,4 +1,4 @@
-// The sum, the least and the greatest of an array. Stands for reductions with a loop that strides
+// The sum, the least and the greatest of an array. Pattern: reductions with a loop that strides
 // over the grid, shuffles in a warp, shared memory between warps, and atomics between blocks.
 #include <algorithm>
 #include <climits>

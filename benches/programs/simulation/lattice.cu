@@ -1,5 +1,5 @@
 // A fluid in a box with a moving lid and an obstacle, by lattice Boltzmann with nine directions.
-// Stands for lattice steps: an array for each direction, reads from all neighbours, guarded walls.
+// Pattern: lattice steps: an array for each direction, reads from all neighbours, guarded walls.
 #include "../program.h"
 
 const int WIDTH = 201, HEIGHT = 123, CELLS = WIDTH * HEIGHT, WAYS = 9;

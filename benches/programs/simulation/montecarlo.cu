@@ -1,4 +1,4 @@
-// Estimates pi by points in a square, from a generator for each thread. Stands for Monte Carlo:
+// Estimates pi by points in a square, from a generator for each thread. Pattern: Monte Carlo:
 // long integer loops, a sum over the block in shared memory, and an atomicAdd by one thread.
 #include "../program.h"
 

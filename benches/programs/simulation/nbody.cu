@@ -1,4 +1,4 @@
-// Bodies that all attract each other, with softened gravity. Stands for sums over all pairs: tiles
+// Bodies that all attract each other, with softened gravity. Pattern: sums over all pairs: tiles
 // of positions in shared memory, which all threads of a block read in the same order.
 #include "../program.h"
 

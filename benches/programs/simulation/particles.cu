@@ -1,4 +1,4 @@
-// Particles that fly in a box around a block, and how many are in each cell. Stands for particle
+// Particles that fly in a box around a block, and how many are in each cell. Pattern: particle
 // codes: a thread for each one, branches at the walls, and scattered atomicAdd on integers.
 #include "../program.h"
 

@@ -1,5 +1,5 @@
 // The game of life on a torus, a byte per cell.
-// Stands for stencils on bytes whose neighbours are found by modulo, and for integers throughout.
+// Pattern: stencils on bytes whose neighbours are found by modulo, and for integers throughout.
 #include "../program.h"
 
 const int WIDTH = 3000, HEIGHT = 2300;

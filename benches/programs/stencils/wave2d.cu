@@ -1,5 +1,5 @@
 // Electromagnetic waves in a box of metal, on staggered grids: two fields from a third, and back.
-// Stands for several short kernels per step, without shared memory, each with its own guards.
+// Pattern: several short kernels per step, without shared memory, each with its own guards.
 #include "../program.h"
 
 const int WIDTH = 1250, HEIGHT = 1000, COUNT = WIDTH * HEIGHT;

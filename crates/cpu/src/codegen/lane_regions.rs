@@ -65,8 +65,8 @@ impl LaneRegions {
         self.all.iter()
     }
 
-    /// The regions behind branches, but for those that are `masked`. `heads` have code that is not
-    /// in the order of blocks.
+    /// Finds the regions behind divergent branches. `masked` branches have none. `heads` are the heads of
+    /// interchanged loops. Groups suspend there, so no region contains them.
     pub fn find(
         program: &Program<'_>,
         uniformity: &UniformityInfo,

@@ -24,8 +24,8 @@ pub(super) struct LaneRegister {
 }
 
 impl LaneRegister {
-    /// Before the loop. `number` is that of the register in its instruction. Where `is_read` is
-    /// false, nothing reads what it has now: code that used it would keep it in a loop around.
+    /// Stores the lanes on the stack, before the loop. `number` selects the stack slot. Without
+    /// `is_read`, the current value is not used: using it would keep it alive in an enclosing loop.
     pub fn new(
         e: &mut Emitter<'_, '_>,
         number: usize,
@@ -43,7 +43,7 @@ impl LaneRegister {
         of_lanes
     }
 
-    /// One whose lanes are on the stack already.
+    /// The same for a register whose lanes are on the stack already.
     pub fn stored(
         e: &mut Emitter<'_, '_>,
         number: usize,

@@ -145,7 +145,7 @@ entries! {
     fn cuTexRefSetAddressMode(reference: CUtexref, dimension: c_int, mode: c_uint) {
         let axis = axis(dimension)?;
         reference::change(reference.addr() as u64, |settings| {
-            // As NVIDIA's driver, it takes unknown modes; here they have no effect.
+            // Like NVIDIA's driver, it accepts unknown modes. They have no effect here.
             if mode <= 3 {
                 settings.desc.address_modes[axis] = mode;
             }

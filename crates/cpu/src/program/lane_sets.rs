@@ -13,8 +13,8 @@ const MAX_THREADS: usize = 1024;
 /// How deep a predicate is a combination of others.
 const MAX_DEPTH: usize = 8;
 
-/// Threads by their number in the block. In a block of unknown size the number is `%tid.x`, and each
-/// stands for the threads of all rows.
+/// A set of threads, by their linear index in the block. In a block of unknown size the index is
+/// `%tid.x`, and the set has the same threads of each row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Threads([u64; MAX_THREADS / 64]);
 

@@ -124,7 +124,7 @@ pub(crate) fn destroy(handle: usize) -> Result {
     let context = context::working()?;
     let array = find(handle)?;
     if array.is_level {
-        // As NVIDIA's driver: the level lives as long as its mipmapped array.
+        // Like on NVIDIA's driver, the call succeeds; the mipmapped array frees its levels.
         return Ok(());
     }
     ARRAYS.remove(handle);

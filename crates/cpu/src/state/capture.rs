@@ -45,8 +45,8 @@ thread_local! {
     static THREAD_MODE: Cell<c_uint> = const { Cell::new(CaptureMode::Global as c_uint) };
 }
 
-/// Sets the mode of the calling thread; returns the former one. As NVIDIA's driver, it takes any
-/// number, of which only the known ones have a meaning.
+/// Sets the mode of the calling thread; returns the former one. Like NVIDIA's driver, it accepts any
+/// number. Unknown modes act as the global one.
 pub(crate) fn exchange_mode(mode: c_uint) -> c_uint {
     THREAD_MODE.replace(mode)
 }

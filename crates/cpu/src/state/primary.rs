@@ -58,7 +58,7 @@ pub(crate) fn release(device: CUdevice) -> Result {
     primary.references = primary.references.checked_sub(1).ok_or_else(|| {
         Status::INVALID_CONTEXT.because("the primary context is released more often than retained")
     })?;
-    // As NVIDIA's driver: a context with a fault stays.
+    // Like on NVIDIA's driver, a context with a fault stays.
     let has_fault = primary
         .context
         .as_ref()

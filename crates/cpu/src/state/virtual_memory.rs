@@ -240,7 +240,7 @@ pub(crate) fn unmap(address: u64, bytes: u64) -> Result {
         context.wait();
     }
     let mut mapped = all_mapped();
-    // As NVIDIA's driver: reserved addresses without memory can be unmapped again.
+    // Like on NVIDIA's driver, reserved addresses without memory can be unmapped again.
     let is_unmapped = is_whole(address)
         && is_whole(bytes)
         && reservation(address, bytes).is_ok()
