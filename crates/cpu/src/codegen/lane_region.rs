@@ -1,12 +1,12 @@
 //! The code of a [region](super::lane_regions): each lane runs a scalar copy of it, and then the group
 //! goes on as a whole. The values that lanes bring and take are in arrays on the stack meanwhile.
 
-use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, types};
+use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
+use super::lane_loop::{LaneLoop, cold_block};
 use super::lane_regions::{LaneRegion, RegionRegister};
 use super::lane_register::LaneRegister;
 use super::lane_set::LaneSet;
@@ -28,13 +28,13 @@ pub(super) fn emit(
     e.lane_set = LaneSet::Scalar;
     e.set_guard(None);
     e.splats.clear();
-    let all = e.scalar_int(types::I32, u64::from(u32::MAX >> (u32::BITS - e.width)));
+    // Lanes that go straight to the join have nothing to run.
     let bits = if no == region.join {
-        e.b.ins().band(bits, all)
+        bits
     } else if yes == region.join {
-        e.b.ins().band_not(all, bits)
+        e.b.ins().bnot(bits)
     } else {
-        all
+        e.scalar_int(types::I32, u32::MAX.into())
     };
     for (number, register) in shared(region) {
         // Lanes that do not write it keep it.
@@ -44,16 +44,13 @@ pub(super) fn emit(
     let copy = (blocks[region.join.index()], e.thread.index.as_u32());
     let known = e.lane_regions.get(&copy).copied();
     let entrance = known.unwrap_or_else(|| RegionEntrance {
-        body: cold_block(e),
-        done: cold_block(e),
-        left: e.b.declare_var(types::I32),
+        lanes: LaneLoop::new(e),
         branch: e.b.declare_var(types::I32),
     });
     let branch = region.branches.iter().position(|branch| *branch == block);
     let branch = e.scalar_int(types::I32, branch.unwrap_or_default() as u64);
     e.b.def_var(entrance.branch, branch);
-    e.b.def_var(entrance.left, bits);
-    e.b.ins().brif(bits, entrance.body, &[], entrance.done, &[]);
+    entrance.lanes.start(e, bits);
     match known {
         Some(_) => Ok(()),
         None => {
@@ -61,12 +58,6 @@ pub(super) fn emit(
             of_lanes(e, plan, region, entrance, blocks)
         }
     }
-}
-
-fn cold_block(e: &mut Emitter<'_, '_>) -> Block {
-    let block = e.b.create_block();
-    e.b.set_cold_block(block);
-    block
 }
 
 /// The registers whose lanes are on the stack meanwhile, with the numbers of their places.
@@ -85,20 +76,8 @@ fn of_lanes(
     entrance: RegionEntrance,
     blocks: &[Block],
 ) -> EmitResult<()> {
-    e.b.switch_to_block(entrance.body);
+    let lane = entrance.lanes.enter(e, plan.tid[0]);
     let next = cold_block(e);
-    let bits = e.b.use_var(entrance.left);
-    let lane = e.b.ins().ctz(bits);
-    // The lane's thread is the one that a fault names.
-    let first = e.b.use_var(e.thread.index);
-    let thread = e.b.ins().iadd(first, lane);
-    e.b.def_var(e.thread.index, thread);
-    let tid = plan.tid[0].then(|| e.b.use_var(e.thread.tid[0]));
-    if let Some(tid) = tid {
-        let of_lane = e.b.ins().iadd(tid, lane);
-        e.b.def_var(e.thread.tid[0], of_lane);
-    }
-    let lane = e.b.ins().uextend(types::I64, lane);
     let of_lanes: Vec<LaneRegister> = shared(region)
         .map(|(number, register)| {
             let is_written = register.is_live_out;
@@ -112,7 +91,7 @@ fn of_lanes(
         let class = e.program.registers[register.reg.index()];
         let of_lanes = stored.next_if(|of_lanes| of_lanes.reg == register.reg);
         let value = match of_lanes {
-            Some(of_lanes) if register.is_live_in => of_lanes.read(e, lane),
+            Some(of_lanes) if register.is_live_in => of_lanes.read(e, lane.number),
             _ => e.zero(type_of(class)),
         };
         let (variables, value) = match register.is_written {
@@ -145,18 +124,9 @@ fn of_lanes(
     e.width = width;
     let written = of_lanes.iter().filter(|of_lanes| of_lanes.is_written);
     for (of_lanes, value) in written.zip(results) {
-        of_lanes.write(e, lane, value);
+        of_lanes.write(e, lane.number, value);
     }
-    e.b.def_var(e.thread.index, first);
-    if let Some(tid) = tid {
-        e.b.def_var(e.thread.tid[0], tid);
-    }
-    let rest = e.add_offset(bits, -1);
-    let rest = e.b.ins().band(bits, rest);
-    e.b.def_var(entrance.left, rest);
-    e.b.ins().brif(rest, entrance.body, &[], entrance.done, &[]);
-
-    e.b.switch_to_block(entrance.done);
+    entrance.lanes.next(e, &lane);
     for (number, register) in shared(region) {
         if register.is_live_out {
             LaneRegister::stored(e, number, register.reg, (true, true)).reload(e);
@@ -182,18 +152,16 @@ fn of_one_lane(
     }
     // The lane starts behind the branch at which the group diverged.
     let branch = e.b.use_var(branch);
-    for (number, &from) in (0..).zip(&region.branches) {
-        let is_last = number + 1 == region.branches.len() as i64;
-        if !is_last {
-            let [here, other] = [(); 2].map(|()| cold_block(e));
-            let starts_here = e.icmp_imm(IntCC::Equal, branch, number);
-            e.b.ins().brif(starts_here, here, &[], other, &[]);
-            e.b.switch_to_block(here);
-            terminator::uniform(e, from, &targets)?;
-            e.b.switch_to_block(other);
-        } else {
-            terminator::uniform(e, from, &targets)?;
-        }
+    for (number, &from) in (0..).zip(&region.branches).skip(1) {
+        let [here, other] = [(); 2].map(|()| cold_block(e));
+        let starts_here = e.icmp_imm(IntCC::Equal, branch, number);
+        e.b.ins().brif(starts_here, here, &[], other, &[]);
+        e.b.switch_to_block(here);
+        terminator::uniform(e, from, &targets)?;
+        e.b.switch_to_block(other);
+    }
+    if let Some(&first) = region.branches.first() {
+        terminator::uniform(e, first, &targets)?;
     }
     for &block in &region.blocks {
         e.b.switch_to_block(targets[block.index()]);

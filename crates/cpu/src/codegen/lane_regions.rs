@@ -114,10 +114,10 @@ impl LaneRegions {
             let Some((region, more)) = search.region(join, branches) else {
                 continue;
             };
-            steps += more;
-            if steps > MAX_STEPS {
-                break;
+            if steps + more > MAX_STEPS {
+                continue;
             }
+            steps += more;
             for branch in &region.branches {
                 regions.behind[branch.index()] = Some(regions.all.len() as u32);
             }

@@ -10,6 +10,7 @@ use super::clamped_load::ClampedLoad;
 use super::emitter::{EmitResult, Emitter, ValueLocation};
 use super::ends::at_ends;
 use super::lane_group;
+use super::lane_loop::LaneLoop;
 use super::lane_region;
 use super::lane_register::LaneRegister;
 use super::lane_set::{LaneSet, vectors};
@@ -362,34 +363,13 @@ fn in_each_lane(
         })
         .collect();
 
-    let (body, done) = (e.b.create_block(), e.b.create_block());
-    e.b.set_cold_block(body);
-    e.b.set_cold_block(done);
-    let all = u64::from(u32::MAX >> (u32::BITS - e.width));
-    let all = e.scalar_int(types::I32, all);
-    let bits = e.b.ins().band(bits, all);
-    let left = e.b.declare_var(types::I32);
-    e.b.def_var(left, bits);
-    let first = e.b.use_var(e.thread.index);
-    e.b.ins().brif(bits, body, &[], done, &[]);
-
-    e.b.switch_to_block(body);
-    let bits = e.b.use_var(left);
-    let lane = e.b.ins().ctz(bits);
-    // The lane's thread is the one that a fault names.
-    let thread = e.b.ins().iadd(first, lane);
-    e.b.def_var(e.thread.index, thread);
-    let mut all = instructions.iter();
-    let tid = all.any(|i| reads_special(e.program, i)).then(|| {
-        let tid = e.b.use_var(e.thread.tid[0]);
-        let of_lane = e.b.ins().iadd(tid, lane);
-        e.b.def_var(e.thread.tid[0], of_lane);
-        tid
-    });
-    let lane = e.b.ins().uextend(types::I64, lane);
+    let lane_loop = LaneLoop::new(e);
+    lane_loop.start(e, bits);
+    let reads_tid = instructions.iter().any(|i| reads_special(e.program, i));
+    let lane = lane_loop.enter(e, reads_tid);
     let mut locations = Vec::with_capacity(lanes.len());
     for register in &lanes {
-        let value = register.read(e, lane);
+        let value = register.read(e, lane.number);
         let of_lane = ValueLocation {
             uniformity: Uniformity::Uniform,
             variables: Vec::new(),
@@ -406,19 +386,10 @@ fn in_each_lane(
     for (register, location) in lanes.iter().zip(locations) {
         let of_lane = std::mem::replace(&mut e.locations[register.reg.index()], location);
         if let (true, Some(value)) = (register.is_written, of_lane.value) {
-            register.write(e, lane, value);
+            register.write(e, lane.number, value);
         }
     }
-    e.b.def_var(e.thread.index, first);
-    if let Some(tid) = tid {
-        e.b.def_var(e.thread.tid[0], tid);
-    }
-    let rest = e.add_offset(bits, -1);
-    let rest = e.b.ins().band(bits, rest);
-    e.b.def_var(left, rest);
-    e.b.ins().brif(rest, body, &[], done, &[]);
-
-    e.b.switch_to_block(done);
+    lane_loop.next(e, &lane);
     // What was only read as well: code after the arm that used the values from before it would have
     // them computed a second time, since Cranelift's optimizer puts what the arm stores into it.
     for register in &lanes {

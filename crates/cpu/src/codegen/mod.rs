@@ -43,6 +43,7 @@ mod integer;
 mod interchange;
 mod interchanged_loop;
 mod lane_group;
+mod lane_loop;
 mod lane_region;
 mod lane_regions;
 mod lane_register;

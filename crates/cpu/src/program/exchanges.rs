@@ -409,7 +409,10 @@ impl InBlock {
     /// Whether two lanes of a warp may access the same byte.
     fn overlaps(&self, a: &Place, b: &Place) -> bool {
         let [x, y, z] = self.block;
-        let threads = x.saturating_mul(y).saturating_mul(z).min(MAX_THREADS);
+        let threads = x
+            .saturating_mul(y)
+            .saturating_mul(z)
+            .min(lane_sets::MAX_THREADS as u32);
         let [of_a, of_b] = [a, b].map(|place| {
             let address = |thread| {
                 let index = lane_sets::index(Some(self.block), thread);
@@ -440,8 +443,6 @@ impl InBlock {
             })
     }
 }
-
-const MAX_THREADS: u32 = 1024;
 
 /// Whether accesses of these widths, so far apart plus a multiple of `modulus`, have a byte in common.
 fn may_touch(apart: i64, modulus: i64, (of_a, of_b): (i64, i64)) -> bool {

@@ -8,7 +8,7 @@ use analysis::dependence::{Sources, WARP};
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
 /// The most threads of a block.
-const MAX_THREADS: usize = 1024;
+pub(super) const MAX_THREADS: usize = 1024;
 
 /// How deep a predicate is a combination of others.
 const MAX_DEPTH: usize = 8;
