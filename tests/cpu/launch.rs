@@ -214,6 +214,14 @@ fn kernels_are_launched_with_attributes_that_mean_something() {
     assert_eq!(run(4, 2), 0);
     assert_eq!(run(4, 3), 912); // the grid is no multiple
     assert_eq!(run(4, 17), 912);
+    // The caller requires clusters of two blocks, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH and so on.
+    for (attribute, blocks) in [(11, 2), (12, 1), (13, 1)] {
+        ok!(cuFuncSetAttribute(small, attribute, blocks));
+    }
+    assert_eq!(launch(small, 1, 0, null_mut(), &mut []), 912); // a grid of one block
+    assert_eq!(run(4, 2), 0);
+    ok!(cuFuncSetAttribute(small, 11, 0));
+    assert_eq!(launch(small, 1, 0, null_mut(), &mut []), 0);
     assert_eq!(run(2, 1), 0); // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
     assert_eq!(run(11, 1), 801);
     assert_eq!(run(900, 1), 1);
@@ -319,6 +327,12 @@ fn a_green_context_runs_kernels_of_the_primary_one() {
     ok!(cuEventRecord(done, in_green));
     ok!(cuEventSynchronize(done));
     assert_eq!(download(out, 4), [1100, 1101, 1102, 1103]);
+    let mut of_stream = null_mut();
+    ok!(cuStreamGetGreenCtx(in_green, &mut of_stream));
+    assert_eq!(of_stream, green);
+    ok!(cuGreenCtxRecordEvent(green, done));
+    ok!(cuGreenCtxWaitEvent(green, done));
+    ok!(cuEventSynchronize(done));
 
     // What `cuCtxCreate` made has nothing in common with either.
     let own = Current::new();

@@ -69,6 +69,34 @@ fn a_stream_waits_for_the_event_of_another() {
     assert_eq!(download(memory, 1), [2]);
 }
 
+/// An event of a context follows the work of all its streams, and all later work waits for it, also in
+/// streams that are made later.
+#[test]
+fn a_context_records_an_event_and_waits_for_it() {
+    let _context = Current::new();
+    let mut context: CUcontext = null_mut();
+    ok!(cuCtxGetCurrent(&mut context));
+    let (first, second) = (stream(1), stream(1));
+    let memory = upload(&[0, 0]);
+    let gate = Gate::close(first);
+    ok!(cuMemsetD32Async(memory, 1, 2, first));
+    let all = event(2);
+    ok!(cuCtxRecordEvent(context, all));
+    assert_eq!(cu!(cuEventQuery(all)), NOT_READY);
+    ok!(cuStreamQuery(second));
+    ok!(cuCtxWaitEvent(context, all));
+    let third = stream(1);
+    ok!(cuMemsetD32Async(memory, 2, 1, second));
+    ok!(cuMemsetD32Async(memory + 4, 3, 1, third));
+    assert_eq!(cu!(cuStreamQuery(second)), NOT_READY);
+    assert_eq!(cu!(cuStreamQuery(third)), NOT_READY);
+    gate.open();
+    ok!(cuStreamSynchronize(second));
+    ok!(cuStreamSynchronize(third));
+    ok!(cuEventQuery(all));
+    assert_eq!(download(memory, 2), [2, 3]);
+}
+
 #[test]
 fn events_measure_time_when_they_may() {
     let _context = Current::new();
