@@ -140,7 +140,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub lane_slots: Vec<StackSlot>,
     /// By the join and the variable of the thread's index: the copies of regions that lanes execute
     /// one after the other.
-    pub lane_regions: HashMap<(Block, u32), RegionEntrance>,
+    pub divergent_regions: HashMap<(Block, u32), RegionEntrance>,
     /// Of the operands of a copy by all lanes.
     pub copy_slot: Option<StackSlot>,
     /// The stack slot for a part of what the lanes of a group load.

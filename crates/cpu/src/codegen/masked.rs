@@ -7,11 +7,11 @@
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 
 use super::clamped_load::ClampedLoad;
+use super::divergent_region;
 use super::emitter::{EmitResult, Emitter, ValueLocation};
 use super::ends::at_ends;
 use super::lane_group;
 use super::lane_loop::LaneLoop;
-use super::lane_region;
 use super::lane_register::LaneRegister;
 use super::lane_set::{LaneSet, vectors};
 use super::masked_branch::{MaskedBranch, is_access};
@@ -78,7 +78,7 @@ pub(super) fn branch(
     }
     if let Some(region) = plan.regions.behind(block) {
         let bits = e.ballot(&masks);
-        return lane_region::emit(e, plan, region, (block, bits), (yes, no), blocks);
+        return divergent_region::emit(e, plan, region, (block, bits), (yes, no), blocks);
     }
     lane_group::part(e, plan, predicate, (yes, no));
     Ok(())
@@ -120,7 +120,7 @@ fn at_constant(
         (None, None) => match plan.regions.behind(block) {
             Some(region) => {
                 let bits = e.scalar_int(types::I32, bits.into());
-                return lane_region::emit(e, plan, region, (block, bits), (yes, no), blocks);
+                return divergent_region::emit(e, plan, region, (block, bits), (yes, no), blocks);
             }
             None => lane_group::part(e, plan, predicate, (yes, no)),
         },

@@ -124,7 +124,7 @@ pub(super) fn prologue<'e, 'a>(
         texture_slot: None,
         shuffle_slot: None,
         lane_slots: Vec::new(),
-        lane_regions: HashMap::new(),
+        divergent_regions: HashMap::new(),
         copy_slot: None,
         window_slot: None,
         splats: Vec::new(),

@@ -5,9 +5,9 @@
 
 use super::checked_together::CheckedTogether;
 use super::clamped_load::ClampedLoad;
+use super::divergent_regions::DivergentRegions;
 use super::guarded_path::{self, GuardedPath};
 use super::interchanged_loop::InterchangedLoop;
-use super::lane_regions::LaneRegions;
 use super::masked_branch::{self, MaskedBranch};
 use super::wrap_check::WrapChecks;
 use crate::abi::{SyncKind, SyncPoint};
@@ -61,7 +61,7 @@ pub(super) struct ResumePlan {
     /// By block: how the arms of its branch are executed where the lane group diverges.
     pub masked: Vec<Option<MaskedBranch>>,
     /// What lanes execute one after the other where the lane group diverges.
-    pub regions: LaneRegions,
+    pub regions: DivergentRegions,
     /// By block: the path behind it that a group takes where all guards hold.
     pub guarded: Vec<Option<GuardedPath>>,
     /// By block: the values that must not wrap for the lane group to run it.
@@ -103,8 +103,10 @@ impl ResumePlan {
         };
         let heads: Vec<BlockId> = interchanged.iter().map(|loops| loops.head).collect();
         let regions = match uniformity {
-            Some(uniformity) => LaneRegions::find(program, uniformity, &liveness, &masked, &heads),
-            None => LaneRegions::default(),
+            Some(uniformity) => {
+                DivergentRegions::find(program, uniformity, &liveness, &masked, &heads)
+            }
+            None => DivergentRegions::default(),
         };
         let mut plan = ResumePlan {
             group: uniformity.map_or(1, |uniformity| uniformity.group.width()),

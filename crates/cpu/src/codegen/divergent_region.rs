@@ -1,13 +1,13 @@
-//! The code of a [region](super::lane_regions): each lane runs a scalar copy of it, and then the group
-//! goes on as a whole. The values that lanes bring and take are in arrays on the stack meanwhile.
+//! The code of a [region](super::divergent_regions): each lane runs a scalar copy of it, one after the other, and then
+//! the group reconverges. Live-in and live-out values of divergent registers are in arrays on the stack.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
 use cranelift_frontend::Variable;
 
+use super::divergent_regions::{DivergentRegion, RegionRegister};
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
 use super::lane_loop::{LaneLoop, cold_block};
-use super::lane_regions::{LaneRegion, RegionRegister};
 use super::lane_register::LaneRegister;
 use super::lane_set::LaneSet;
 use super::region_entrance::RegionEntrance;
@@ -20,7 +20,7 @@ use crate::program::{BlockId, Step, Uniformity};
 pub(super) fn emit(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    region: &LaneRegion,
+    region: &DivergentRegion,
     (block, bits): (BlockId, Value),
     (yes, no): (BlockId, BlockId),
     blocks: &[Block],
@@ -42,7 +42,7 @@ pub(super) fn emit(
     }
     // Copies of the kernel's blocks have joins and registers of their own.
     let copy = (blocks[region.join.index()], e.thread.index.as_u32());
-    let known = e.lane_regions.get(&copy).copied();
+    let known = e.divergent_regions.get(&copy).copied();
     let entrance = known.unwrap_or_else(|| RegionEntrance {
         lanes: LaneLoop::new(e),
         branch: e.b.declare_var(types::I32),
@@ -54,14 +54,14 @@ pub(super) fn emit(
     match known {
         Some(_) => Ok(()),
         None => {
-            e.lane_regions.insert(copy, entrance);
+            e.divergent_regions.insert(copy, entrance);
             of_lanes(e, plan, region, entrance, blocks)
         }
     }
 }
 
 /// The registers whose lanes are on the stack meanwhile, with the numbers of their places.
-fn shared(region: &LaneRegion) -> impl Iterator<Item = (usize, &RegionRegister)> {
+fn shared(region: &DivergentRegion) -> impl Iterator<Item = (usize, &RegionRegister)> {
     let registers = region.registers.iter();
     registers
         .filter(|register| register.is_live_in || register.is_live_out)
@@ -72,7 +72,7 @@ fn shared(region: &LaneRegion) -> impl Iterator<Item = (usize, &RegionRegister)>
 fn of_lanes(
     e: &mut Emitter<'_, '_>,
     plan: &ResumePlan,
-    region: &LaneRegion,
+    region: &DivergentRegion,
     entrance: RegionEntrance,
     blocks: &[Block],
 ) -> EmitResult<()> {
@@ -140,7 +140,7 @@ fn of_lanes(
 /// The scalar copy of a region, from which a lane goes to `next`.
 fn of_one_lane(
     e: &mut Emitter<'_, '_>,
-    region: &LaneRegion,
+    region: &DivergentRegion,
     branch: Variable,
     next: Block,
 ) -> EmitResult<()> {

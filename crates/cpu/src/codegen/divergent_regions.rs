@@ -1,4 +1,4 @@
-//! Regions that the lanes of a group execute one after the other, where the group diverges.
+//! Divergent regions, which the lanes of a group execute one after the other.
 //!
 //! A region is all that is between a branch and its join: arms with branches and loops of their own.
 //! It has no sync points and no exits. Branches with one join, such as those that leave a loop, have
@@ -12,12 +12,12 @@ use crate::program::{
 };
 use analysis::control_flow::Graph;
 
-/// The most steps of all regions of a kernel, and divergent registers that lanes bring or take.
+/// The most steps of all regions of a kernel, and live-in and live-out divergent registers of one.
 const MAX_STEPS: usize = 1024;
 const MAX_REGISTERS: usize = 64;
 
 /// What lanes execute one after the other behind branches with one join.
-pub(super) struct LaneRegion {
+pub(super) struct DivergentRegion {
     /// Where they meet again.
     pub join: BlockId,
     /// The blocks that end with these branches.
@@ -26,7 +26,7 @@ pub(super) struct LaneRegion {
     pub registers: Vec<RegionRegister>,
 }
 
-impl LaneRegion {
+impl DivergentRegion {
     /// The registers of which a vector has old and new values behind the region.
     pub fn merged(&self) -> impl Iterator<Item = Reg> {
         let live_out = self
@@ -48,20 +48,20 @@ pub(super) struct RegionRegister {
 
 /// The regions of a kernel.
 #[derive(Default)]
-pub(super) struct LaneRegions {
-    all: Vec<LaneRegion>,
+pub(super) struct DivergentRegions {
+    all: Vec<DivergentRegion>,
     /// By block: the number of the region behind its branch.
     behind: Vec<Option<u32>>,
 }
 
-impl LaneRegions {
+impl DivergentRegions {
     /// The region behind the branch of a block.
-    pub fn behind(&self, block: BlockId) -> Option<&LaneRegion> {
+    pub fn behind(&self, block: BlockId) -> Option<&DivergentRegion> {
         let number = self.behind.get(block.index())?.as_ref()?;
         self.all.get(*number as usize)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &LaneRegion> {
+    pub fn iter(&self) -> impl Iterator<Item = &DivergentRegion> {
         self.all.iter()
     }
 
@@ -73,7 +73,7 @@ impl LaneRegions {
         liveness: &Liveness,
         masked: &[Option<MaskedBranch>],
         heads: &[BlockId],
-    ) -> LaneRegions {
+    ) -> DivergentRegions {
         let blocks = (0..program.blocks.len() as u32).map(BlockId);
         let is_divided = |block: &BlockId| {
             let is_branch = matches!(
@@ -84,7 +84,7 @@ impl LaneRegions {
         };
         let branches: Vec<BlockId> = blocks.filter(is_divided).collect();
         if branches.is_empty() {
-            return LaneRegions::default();
+            return DivergentRegions::default();
         }
         let graph = program.graph();
         let ends =
@@ -105,7 +105,7 @@ impl LaneRegions {
                 of_joins.entry(join).or_default().push(branch);
             }
         }
-        let mut regions = LaneRegions {
+        let mut regions = DivergentRegions {
             all: Vec::new(),
             behind: vec![None; program.blocks.len()],
         };
@@ -137,7 +137,7 @@ struct Search<'s, 'a> {
 
 impl Search<'_, '_> {
     /// The region between branches and their join, and its steps.
-    fn region(&self, join: BlockId, branches: Vec<BlockId>) -> Option<(LaneRegion, usize)> {
+    fn region(&self, join: BlockId, branches: Vec<BlockId>) -> Option<(DivergentRegion, usize)> {
         // Where threads end, the scalar function may as well run them.
         let end = &self.program.blocks[join.index()];
         if end.steps.is_empty() && matches!(end.terminator, Terminator::Exit) {
@@ -149,7 +149,7 @@ impl Search<'_, '_> {
             .iter()
             .map(|block| self.program.blocks[block.index()].steps.len());
         let steps = steps.sum();
-        let region = LaneRegion {
+        let region = DivergentRegion {
             join,
             branches,
             blocks,
