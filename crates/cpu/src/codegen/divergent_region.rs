@@ -7,10 +7,10 @@ use cranelift_frontend::Variable;
 
 use super::divergent_regions::{DivergentRegion, RegionRegister};
 use super::emitter::{EmitResult, Emitter, ValueLocation, type_of};
-use super::lane_loop::{LaneLoop, cold_block};
+use super::lane_loop::cold_block;
 use super::lane_register::LaneRegister;
 use super::lane_set::LaneSet;
-use super::region_entrance::RegionEntrance;
+use super::region_entrance::{LaneLoop, RegionEntrance};
 use super::resume::ResumePlan;
 use super::terminator;
 use crate::program::{BlockId, Step, Uniformity};

@@ -1,18 +1,9 @@
-//! A loop over lanes of a group, in which each lane runs scalar code.
+//! The code of a loop over lanes of a group.
 
 use cranelift_codegen::ir::{Block, InstBuilder, Value, types};
-use cranelift_frontend::Variable;
 
 use super::emitter::Emitter;
-
-#[derive(Clone, Copy)]
-pub(super) struct LaneLoop {
-    body: Block,
-    /// Follows the last lane.
-    pub done: Block,
-    /// The lanes that are left, a bit each.
-    left: Variable,
-}
+use super::region_entrance::LaneLoop;
 
 /// The lane of the current iteration.
 pub(super) struct CurrentLane {
