@@ -65,6 +65,8 @@ pub struct Extent {
     /// For units of 1, 2, 4, 8 and 16 bytes, the number of units from `start` on at which
     /// [`MAX_UNITS`] of them begin that are inside.
     pub places: [u64; 5],
+    /// For units of 1, 2, 4, 8 and 16 bytes, the number of units from `start` on that are inside.
+    pub units: [u64; 5],
 }
 
 impl Extent {
@@ -72,6 +74,7 @@ impl Extent {
     pub const NONE: Extent = Extent {
         start: 0,
         places: [0; 5],
+        units: [0; 5],
     };
 
     /// The extent of an allocation.
@@ -79,6 +82,7 @@ impl Extent {
         Extent {
             start,
             places: [0, 1, 2, 3, 4].map(|shift| ((bytes >> shift) + 1).saturating_sub(MAX_UNITS)),
+            units: [0, 1, 2, 3, 4].map(|shift| bytes >> shift),
         }
     }
 }
@@ -123,6 +127,8 @@ pub struct BlockContext {
     pub shared: u64,
     /// Bytes of shared memory, static and dynamic.
     pub shared_size: u64,
+    /// The same in units of 1, 2, 4, 8 and 16 bytes.
+    pub shared_units: [u32; 5],
     /// Address of the local frame of thread 0.
     pub local: u64,
     /// Bytes from the local frame of one thread to that of the next.
@@ -516,8 +522,10 @@ pub mod offset {
         EXTENTS = B, extents;
         EXTENT_START = Extent, start;
         EXTENT_PLACES = Extent, places;
+        EXTENT_UNITS = Extent, units;
         SHARED = B, shared;
         SHARED_SIZE = B, shared_size;
+        SHARED_UNITS = B, shared_units;
         LOCAL = B, local;
         LOCAL_STRIDE = B, local_stride;
         STATES = B, states;

@@ -7,7 +7,7 @@ use std::thread;
 
 use super::blob::{Image, KernelImage, VariableImage, VectorFunction};
 use super::codegen::{CompilerContexts, HostIsa, KernelCode, MachineCode, Vectorization};
-use super::processor::{self, AVX_512};
+use super::processor;
 use super::program::{LoweringError, ModuleData, Program};
 use super::sanitizer::Checks;
 use ptx::ast::{Span, Version};
@@ -154,9 +154,9 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
 impl Image {
     pub(super) fn add(&mut self, program: &Program<'_>, code: &KernelCode, target: u32) {
         let vector = code.vector.as_ref();
-        let uses_512 = vector.is_some_and(|(machine_code, _)| machine_code.uses_512);
-        if uses_512 && !self.features.iter().any(|feature| feature == AVX_512) {
-            self.features.push(AVX_512.to_owned());
+        let feature = vector.and_then(|(machine_code, _)| machine_code.feature);
+        if let Some(feature) = feature.filter(|name| !self.features.iter().any(|f| f == name)) {
+            self.features.push(feature.to_owned());
         }
         let scalar = self.append(&code.scalar);
         let vector = code

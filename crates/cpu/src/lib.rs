@@ -34,6 +34,7 @@ mod runtime;
 mod sanitizer;
 mod setting;
 mod shuffle;
+mod simd;
 mod source;
 mod state;
 mod tensor_map;

@@ -7,17 +7,28 @@ pub(crate) const AVX_512: &str = "has_avx512f";
 /// Conversions of halves, for which Cranelift has no setting: it makes no code for them.
 pub(crate) const F16C: &str = "has_f16c";
 
+/// The instructions on vectors of 512 bits that Ice Lake and Zen 4 have, which the code of
+/// [lanes](crate::simd) needs.
+pub(crate) const AVX_512_LANES: &str = "has_avx512_lanes";
+
 /// Whether this processor has a feature.
 pub(crate) fn has(feature: &str) -> bool {
     let found = features();
-    if feature != AVX_512 {
-        return found.contains(&feature);
-    }
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx512f") {
-        return found.contains(&"has_avx");
+    {
+        macro_rules! all {
+            ($($feature:tt)*) => { $(std::arch::is_x86_feature_detected!($feature))&&* };
+        }
+        match feature {
+            AVX_512 => return all!("avx512f") && found.contains(&"has_avx"),
+            AVX_512_LANES => {
+                return all!("avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx512vbmi2"
+                    "avx512vpopcntdq" "avx512bitalg" "bmi1" "bmi2");
+            }
+            _ => {}
+        }
     }
-    false
+    found.contains(&feature)
 }
 
 /// The optional features of this processor, by the names of Cranelift's settings or alike.

@@ -23,12 +23,14 @@ use super::thread_state::thread_state;
 use super::vectorize::{self, Vectorization};
 use super::wrap_check::WrapChecks;
 use super::{arrival, first_code, group_loop, one_thread};
-use crate::abi::SyncPoint;
+use crate::abi::{SyncKind, SyncPoint, WARP_SIZE};
 use crate::dump::{self, Stage};
 use crate::matrix::Operation;
+use crate::processor::AVX_512_LANES;
 use crate::program::{
     BlockId, LoweringError, Program, Terminator, UniformityInfo, pass, rematerialize,
 };
+use crate::simd::{ResumePlace, Suspension};
 use ptx::ast::Span;
 
 /// The machine code of one kernel and what the scheduler needs to run it.
@@ -56,6 +58,9 @@ pub(crate) fn compile_kernel(
     vectorization: Vectorization,
     contexts: &mut CompilerContexts,
 ) -> Result<KernelCode, Vec<LoweringError>> {
+    if let Some(code) = lanes_code(program, host, vectorization, contexts) {
+        return Ok(code);
+    }
     let vectorized = vectorize::choose(program, host, vectorization);
     let checks = match &vectorized {
         Some(uniformity) => WrapChecks::split(program, uniformity, host.has_fma),
@@ -142,6 +147,109 @@ pub(crate) fn compile_kernel(
         sync_points: plan.sync_points,
         matrices: plan.matrices,
     })
+}
+
+/// The code of a kernel for lanes of vectors, if the processor has them and all of the kernel is
+/// compiled so.
+fn lanes_code(
+    program: &Program<'_>,
+    host: &HostIsa,
+    vectorization: Vectorization,
+    contexts: &mut CompilerContexts,
+) -> Option<KernelCode> {
+    let is_wanted = matches!(vectorization, Vectorization::Auto | Vectorization::Always);
+    if !is_wanted || !host.has_simd {
+        return None;
+    }
+    #[cfg(test)]
+    if !crate::simd::IN_TESTS.get() {
+        return None;
+    }
+    let refused = |reason: &str| {
+        tracing::debug!(kernel = program.name, reason, "not compiled for AVX-512");
+    };
+    let mut program = program.clone();
+    let together = CheckedTogether::default();
+    let resumes = resumes(&program, None, &together, &[]);
+    if !resumes.is_empty() {
+        rematerialize(&mut program, &resumes, None, |_| None);
+        pass::done(&program, "rematerialize");
+    }
+    let program = &program;
+    let checks = WrapChecks::none(program);
+    let plan = ResumePlan::new(program, None, checks, together, Vec::new()).ok()?;
+    if !plan.matrices.is_empty() {
+        refused("it has operations on matrices");
+        return None;
+    }
+    let of_warp = |point: &SyncPoint| {
+        !matches!(
+            point.kind,
+            SyncKind::Barrier
+                | SyncKind::BarrierArrive
+                | SyncKind::BarrierPopc
+                | SyncKind::BarrierAnd
+                | SyncKind::BarrierOr
+                | SyncKind::Yield
+        )
+    };
+    let width = match plan.sync_points.iter().any(of_warp) {
+        true => 32,
+        false => 16,
+    };
+    let rows = program.block.is_none_or(|[x, ..]| x.is_multiple_of(width));
+    if !rows {
+        refused("the rows of its blocks are not whole groups");
+        return None;
+    }
+    let bytes = match crate::simd::compile(program, &suspension(&plan, width), width as usize) {
+        Ok(bytes) => bytes,
+        Err(reason) => {
+            refused(&reason);
+            return None;
+        }
+    };
+    let vector = MachineCode {
+        bytes,
+        thunk_calls: Vec::new(),
+        feature: Some(AVX_512_LANES),
+    };
+    let isa = &host.quick;
+    let encoded = emit(program, host, contexts, isa, (None, false), &plan).ok()?;
+    let scalar = machine_code(contexts, isa, &encoded).ok()?;
+    Some(KernelCode {
+        scalar,
+        vector: Some((vector, width)),
+        slots: plan.slot_count,
+        has_steps: false,
+        stateless: plan.resume_points.is_empty(),
+        sync_points: plan.sync_points,
+        matrices: plan.matrices,
+    })
+}
+
+/// What the code of lanes has to know of resume points. Warps do not stop at all of them: at the next
+/// one, everything is saved.
+fn suspension(plan: &ResumePlan, width: u32) -> Suspension {
+    let passes = width == WARP_SIZE;
+    let places = plan.resume_points.iter().zip(&plan.sync_points);
+    let places = places.map(|(point, sync)| ResumePlace {
+        next: point.next,
+        dirty: if passes { &point.live } else { &point.dirty }.clone(),
+        reload: if passes { &point.live } else { &point.reload }.clone(),
+        is_block_barrier: sync.kind == SyncKind::Barrier
+            && sync.barrier.is_some_and(|[_, threads]| threads == 0),
+    });
+    Suspension {
+        places: places.collect(),
+        sync_at: plan.sync_at.clone(),
+        slots: plan.slots.clone(),
+        slot_count: plan.slot_count,
+        saved: match passes {
+            true => Vec::new(),
+            false => plan.saved.clone(),
+        },
+    }
 }
 
 /// The blocks in which threads often resume: behind sync points, and at the heads of loops that groups

@@ -27,6 +27,9 @@ pub(crate) struct HostIsa {
     pub has_wide_vectors: bool,
     /// They may have 512 bits.
     pub has_512: bool,
+    /// The instructions of AVX-512 that [`simd`](crate::simd) uses, in a process without checks of
+    /// accesses and NaNs.
+    pub has_simd: bool,
     pub has_rounding: bool,
     /// Atomics of 128 bits.
     pub has_wide_atomics: bool,
@@ -63,6 +66,9 @@ impl HostIsa {
                     .iter()
                     .all(|f| found.contains(f)),
             has_512: processor::has(processor::AVX_512),
+            has_simd: processor::has(processor::AVX_512_LANES)
+                && !has_gpu_nans
+                && !Checks::of_process().any(),
             has_rounding: !x86 || found.contains(&"has_sse41"),
             has_wide_atomics: found.contains(&"has_cmpxchg16b"),
             is_sanitized: Checks::of_process().any(),

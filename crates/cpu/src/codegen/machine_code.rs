@@ -1,6 +1,7 @@
 //! From a finished function to its machine code.
 
 use super::compiler_contexts::CompilerContexts;
+use crate::processor::AVX_512;
 use cranelift_codegen::FinalizedRelocTarget;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -14,8 +15,8 @@ pub(crate) struct MachineCode {
     /// The calls of the thunks at the start of the blob: the offset of the 4-byte displacement,
     /// which is relative to its end, and the offset of the thunk in the blob.
     pub thunk_calls: Vec<(u32, u32)>,
-    /// It has vectors of 512 bits.
-    pub uses_512: bool,
+    /// What the processor must have besides the [features](crate::processor::features).
+    pub feature: Option<&'static str>,
 }
 
 /// What is encoded here of a kernel's code.
@@ -104,7 +105,7 @@ pub(super) fn machine_code(
     Ok(MachineCode {
         bytes,
         thunk_calls,
-        uses_512: encoded.uses_512,
+        feature: encoded.uses_512.then_some(AVX_512),
     })
 }
 

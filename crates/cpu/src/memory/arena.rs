@@ -78,7 +78,8 @@ impl DeviceMemory {
                 .map_err(|source| error(source.to_string()))
         };
         let arena = reserve(size)?;
-        let shadow_bytes = (size >> GRANULE_SHIFT) * size_of::<u16>() as u64;
+        // A vector load of numbers takes the one behind each, too.
+        let shadow_bytes = ((size >> GRANULE_SHIFT) + 1) * size_of::<u16>() as u64;
         let shadow = reserve(shadow_bytes)?;
         let devices = devices.min(32);
         let count = if devices > 1 { devices } else { 0 };

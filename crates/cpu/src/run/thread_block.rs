@@ -91,6 +91,9 @@ impl<'a> ThreadBlock<'a> {
                 extents: *launch.extents,
                 shared: 0,
                 shared_size,
+                // No device has 4 GiB of shared memory.
+                shared_units: [0, 1, 2, 3, 4]
+                    .map(|by| (shared_size >> by).try_into().unwrap_or(u32::MAX)),
                 local: 0,
                 local_stride,
                 states: std::ptr::null_mut(),

@@ -9,6 +9,7 @@ mod async_copy;
 mod bulk_copy;
 mod cluster;
 mod device;
+mod lanes;
 mod mbarrier;
 mod reduction;
 mod tensor;
@@ -18,6 +19,7 @@ pub(crate) mod texture;
 pub(crate) use async_copy::CopyLanes;
 pub(crate) use bulk_copy::SHIFTS;
 pub(crate) use cluster::OFFSET_BITS;
+pub(crate) use lanes::{AtomicOperation, DIVIDE, FUNCTION, Function, MULTIPLY_HIGH, Update};
 pub(crate) use mbarrier::{AddressSpace, BarrierOperation};
 pub(crate) use reduction::{Number, Reduction};
 pub(crate) use tensor_copy::{
@@ -58,6 +60,7 @@ abi! {
     f64 => F64,
     *const u32 => I64,
     *const CopyLanes => I64,
+    *mut lanes::Lanes => I64,
     *mut f32 => I64,
     *mut BlockContext => I64,
     *mut texture::TextureAccess => I64,
@@ -321,6 +324,22 @@ helpers! {
     /// `getctarank` of a generic address.
     cluster::rank_of(context: *mut BlockContext, generic: u64) -> u32;
 
+    /// The slow path of accesses by lanes of vector code.
+    lanes::check_lanes(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// Threads of a group of vector code, in the scalar function.
+    lanes::run_scalar(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// Operands of sync points of lanes of vector code.
+    lanes::store_operands(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// Their results.
+    lanes::load_results(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// A fault of lanes of vector code.
+    lanes::fault_lanes(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// Stores of bytes and halves by lanes of vector code.
+    lanes::store_lanes(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// Results of all lanes of vector code.
+    lanes::each_lane(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// Atomic operations by lanes of vector code.
+    lanes::atomic_lanes(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
     /// Texture and surface instructions. `access` points to operands and results. Returns 0,
     /// or 1 after recording a fault.
     texture::texture(context: *mut BlockContext, thread: u32, line: u32, mode: u64, access: *mut texture::TextureAccess) -> u32;

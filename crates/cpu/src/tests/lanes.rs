@@ -1,11 +1,13 @@
 //! Threads that run together in vectors do what each would do alone.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::blob::Image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
+use crate::simd;
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
@@ -34,6 +36,11 @@ mod vector_major;
 mod waits;
 
 const WORDS: usize = 4096;
+
+thread_local! {
+    /// The results of this thread's tests depend on the order in which lanes run.
+    static ORDER_COUNTS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A kernel `k(in, out, n)` over 32-bit words, with usual registers.
 pub(super) fn kernel(body: &str) -> String {
@@ -75,7 +82,32 @@ pub(super) fn run_with(
         image.kernels[0].vector.is_some(),
         vectorization == Vectorization::Always
     );
-    run_image(image, grid, block, (n, shared_bytes))
+    let result = run_image(image, grid, block, (n, shared_bytes));
+    if vectorization == Vectorization::Always && !ORDER_COUNTS.get() {
+        simd::IN_TESTS.set(true);
+        let image = compile_image(source, &options);
+        simd::IN_TESTS.set(false);
+        let image = image.map_err(|e| e.to_string())?;
+        let with_simd = run_image(image, grid, block, (n, shared_bytes));
+        assert!(
+            is_alike(&with_simd, &result),
+            "{with_simd:?}\n{result:?}\n{source}"
+        );
+    }
+    result
+}
+
+/// Whether results are the same but for the bits of NaNs, or are both faults: which of several threads
+/// is named is up to the order in which they run.
+fn is_alike(one: &Result<Vec<u32>, String>, other: &Result<Vec<u32>, String>) -> bool {
+    let is_nan = |bits: u32| f32::from_bits(bits).is_nan();
+    match (one, other) {
+        (Ok(one), Ok(other)) => {
+            let mut pairs = one.iter().zip(other);
+            pairs.all(|(&a, &b)| a == b || is_nan(a) && is_nan(b))
+        }
+        (one, other) => one.is_err() == other.is_err(),
+    }
 }
 
 /// The same of a kernel that is compiled.

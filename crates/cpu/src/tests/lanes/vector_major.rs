@@ -36,6 +36,8 @@ fn threads_see_their_own_stores() {
 /// A value that all lanes load is that which the one of them has stored that loads it after its store.
 #[test]
 fn shared_loads_follow_stores() {
+    // A thread reads what another writes.
+    super::ORDER_COUNTS.set(true);
     let body = format!(
         "{ADDRESSES} ld.global.u32 %r4, [%x1]; add.u32 %r4, %r4, 1; st.global.u32 [%x2], %r4; \
          ld.global.u32 %r5, [%out+124]; mul.wide.u32 %x3, %i, 4; add.u64 %x3, %x3, %out; \

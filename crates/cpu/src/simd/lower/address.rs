@@ -1,0 +1,591 @@
+//! Addresses of accesses, and their checks.
+
+use regalloc2::Operand;
+
+use super::operands::{LONG, WORD};
+use super::{Lowered, Lowering, Source, Unsupported};
+use crate::abi::{Access, EXTENTS, offset};
+use crate::memory::GRANULE_SHIFT;
+use crate::program::{Arg, Base, Instruction, Reg, Storage};
+use crate::runtime::Helper;
+use crate::simd::machine::{
+    Alu, Condition, Evex, INT, LaneCall, MASK, Masking, Memory, Op, Shift, Value, ZMM,
+};
+use crate::simd::opcodes as v;
+use ptx::names::Modifier as M;
+
+/// The state space of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Generic,
+    Shared,
+    Local,
+    Param,
+}
+
+/// The host addresses of an access, which is checked.
+pub(super) enum Address {
+    /// One for all lanes, and an offset.
+    Uniform(Value, i32),
+    /// Vectors of 64 bits.
+    Lanes(Vec<Value>),
+    /// Vectors of 32 bits, from a base on.
+    Offsets(Value, Vec<Value>),
+}
+
+/// Compares unsigned numbers: not less.
+const NOT_BELOW: u8 = 5;
+const NOT_EQUAL: u8 = 4;
+
+pub(super) fn space_of(i: &Instruction) -> Space {
+    let spaces = [
+        M::Global,
+        M::Const,
+        M::Shared,
+        M::SharedCta,
+        M::SharedCluster,
+        M::Local,
+        M::Param,
+        M::ParamEntry,
+        M::ParamFunc,
+    ];
+    match i.modifiers.first_of(&spaces) {
+        Some(M::Shared | M::SharedCta | M::SharedCluster) => Space::Shared,
+        Some(M::Local) => Space::Local,
+        Some(M::Param | M::ParamEntry | M::ParamFunc) => Space::Param,
+        _ => Space::Generic,
+    }
+}
+
+impl Lowering<'_, '_> {
+    /// The address operand `n` of an access of so many bytes by each lane, checked.
+    pub(super) fn address(
+        &mut self,
+        i: &Instruction,
+        n: usize,
+        bytes: u32,
+        access: u32,
+    ) -> Lowered<Address> {
+        let (base, offset) = match self.arg(i, n)? {
+            Arg::Address(base, offset) => (base, offset.bytes()),
+            Arg::Symbol(storage, offset) => (Base::Storage(storage), offset.bytes()),
+            _ => return Err(Unsupported("a kind of address")),
+        };
+        if i.modifiers.has(M::SharedCluster) {
+            return Err(Unsupported("shared memory of clusters"));
+        }
+        let space = match base {
+            Base::Storage(Storage::Shared(_) | Storage::DynamicShared) => Space::Shared,
+            Base::Storage(Storage::Local(_)) => Space::Local,
+            Base::Storage(Storage::Param(_)) => Space::Param,
+            Base::Storage(Storage::Global(_)) => Space::Generic,
+            Base::Storage(_) => return Err(Unsupported("an address of the stack")),
+            _ => space_of(i),
+        };
+        let arg = match base {
+            Base::Reg(reg) => Arg::Reg(reg),
+            Base::Storage(storage) => Arg::Symbol(storage, crate::program::ByteOffset::ZERO),
+            Base::Absolute => Arg::Int(0),
+        };
+        let pointer = match base {
+            Base::Reg(reg) => Some(reg),
+            _ => None,
+        };
+        let access = bytes
+            | access
+            | match space {
+                Space::Generic => 0,
+                Space::Shared => Access::SHARED,
+                Space::Local => Access::LOCAL,
+                Space::Param => Access::PARAM,
+            };
+        if let (Base::Storage(storage), Some(at)) = (base, self.in_bounds(base, offset, bytes)) {
+            match storage {
+                Storage::Param(_) => {
+                    let params = self.field(LONG, offset::PARAMS);
+                    return Ok(Address::Uniform(params, at));
+                }
+                Storage::Shared(_) => {
+                    let shared = self.field(LONG, offset::SHARED);
+                    return Ok(Address::Uniform(shared, at));
+                }
+                Storage::Local(_) => {
+                    let mut lanes = self.frames()?;
+                    for lanes in &mut lanes {
+                        *lanes = self.plus(*lanes, at.into());
+                    }
+                    return Ok(Address::Lanes(lanes));
+                }
+                _ => {}
+            }
+        }
+        match space {
+            Space::Param => Err(Unsupported("an address in parameters")),
+            Space::Generic if self.is_uniform(arg) => {
+                let address = self.int(arg, true)?;
+                let address = self.add_offset(address, offset);
+                self.check_uniform(address, (space, pointer), bytes, access);
+                Ok(Address::Uniform(address, 0))
+            }
+            Space::Shared if self.is_uniform(arg) => {
+                let address = self.int(arg, false)?;
+                let address = self.add_offset(address, i64::from(offset as i32));
+                let address = self.extended(address, WORD);
+                self.check_uniform(address, (space, None), bytes, access);
+                let shared = self.field(LONG, offset::SHARED);
+                let address = self.alu(Alu::Add, true, address, shared);
+                Ok(Address::Uniform(address, 0))
+            }
+            Space::Generic => {
+                let mut lanes = self.vectors(arg, true)?.to_vec();
+                for lanes in &mut lanes {
+                    *lanes = self.plus(*lanes, offset);
+                }
+                self.check_lanes(&lanes, pointer, bytes, access);
+                Ok(Address::Lanes(lanes))
+            }
+            Space::Shared => {
+                let mut lanes = self.vectors(arg, false)?.to_vec();
+                if offset != 0 {
+                    let offset = Source::Bits(u64::from(offset as u32));
+                    for lanes in &mut lanes {
+                        *lanes = self.binary(v::ADD, Source::Vector(*lanes), offset);
+                    }
+                }
+                self.check_offsets(&lanes, bytes, access);
+                let shared = self.field(LONG, offset::SHARED);
+                Ok(Address::Offsets(shared, lanes))
+            }
+            Space::Local => {
+                let frames = self.frames()?;
+                let mut lanes = Vec::new();
+                let size = u64::from(self.program.local_bytes);
+                let mut bad: Vec<Value> = Vec::new();
+                let mut offsets = Vec::new();
+                for (piece, frame) in frames.into_iter().enumerate() {
+                    // Addresses of local memory have 32 bits.
+                    let at = self.vector(arg, false, piece / 2)?;
+                    let at = self.binary(
+                        v::ADD,
+                        Source::Vector(at),
+                        Source::Bits(u64::from(offset as u32)),
+                    );
+                    let at = self.widened(at, piece % 2, false);
+                    bad.push(self.outside(at, bytes, Source::Bits(size / u64::from(bytes)), piece));
+                    offsets.push(at);
+                    lanes.push(self.binary(v::ADD64, Source::Vector(frame), Source::Vector(at)));
+                }
+                self.fail_lanes(&bad, &offsets, access);
+                Ok(Address::Lanes(lanes))
+            }
+        }
+    }
+
+    fn plus(&mut self, lanes: Value, offset: i64) -> Value {
+        match offset {
+            0 => lanes,
+            _ => self.binary(
+                v::ADD64,
+                Source::Vector(lanes),
+                Source::Bits(offset.cast_unsigned()),
+            ),
+        }
+    }
+
+    /// The offset of an access to a variable that is statically in bounds and aligned.
+    fn in_bounds(&self, base: Base, offset: i64, width: u32) -> Option<i32> {
+        let (base, size) = match base {
+            Base::Storage(Storage::Shared(base)) => (base, self.program.shared_bytes),
+            Base::Storage(Storage::Local(base)) => (base, self.program.local_bytes),
+            Base::Storage(Storage::Param(base)) => (base, self.program.param_bytes),
+            _ => return None,
+        };
+        let at = i64::from(base).checked_add(offset)?;
+        let last = i64::from(size) - i64::from(width);
+        let good = (0..=last).contains(&at) && at % i64::from(width) == 0;
+        if good { i32::try_from(at).ok() } else { None }
+    }
+
+    /// The addresses of the lanes' frames of local memory.
+    pub(super) fn frames(&mut self) -> Lowered<Vec<Value>> {
+        let local = self.field(LONG, offset::LOCAL);
+        let stride = self.field(LONG, offset::LOCAL_STRIDE);
+        let (local, stride) = (self.splat(local, true), self.splat(stride, true));
+        let mut frames = Vec::new();
+        for piece in 0..self.width / 8 {
+            let index = self.thread_indices(piece / 2);
+            let index = self.widened(index, piece % 2, false);
+            let at = self.binary(v::MUL_EVEN_U, Source::Vector(index), Source::Vector(stride));
+            frames.push(self.binary(v::ADD64, Source::Vector(at), Source::Vector(local)));
+        }
+        Ok(frames)
+    }
+
+    /// Where the context has the bounds of the allocation that a register points to.
+    pub(super) fn extent(&self, pointer: Option<Reg>) -> Option<i32> {
+        let param = (*self.pointers.get(pointer?.index())?)?;
+        let number = (param / 8) as usize;
+        let is_known = param.is_multiple_of(8) && number < EXTENTS;
+        is_known.then_some(offset::EXTENTS + number as i32 * offset::EXTENT_SIZE)
+    }
+
+    /// The lanes of a vector whose number, in units of the access, is not below a limit.
+    fn outside(&mut self, at: Value, bytes: u32, limit: Source, piece: usize) -> Value {
+        let unit = match bytes.trailing_zeros() {
+            0 => at,
+            shift => self.shift(0, true, at, shift as u8),
+        };
+        let only = self.active_eighth(piece);
+        let unit = Source::Vector(unit);
+        self.compared(v::COMPARE_U64, unit, limit, Some(NOT_BELOW), only)
+    }
+
+    fn active_eighth(&mut self, piece: usize) -> Option<Value> {
+        let active = self.active.clone()?;
+        Some(self.eighth(active[piece / 2], piece % 2))
+    }
+
+    /// A comparison, or another instruction, with a constant of the context for all lanes.
+    fn with_field(&mut self, code: Evex, a: Value, at: i32) -> Value {
+        let result = self.b.value(ZMM);
+        let operands = [
+            Operand::reg_def(result),
+            Operand::reg_use(a),
+            Operand::reg_use(self.context),
+        ];
+        let op = Op::Load {
+            code,
+            offset: at,
+            unit: if code.wide { 8 } else { 4 },
+            masking: Masking::None,
+            broadcast: true,
+            binary: true,
+            immediate: None,
+        };
+        self.b.emit(op, operands);
+        result
+    }
+
+    fn compared_with_field(
+        &mut self,
+        code: Evex,
+        a: Value,
+        at: i32,
+        immediate: u8,
+        only: Option<Value>,
+    ) -> Value {
+        let result = self.b.value(MASK);
+        let mut operands = vec![
+            Operand::reg_def(result),
+            Operand::reg_use(a),
+            Operand::reg_use(self.context),
+        ];
+        operands.extend(only.map(Operand::reg_use));
+        let op = Op::Load {
+            code,
+            offset: at,
+            unit: if code.wide { 8 } else { 4 },
+            masking: match only {
+                Some(_) => Masking::Zero,
+                None => Masking::None,
+            },
+            broadcast: true,
+            binary: true,
+            immediate: Some(immediate),
+        };
+        self.b.emit(op, operands);
+        result
+    }
+
+    /// Checks generic addresses.
+    fn check_lanes(&mut self, lanes: &[Value], pointer: Option<Reg>, bytes: u32, access: u32) {
+        let shift = bytes.trailing_zeros();
+        let mut bad = Vec::new();
+        for (piece, &lanes) in lanes.iter().enumerate() {
+            let only = self.active_eighth(piece);
+            let start = match self.extent(pointer) {
+                Some(extent) => extent + offset::EXTENT_START,
+                None => offset::ARENA_BASE,
+            };
+            let inside = self.with_field(v::SUB64, lanes, start);
+            let unit = match shift {
+                0 => inside,
+                _ => self.shift(0, true, inside, shift as u8),
+            };
+            bad.push(match self.extent(pointer) {
+                Some(extent) => {
+                    let units = extent + offset::EXTENT_UNITS + 8 * shift as i32;
+                    self.compared_with_field(v::COMPARE_U64, unit, units, NOT_BELOW, only)
+                }
+                None => self.outside_shadow(unit, shift, only),
+            });
+        }
+        self.fail_lanes(&bad, lanes, access);
+    }
+
+    /// The lanes whose place is not in the valid part of a granule.
+    fn outside_shadow(&mut self, unit: Value, shift: u32, only: Option<Value>) -> Value {
+        let granule = self.shift(2, true, unit, (GRANULE_SHIFT - shift) as u8);
+        // No byte of the last granule may be accessed.
+        let granule = self.with_field(v::MIN_U64, granule, offset::LAST_GRANULE);
+        let shadow = self.field(LONG, offset::SHADOW);
+        let all = self.b.ones();
+        let zero = self.in_register(Source::Bits(0), false);
+        let valid = self.gather(v::GATHER_BY_LONGS, 1, (shadow, granule), zero, all);
+        let valid = self.binary(v::AND, Source::Vector(valid), Source::Bits(0xFFFF));
+        let valid = self.widened(valid, 0, false);
+        let valid = match shift {
+            0 => valid,
+            _ => self.shift(2, true, valid, shift as u8),
+        };
+        let mask = (1 << (GRANULE_SHIFT - shift)) - 1;
+        let place = self.binary(v::AND64, Source::Vector(unit), Source::Bits(mask));
+        let (place, valid) = (Source::Vector(place), Source::Vector(valid));
+        self.compared(v::COMPARE_U64, place, valid, Some(NOT_BELOW), only)
+    }
+
+    /// A gather, of those lanes in a mask.
+    pub(super) fn gather(
+        &mut self,
+        code: Evex,
+        scale: u8,
+        (base, indices): (Value, Value),
+        old: Value,
+        mask: Value,
+    ) -> Value {
+        let result = self.b.value(ZMM);
+        let after = self.b.value(MASK);
+        let operands = [
+            Operand::reg_reuse_def(result, 4),
+            Operand::reg_reuse_def(after, 5),
+            Operand::reg_use_at_end(base),
+            Operand::reg_use_at_end(indices),
+            Operand::reg_use(old),
+            Operand::reg_use(mask),
+        ];
+        self.b.emit(Op::Gather { code, scale }, operands);
+        result
+    }
+
+    /// Checks offsets in shared memory.
+    fn check_offsets(&mut self, lanes: &[Value], bytes: u32, access: u32) {
+        let shift = bytes.trailing_zeros();
+        let mut bad = Vec::new();
+        for (piece, &lanes) in lanes.iter().enumerate() {
+            let unit = match shift {
+                0 => lanes,
+                _ => self.shift(0, false, lanes, shift as u8),
+            };
+            let only = self.active.as_ref().map(|active| active[piece]);
+            let at = offset::SHARED_UNITS + 4 * shift as i32;
+            bad.push(self.compared_with_field(v::COMPARE_U, unit, at, NOT_BELOW, only));
+        }
+        let offsets = self.of_width(lanes, false, (true, false));
+        let mut eighths = Vec::new();
+        for &bad in &bad {
+            eighths.push(bad);
+            eighths.push(self.eighth(bad, 1));
+        }
+        self.fail_lanes(&eighths, &offsets, access);
+    }
+
+    /// Calls the slow path for the lanes of masks for eight lanes each.
+    fn fail_lanes(&mut self, bad: &[Value], addresses: &[Value], access: u32) {
+        for (pair, (bad, addresses)) in bad.chunks(2).zip(addresses.chunks(2)).enumerate() {
+            let mask = self.mask_join(bad[0], bad[1]);
+            let request = [
+                u64::from(self.line) << 32 | u64::from(access),
+                16 * pair as u64,
+            ];
+            let call = self.call_number(Helper::check_lanes, request);
+            let thread = self.b.get(self.thread);
+            let operands = [
+                Operand::reg_use(mask),
+                Operand::reg_use(addresses[0]),
+                Operand::reg_use(addresses[1]),
+                Operand::reg_use(thread),
+            ];
+            self.b.emit(Op::Check { call }, operands);
+        }
+    }
+
+    pub(super) fn call_number(&mut self, helper: Helper, request: [u64; 2]) -> u32 {
+        let code = &mut self.b.code;
+        code.lane_bytes = code.lane_bytes.max(64 + 2 * 64);
+        code.calls.push(LaneCall {
+            helper: helper as u32,
+            request,
+        });
+        code.calls.len() as u32 - 1
+    }
+
+    /// Checks an address that all lanes share.
+    fn check_uniform(
+        &mut self,
+        address: Value,
+        (space, pointer): (Space, Option<Reg>),
+        bytes: u32,
+        access: u32,
+    ) {
+        let shift = bytes.trailing_zeros();
+        let [slow, ok] = [(); 2].map(|()| self.b.block());
+        let known = self.known.clone();
+        let good = |e: &mut Self, condition, otherwise| {
+            e.b.emit(
+                Op::Branch {
+                    condition,
+                    then: ok,
+                    otherwise,
+                },
+                [],
+            );
+        };
+        if space == Space::Shared {
+            let unit = self.rotated(address, shift);
+            let units = self.field(WORD, offset::SHARED_UNITS + 4 * shift as i32);
+            self.compare_int(true, unit, units);
+            good(self, Condition::Below, slow);
+        } else {
+            let shadow = match self.extent(pointer) {
+                Some(extent) => {
+                    let start = self.field(LONG, extent + offset::EXTENT_START);
+                    let inside = self.alu(Alu::Sub, true, address, start);
+                    let unit = self.rotated(inside, shift);
+                    let units = self.field(LONG, extent + offset::EXTENT_UNITS + 8 * shift as i32);
+                    self.compare_int(true, unit, units);
+                    let shadow = self.b.block();
+                    good(self, Condition::Below, shadow);
+                    self.enter(shadow);
+                    true
+                }
+                None => true,
+            };
+            debug_assert!(shadow);
+            let base = self.field(LONG, offset::ARENA_BASE);
+            let inside = self.alu(Alu::Sub, true, address, base);
+            let unit = self.rotated(inside, shift);
+            let granule = self.shift_int(Shift::Right, true, unit, (GRANULE_SHIFT - shift) as u8);
+            let last = self.field(LONG, offset::LAST_GRANULE);
+            self.compare_int(true, granule, last);
+            let granule = self.select_int(Condition::Above, true, granule, last);
+            let shadow = self.field(LONG, offset::SHADOW);
+            let at = self.b.value(INT);
+            let operands = [
+                Operand::reg_def(at),
+                Operand::reg_use(shadow),
+                Operand::reg_use(granule),
+            ];
+            self.b.emit(
+                Op::Indexed {
+                    scale: 1,
+                    offset: 0,
+                },
+                operands,
+            );
+            let half = Memory {
+                bytes: 2,
+                signed: false,
+                wide: true,
+            };
+            let valid = self.load_int(half, at, 0);
+            let valid = self.shift_int(Shift::Right, true, valid, shift as u8);
+            let mask = (1 << (GRANULE_SHIFT - shift)) - 1;
+            let place = self.alu_immediate(Alu::And, true, unit, mask);
+            self.compare_int(true, place, valid);
+            good(self, Condition::Below, slow);
+        }
+        self.enter_cold(slow);
+        // All active lanes make the access: the first of them is named.
+        let active = match self.active.clone() {
+            Some(active) => active[0],
+            None => self.b.ones(),
+        };
+        let addresses = self.splat(address, true);
+        let request = [u64::from(self.line) << 32 | u64::from(access), 0];
+        let mask = match self.active.clone() {
+            // Of the other lanes only if there are no first ones.
+            Some(masks) if masks.len() > 1 => self.mask_or(masks[0], masks[1]),
+            _ => active,
+        };
+        let call = self.call_number(Helper::check_lanes, request);
+        let thread = self.b.get(self.thread);
+        let operands = [
+            Operand::reg_use(mask),
+            Operand::reg_use(addresses),
+            Operand::reg_use(addresses),
+            Operand::reg_use(thread),
+        ];
+        self.b.emit(Op::Check { call }, operands);
+        self.b.jump(ok);
+        self.enter_join(ok, known);
+    }
+
+    fn rotated(&mut self, value: Value, by: u32) -> Value {
+        self.shift_int(Shift::Rotate, true, value, by as u8)
+    }
+
+    /// Continues where the addresses of the active lanes are those from the first lane's on, one behind
+    /// the other, with the first one, and otherwise in the block that it returns.
+    pub(super) fn if_contiguous(
+        &mut self,
+        address: &Address,
+        bytes: u32,
+    ) -> Option<(Value, crate::simd::machine::Label)> {
+        let (lanes, wide, base) = match address {
+            Address::Uniform(..) => return None,
+            Address::Lanes(lanes) => (lanes.clone(), true, None),
+            Address::Offsets(base, lanes) => (lanes.clone(), false, Some(*base)),
+        };
+        let first = self.first_lane(lanes[0], wide);
+        let all = self.splat(first, wide);
+        let mut differs: Option<Value> = None;
+        for (piece, &lanes) in lanes.iter().enumerate() {
+            let count = if wide { 8 } else { 16 };
+            let mut constant = [0; 64];
+            for (lane, place) in constant.chunks_exact_mut(64 / count).enumerate() {
+                let at = ((piece * count + lane) as u64 * u64::from(bytes)).to_le_bytes();
+                let size = place.len();
+                place.copy_from_slice(&at[..size]);
+            }
+            let distances = self.vector_constant(constant);
+            let code = if wide { v::ADD64 } else { v::ADD };
+            let expected = self.binary(code, Source::Vector(all), Source::Vector(distances));
+            let only = match wide {
+                true => self.active_eighth(piece),
+                false => self.active.as_ref().map(|active| active[piece]),
+            };
+            let code = if wide { v::COMPARE_U64 } else { v::COMPARE_U };
+            let (a, b) = (Source::Vector(lanes), Source::Vector(expected));
+            let other = self.compared(code, a, b, Some(NOT_EQUAL), only);
+            differs = Some(match differs {
+                None => other,
+                Some(known) => self.mask_or(known, other),
+            });
+        }
+        let differs = differs?;
+        self.test_masks(&[differs]);
+        let [together, apart] = [(); 2].map(|()| self.b.block());
+        self.b.emit(
+            Op::Branch {
+                condition: Condition::Equal,
+                then: together,
+                otherwise: apart,
+            },
+            [],
+        );
+        self.enter(together);
+        let start = match base {
+            None => first,
+            Some(base) => {
+                // The first lane may not be active, and its offset negative.
+                let signed = Memory {
+                    signed: true,
+                    ..WORD
+                };
+                let first = self.extended(first, signed);
+                self.alu(Alu::Add, true, first, base)
+            }
+        };
+        Some((start, apart))
+    }
+}

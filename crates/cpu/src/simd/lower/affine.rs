@@ -1,0 +1,315 @@
+//! Values whose lanes have a stride: sums and multiples of the index of a thread. The first lane's value
+//! is in a general-purpose register, and so is the address of an access to consecutive places.
+
+use regalloc2::Operand;
+
+use super::address::Space;
+use super::operands::{LONG, WORD};
+use super::{Lowered, Lowering, Place, Source, Unsupported};
+use crate::abi::offset;
+use crate::memory::GRANULE_SHIFT;
+use crate::program::{Arg, Instruction, Reg};
+use crate::simd::machine::{Alu, Condition, INT, Label, Memory, Op, Shift, Value};
+use crate::simd::opcodes as v;
+use ptx::names::Opcode as O;
+
+impl Lowering<'_, '_> {
+    /// Lowers an instruction whose result has a stride. Returns whether it does.
+    pub(super) fn linear(&mut self, i: &Instruction) -> Lowered<bool> {
+        let Some(&Arg::Reg(to)) = self.program.list(i.args).first() else {
+            return Ok(false);
+        };
+        match self.places[to.index()] {
+            Place::Affine(..) if i.opcode != O::St => {
+                self.takes_first = true;
+                let lowered = self.first_of(i, to);
+                self.takes_first = false;
+                lowered
+            }
+            Place::Extended { .. } if i.opcode != O::St => {
+                self.extended_result(i, to)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The first lane's result.
+    fn first_of(&mut self, i: &Instruction, to: Reg) -> Lowered<bool> {
+        match i.opcode {
+            O::Mov | O::Cvt => {
+                let from = self.arg(i, 1)?;
+                let value = self.int(from, false)?;
+                self.write_int(i, to, value)?;
+                Ok(true)
+            }
+            _ => self.scalar(i),
+        }
+    }
+
+    /// The parts of an operand of 64 bits: what all lanes have, and the first lane's index, if it has one.
+    fn parts_of_sum(&mut self, arg: Arg) -> Lowered<(Value, Option<Value>)> {
+        if let Arg::Reg(reg) = arg
+            && let Place::Extended { base, index, .. } = self.places[reg.index()]
+        {
+            let index = self.b.get(index);
+            return Ok((self.b.get(base), Some(index)));
+        }
+        Ok((self.int(arg, true)?, None))
+    }
+
+    fn extended_result(&mut self, i: &Instruction, to: Reg) -> Lowered<()> {
+        let args = self.program.list(i.args);
+        let is_signed = super::integer::is_signed(self.ty(i, 0)?);
+        let first = |e: &mut Self, arg: Arg| {
+            e.takes_first = true;
+            let value = e.int(arg, false);
+            e.takes_first = false;
+            value
+        };
+        let (value, number) = match (i.opcode, args) {
+            (O::Mov | O::Cvta, &[_, from]) => self.parts_of_sum(from)?,
+            (O::Cvt, &[_, from]) => (self.b.immediate(0), Some(first(self, from)?)),
+            (O::Mul, &[_, from, _]) => (self.b.immediate(0), Some(first(self, from)?)),
+            (O::Mad, &[_, a, b, c]) => {
+                if !self.is_uniform(a) {
+                    (self.int(c, true)?, Some(first(self, a)?))
+                } else {
+                    let memory = Memory {
+                        signed: is_signed,
+                        ..WORD
+                    };
+                    let (a, b) = (self.int(a, false)?, self.int(b, false)?);
+                    let (a, b) = (self.extended(a, memory), self.extended(b, memory));
+                    let product = self.multiply_int(true, a, b);
+                    let (base, index) = self.parts_of_sum(c)?;
+                    (self.alu(Alu::Add, true, base, product), index)
+                }
+            }
+            (O::Add | O::Sub, &[_, a, b]) => {
+                let (a, first) = self.parts_of_sum(a)?;
+                let (b, second) = self.parts_of_sum(b)?;
+                let op = if i.opcode == O::Sub {
+                    Alu::Sub
+                } else {
+                    Alu::Add
+                };
+                (self.alu(op, true, a, b), first.or(second))
+            }
+            (O::Shl, &[_, a, Arg::Int(by)]) => {
+                let (a, index) = self.parts_of_sum(a)?;
+                (self.shift_int(Shift::Left, true, a, by as u8), index)
+            }
+            _ => return Err(Unsupported("a sum of this kind")),
+        };
+        let (Place::Extended { base, index, .. }, Some(number)) =
+            (self.places[to.index()].clone(), number)
+        else {
+            return Err(Unsupported("a sum of this kind"));
+        };
+        self.b.set(base, value);
+        self.b.set(index, number);
+        Ok(())
+    }
+
+    /// 16 lanes with a stride.
+    pub(super) fn series(&mut self, first: Value, stride: i32, piece: usize) -> Value {
+        if let Some(&known) = self.known.series.get(&(first, stride, piece)) {
+            return known;
+        }
+        let all = self.splat(first, false);
+        let mut table = [0; 64];
+        for (lane, place) in (0_i32..).zip(table.chunks_exact_mut(4)) {
+            let distance = (16 * piece as i32 + lane).wrapping_mul(stride);
+            place.copy_from_slice(&distance.to_le_bytes());
+        }
+        let distances = self.vector_constant(table);
+        let lanes = self.binary(v::ADD, Source::Vector(all), Source::Vector(distances));
+        self.known.series.insert((first, stride, piece), lanes);
+        lanes
+    }
+
+    /// Eight lanes of a register of 64 bits that is a sum.
+    pub(super) fn sum_lanes(&mut self, reg: Reg, piece: usize) -> Lowered<Value> {
+        let Place::Extended {
+            base,
+            index,
+            stride,
+            scale,
+            signed,
+        } = self.places[reg.index()]
+        else {
+            return Err(Unsupported("a sum of this kind"));
+        };
+        let index = self.b.get(index);
+        let lanes = self.series(index, stride, piece / 2);
+        let lanes = self.widened(lanes, piece % 2, signed);
+        let lanes = match scale {
+            1 => lanes,
+            _ if scale > 0 && (scale as u32).is_power_of_two() => {
+                self.shift(6, true, lanes, scale.trailing_zeros() as u8)
+            }
+            _ => self.binary(
+                v::MUL64,
+                Source::Vector(lanes),
+                Source::Bits(i64::from(scale).cast_unsigned()),
+            ),
+        };
+        let base = self.b.get(base);
+        let base = self.splat(base, true);
+        Ok(self.binary(v::ADD64, Source::Vector(lanes), Source::Vector(base)))
+    }
+
+    /// The first lane's value of such a register, for lanes that have not wrapped around. Goes to a block
+    /// where they have.
+    fn first_of_sum(&mut self, reg: Reg, wraps: Label) -> Lowered<Value> {
+        let Place::Extended {
+            base,
+            index,
+            stride,
+            scale,
+            signed,
+        } = self.places[reg.index()]
+        else {
+            return Err(Unsupported("a sum of this kind"));
+        };
+        let index = self.b.get(index);
+        let memory = Memory { signed, ..WORD };
+        let first = self.extended(index, memory);
+        let last = self.add_offset(first, i64::from(stride) * (self.width as i64 - 1));
+        let exact = self.extended(last, memory);
+        self.compare_int(true, last, exact);
+        self.branch_unless(Condition::Equal, wraps);
+        let scaled = match scale {
+            1 => first,
+            _ if scale > 0 && (scale as u32).is_power_of_two() => {
+                self.shift_int(Shift::Left, true, first, scale.trailing_zeros() as u8)
+            }
+            _ => self.multiply_by(true, first, scale),
+        };
+        let base = self.b.get(base);
+        Ok(self.alu(Alu::Add, true, base, scaled))
+    }
+
+    /// Goes on where a condition holds, and elsewhere to another block.
+    fn branch_unless(&mut self, condition: Condition, otherwise: Label) {
+        let then = self.b.block();
+        self.b.emit(
+            Op::Branch {
+                condition,
+                then,
+                otherwise,
+            },
+            [],
+        );
+        self.enter_next(then);
+    }
+
+    /// The host address of the first lane of an access to consecutive places, which is checked for
+    /// whole groups, and the block where another way has to be found; `None` if an address is not known
+    /// to be so.
+    pub(super) fn consecutive(
+        &mut self,
+        i: &Instruction,
+        n: usize,
+        (space, bytes): (Space, u32),
+    ) -> Lowered<Option<(Value, Label)>> {
+        let Arg::Address(crate::program::Base::Reg(reg), at) = self.arg(i, n)? else {
+            return Ok(None);
+        };
+        let shift = bytes.trailing_zeros();
+        match (self.places[reg.index()].clone(), space) {
+            (Place::Extended { stride, scale, .. }, Space::Generic)
+                if i64::from(stride) * i64::from(scale) == i64::from(bytes) =>
+            {
+                let other = self.b.block();
+                let first = self.first_of_sum(reg, other)?;
+                let address = self.add_offset(first, at.bytes());
+                self.check_group(address, Some(reg), shift, other);
+                Ok(Some((address, other)))
+            }
+            (Place::Affine(variable, stride), Space::Shared)
+                if i64::from(stride) == i64::from(bytes) =>
+            {
+                let other = self.b.block();
+                let first = self.b.get(variable);
+                let address = self.add_offset(first, i64::from(at.bytes() as i32));
+                let address = self.extended(address, WORD);
+                let unit = self.shift_int(Shift::Rotate, true, address, shift as u8);
+                let end = self.add_offset(unit, self.width as i64 - 1);
+                let units = self.field(WORD, offset::SHARED_UNITS + 4 * shift as i32);
+                self.compare_int(true, end, units);
+                self.branch_unless(Condition::Below, other);
+                let shared = self.field(LONG, offset::SHARED);
+                Ok(Some((self.alu(Alu::Add, true, shared, address), other)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Goes to another block unless all lanes of a group may access consecutive places from an address
+    /// on.
+    fn check_group(&mut self, address: Value, pointer: Option<Reg>, shift: u32, other: Label) {
+        if let Some(extent) = self.extent(pointer) {
+            let start = self.field(LONG, extent + offset::EXTENT_START);
+            let inside = self.alu(Alu::Sub, true, address, start);
+            let unit = self.shift_int(Shift::Rotate, true, inside, shift as u8);
+            let places = self.field(LONG, extent + offset::EXTENT_PLACES + 8 * shift as i32);
+            self.compare_int(true, unit, places);
+            return self.branch_unless(Condition::Below, other);
+        }
+        let base = self.field(LONG, offset::ARENA_BASE);
+        let inside = self.alu(Alu::Sub, true, address, base);
+        let unit = self.shift_int(Shift::Rotate, true, inside, shift as u8);
+        let place_bits = GRANULE_SHIFT - shift;
+        let granule = self.shift_int(Shift::Right, true, unit, place_bits as u8);
+        let last = self.field(LONG, offset::LAST_GRANULE);
+        self.compare_int(true, granule, last);
+        let granule = self.select_int(Condition::Above, true, granule, last);
+        let shadow = self.field(LONG, offset::SHADOW);
+        let at = self.b.value(INT);
+        let operands = [
+            Operand::reg_def(at),
+            Operand::reg_use(shadow),
+            Operand::reg_use(granule),
+        ];
+        let op = Op::Indexed {
+            scale: 1,
+            offset: 0,
+        };
+        self.b.emit(op, operands);
+        let half = Memory {
+            bytes: 2,
+            signed: false,
+            wide: true,
+        };
+        let valid = self.load_int(half, at, 0);
+        let valid = self.shift_int(Shift::Right, true, valid, shift as u8);
+        let place = self.alu_immediate(Alu::And, true, unit, (1 << place_bits) - 1);
+        let end = self.add_offset(place, self.width as i64);
+        self.compare_int(true, end, valid);
+        self.branch_unless(Condition::BelowOrEqual, other);
+    }
+
+    /// Restores a sum of 64 bits from the lanes in its slot, which are a stride apart unless they have
+    /// wrapped around.
+    pub(super) fn reload_sum(&mut self, reg: Reg, first: Value, last: Value, wraps: Label) {
+        let Place::Extended {
+            base,
+            index,
+            stride,
+            scale,
+            ..
+        } = self.places[reg.index()]
+        else {
+            return;
+        };
+        let distance = i64::from(stride) * i64::from(scale) * (self.width as i64 - 1);
+        let expected = self.add_offset(first, distance);
+        self.compare_int(true, expected, last);
+        self.branch_unless(Condition::Equal, wraps);
+        self.b.set(base, first);
+        let zero = self.b.immediate(0);
+        self.b.set(index, zero);
+    }
+}

@@ -1,0 +1,577 @@
+//! Loads and stores.
+
+use regalloc2::Operand;
+
+use super::address::Address;
+use super::{Lowered, Lowering, Place, Source, Unsupported};
+use crate::abi::Access;
+use crate::program::{Arg, Instruction};
+use crate::runtime::Helper;
+use crate::simd::builder::Variable;
+use crate::simd::machine::{Evex, Masking, Memory, Op, Value, ZMM};
+use crate::simd::opcodes as v;
+use ptx::names::{Modifier as M, Type};
+
+/// A type in memory.
+#[derive(Clone, Copy)]
+struct Element {
+    bytes: u32,
+    signed: bool,
+}
+
+impl Element {
+    fn of(ty: Type) -> Lowered<Element> {
+        let signed = matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
+        match ty.bits() {
+            bits @ (8 | 16 | 32 | 64) if ty != Type::Pred => Ok(Element {
+                bytes: bits / 8,
+                signed,
+            }),
+            _ => Err(Unsupported("an access of this type")),
+        }
+    }
+
+    fn is_wide(self) -> bool {
+        self.bytes == 8
+    }
+
+    fn memory(self) -> Memory {
+        Memory {
+            bytes: self.bytes as u8,
+            signed: self.signed,
+            wide: true,
+        }
+    }
+}
+
+impl Lowering<'_, '_> {
+    fn parts(&self, arg: Arg) -> Vec<Arg> {
+        match arg {
+            Arg::List(list) => self.program.list(list).to_vec(),
+            single => vec![single],
+        }
+    }
+
+    pub(super) fn load(&mut self, i: &Instruction) -> Lowered<()> {
+        let element = Element::of(self.ty(i, 0)?)?;
+        let to = self.arg(i, 0)?;
+        // A load of a call parameter that is in a register.
+        if let cell @ Arg::Reg(_) = self.arg(i, 1)? {
+            return self.copy_cell(i, to, cell, element);
+        }
+        let parts = self.parts(to);
+        let known = self.known.clone();
+        if let [part] = parts[..]
+            && let Some((start, other)) =
+                self.consecutive(i, 1, (super::address::space_of(i), element.bytes))?
+        {
+            let variables = self.lane_variables(element);
+            for (piece, variable) in variables.iter().enumerate() {
+                let value = self.load_contiguous(element, start, piece);
+                self.b.set(*variable, value);
+            }
+            let join = self.b.block();
+            self.b.jump(join);
+            self.enter_cold(other);
+            let address = self.address(i, 1, element.bytes, 0)?;
+            let values = match address {
+                Address::Uniform(..) => return Err(Unsupported("an address with a stride")),
+                address => self.gather_lanes(&address, element, 0),
+            };
+            for (variable, value) in variables.iter().zip(values) {
+                self.b.set(*variable, value);
+            }
+            self.b.jump(join);
+            self.enter_join(join, known);
+            let values: Vec<Value> = variables
+                .iter()
+                .map(|&variable| self.b.get(variable))
+                .collect();
+            return self.write(i, part, element.is_wide(), &values, element.signed);
+        }
+        let address = self.address(i, 1, element.bytes * parts.len() as u32, 0)?;
+        if let Address::Uniform(base, offset) = address {
+            for (n, &part) in parts.iter().enumerate() {
+                let at = offset + n as i32 * element.bytes as i32;
+                self.load_uniform(i, part, element, (base, at))?;
+            }
+            return Ok(());
+        }
+        let known = self.known.clone();
+        let mut loaded = Vec::new();
+        let unit = element.bytes * parts.len() as u32;
+        let contiguous = match parts.len() {
+            1 => self.if_contiguous(&address, unit),
+            _ => None,
+        };
+        match contiguous {
+            Some((start, apart)) => {
+                let join = self.b.block();
+                let variables = self.lane_variables(element);
+                for (piece, variable) in variables.iter().enumerate() {
+                    let value = self.load_contiguous(element, start, piece);
+                    self.b.set(*variable, value);
+                }
+                self.b.jump(join);
+                self.enter(apart);
+                let values = self.gather_lanes(&address, element, 0);
+                for (variable, value) in variables.iter().zip(values) {
+                    self.b.set(*variable, value);
+                }
+                self.b.jump(join);
+                self.enter_join(join, known);
+                loaded.push(
+                    variables
+                        .iter()
+                        .map(|&variable| self.b.get(variable))
+                        .collect(),
+                );
+            }
+            None => {
+                for n in 0..parts.len() {
+                    loaded.push(self.gather_lanes(&address, element, n as u32 * element.bytes));
+                }
+            }
+        }
+        for (part, values) in parts.into_iter().zip(loaded) {
+            self.write(i, part, element.is_wide(), &values, element.signed)?;
+        }
+        Ok(())
+    }
+
+    /// Variables for the vectors of what is loaded.
+    fn lane_variables(&mut self, element: Element) -> Vec<Variable> {
+        let pieces = 0..self.pieces(element.is_wide());
+        pieces.map(|_| self.b.variable(ZMM)).collect()
+    }
+
+    fn copy_cell(&mut self, i: &Instruction, to: Arg, from: Arg, element: Element) -> Lowered<()> {
+        if element.bytes < 4 {
+            return Err(Unsupported("a narrow parameter of a call"));
+        }
+        let wide = element.is_wide();
+        let Arg::Reg(_) = to else {
+            return Err(Unsupported("a list of parameters of a call"));
+        };
+        let values = self.vectors_for(to, from, wide)?;
+        self.write(i, to, wide, &values, element.signed)
+    }
+
+    /// The vectors of an operand that a result needs: one if all its lanes are the same.
+    pub(super) fn vectors_for(&mut self, to: Arg, from: Arg, wide: bool) -> Lowered<Vec<Value>> {
+        let pieces = self.pieces_for(to, wide);
+        (0..pieces)
+            .map(|piece| self.vector(from, wide, piece))
+            .collect()
+    }
+
+    /// The vectors of a result: one if all its lanes are the same.
+    pub(super) fn pieces_for(&self, to: Arg, wide: bool) -> usize {
+        let is_uniform = match to {
+            Arg::Reg(reg) => !matches!(self.places[reg.index()], Place::Lanes(_)),
+            _ => false,
+        };
+        match is_uniform {
+            true => 1,
+            false => self.pieces(wide),
+        }
+    }
+
+    /// A load of one value for all lanes.
+    fn load_uniform(
+        &mut self,
+        i: &Instruction,
+        to: Arg,
+        element: Element,
+        (base, offset): (Value, i32),
+    ) -> Lowered<()> {
+        let Arg::Reg(reg) = to else {
+            return match to {
+                Arg::Sink => Ok(()),
+                _ => Err(Unsupported("a kind of result")),
+            };
+        };
+        let class = self.class(reg);
+        let fits = class.bytes() == element.bytes && element.bytes >= 4;
+        let is_vector = class.is_float() || matches!(self.places[reg.index()], Place::Lanes(_));
+        if fits && is_vector {
+            // A load to all lanes.
+            let wide = element.is_wide();
+            let result = self.b.value(ZMM);
+            let operands = [Operand::reg_def(result), Operand::reg_use(base)];
+            let op = Op::Load {
+                code: if wide { v::BROADCAST64 } else { v::BROADCAST },
+                offset,
+                unit: element.bytes as u8,
+                masking: Masking::None,
+                broadcast: false,
+                binary: false,
+                immediate: None,
+            };
+            self.b.emit(op, operands);
+            let values = vec![result; self.pieces_for(to, wide)];
+            return self.write(i, to, wide, &values, false);
+        }
+        let value = self.load_int(element.memory(), base, offset);
+        if class.is_float() {
+            return Err(Unsupported("a float of another width"));
+        }
+        self.write_int(i, reg, value)
+    }
+
+    fn load_contiguous(&mut self, element: Element, start: Value, piece: usize) -> Value {
+        let (code, unit) = match (element.bytes, element.signed) {
+            (1, false) => (v::LOAD_BYTES_U, 16),
+            (1, true) => (v::LOAD_BYTES_S, 16),
+            (2, false) => (v::LOAD_HALVES_U, 32),
+            (2, true) => (v::LOAD_HALVES_S, 32),
+            (4, _) => (v::LOAD, 64),
+            _ => (v::LOAD64, 64),
+        };
+        let wide = element.is_wide();
+        let active = self.active.clone();
+        let mask = active.map(|active| self.mask_for(&active, wide, piece));
+        let result = self.b.value(ZMM);
+        let mut operands = vec![Operand::reg_def(result), Operand::reg_use(start)];
+        operands.extend(mask.map(Operand::reg_use));
+        let op = Op::Load {
+            code,
+            offset: piece as i32 * i32::from(unit),
+            unit,
+            masking: match mask {
+                Some(_) => Masking::Zero,
+                None => Masking::None,
+            },
+            broadcast: false,
+            binary: false,
+            immediate: None,
+        };
+        self.b.emit(op, operands);
+        result
+    }
+
+    /// Loads from the addresses of the lanes, and an offset.
+    fn gather_lanes(&mut self, address: &Address, element: Element, offset: u32) -> Vec<Value> {
+        let wide = element.is_wide();
+        let mut values = Vec::new();
+        for piece in 0..self.pieces(wide) {
+            let mask = match self.active.clone() {
+                Some(active) => self.mask_for(&active, wide, piece),
+                None => self.b.ones(),
+            };
+            values.push(match (address, wide) {
+                (Address::Offsets(base, lanes), false) => {
+                    let index = self.offset_by(lanes[piece], false, offset);
+                    self.gather_narrow(element, v::GATHER_BY_WORDS, (*base, index, false), mask)
+                }
+                (Address::Offsets(base, lanes), true) => {
+                    let index = self.offset_by(lanes[piece / 2], false, offset);
+                    let index = match piece % 2 {
+                        0 => index,
+                        _ => self.upper_half(index),
+                    };
+                    let old = self.in_register(Source::Bits(0), false);
+                    self.gather(v::GATHER64_BY_WORDS, 0, (*base, index), old, mask)
+                }
+                (Address::Lanes(lanes), true) => {
+                    let zero = self.b.immediate(0);
+                    let index = self.offset_by(lanes[piece], true, offset);
+                    let old = self.in_register(Source::Bits(0), false);
+                    self.gather(v::GATHER64_BY_LONGS, 0, (zero, index), old, mask)
+                }
+                (Address::Lanes(lanes), false) => {
+                    let zero = self.b.immediate(0);
+                    let mut halves = [None; 2];
+                    for (n, half) in halves.iter_mut().enumerate() {
+                        let index = self.offset_by(lanes[2 * piece + n], true, offset);
+                        let mask = self.eighth(mask, n);
+                        *half = Some(self.gather_narrow(
+                            element,
+                            v::GATHER_BY_LONGS,
+                            (zero, index, true),
+                            mask,
+                        ));
+                    }
+                    let [Some(low), Some(high)] = halves else {
+                        continue;
+                    };
+                    self.joined(low, high)
+                }
+                (Address::Uniform(..), _) => continue,
+            });
+        }
+        values
+    }
+
+    fn offset_by(&mut self, lanes: Value, wide: bool, offset: u32) -> Value {
+        let code = if wide { v::ADD64 } else { v::ADD };
+        match offset {
+            0 => lanes,
+            _ => self.binary(code, Source::Vector(lanes), Source::Bits(offset.into())),
+        }
+    }
+
+    /// Loads up to 32 bits for each lane. Bytes and halves are parts of aligned words.
+    fn gather_narrow(
+        &mut self,
+        element: Element,
+        code: Evex,
+        (base, index, wide): (Value, Value, bool),
+        mask: Value,
+    ) -> Value {
+        let zero = self.in_register(Source::Bits(0), false);
+        if element.bytes == 4 {
+            return self.gather(code, 0, (base, index), zero, mask);
+        }
+        let (and, aligned) = match wide {
+            true => (v::AND64, !3_u64),
+            false => (v::AND, !3_u64 & 0xFFFF_FFFF),
+        };
+        // The base of shared memory is aligned.
+        let words = self.binary(and, Source::Vector(index), Source::Bits(aligned));
+        let words = self.gather(code, 0, (base, words), zero, mask);
+        let place = self.binary(and, Source::Vector(index), Source::Bits(3));
+        let place = match wide {
+            true => self.reversed(v::NARROW_TO_WORDS, place, None),
+            false => place,
+        };
+        let by = self.shift(6, false, place, 3);
+        let value = self.binary(v::SHIFT_RIGHT, Source::Vector(words), Source::Vector(by));
+        let unused = 32 - 8 * element.bytes as u8;
+        match element.signed {
+            true => {
+                let up = self.shift(6, false, value, unused);
+                self.shift(4, false, up, unused)
+            }
+            false => {
+                let bits = Source::Bits(u64::from(u32::MAX >> unused));
+                self.binary(v::AND, Source::Vector(value), bits)
+            }
+        }
+    }
+
+    pub(super) fn store(&mut self, i: &Instruction) -> Lowered<()> {
+        if i.modifiers.has(M::Async) {
+            return Err(Unsupported("an asynchronous store"));
+        }
+        let element = Element::of(self.ty(i, 0)?)?;
+        let from = self.arg(i, 1)?;
+        // A store to a call parameter that is in a register.
+        if let cell @ Arg::Reg(_) = self.arg(i, 0)? {
+            return self.copy_cell(i, cell, from, element);
+        }
+        let parts = self.parts(from);
+        let unit = element.bytes * parts.len() as u32;
+        let wide = element.is_wide();
+        let known = self.known.clone();
+        if let [part] = parts[..]
+            && let Some((start, other)) =
+                self.consecutive(i, 0, (super::address::space_of(i), element.bytes))?
+        {
+            let values = self.vectors(part, wide)?;
+            for (piece, &value) in values.iter().enumerate() {
+                self.store_contiguous(element, start, piece, value);
+            }
+            let join = self.b.block();
+            self.b.jump(join);
+            self.enter_cold(other);
+            let address = self.address(i, 0, unit, Access::WRITE)?;
+            let values = self.vectors(part, wide)?;
+            self.scatter_lanes(&address, element, 0, &values);
+            self.b.jump(join);
+            self.enter_join(join, known);
+            return Ok(());
+        }
+        let address = self.address(i, 0, unit, Access::WRITE)?;
+        let all_uniform = parts.iter().all(|part| self.is_uniform(*part));
+        let address = match address {
+            Address::Uniform(base, offset) if all_uniform => {
+                for (n, &part) in parts.iter().enumerate() {
+                    let value = self.int(part, wide)?;
+                    let op = Op::StoreInt {
+                        bytes: element.bytes as u8,
+                        offset: offset + n as i32 * element.bytes as i32,
+                    };
+                    let operands = [Operand::reg_use(value), Operand::reg_use(base)];
+                    self.b.emit(op, operands);
+                }
+                return Ok(());
+            }
+            // The last lane's value stays.
+            Address::Uniform(base, offset) => {
+                let base = self.add_offset(base, offset.into());
+                let base = self.splat(base, true);
+                Address::Lanes(vec![base; self.width / 8])
+            }
+            other => other,
+        };
+        for (n, &part) in parts.iter().enumerate() {
+            let values = self.vectors(part, wide)?;
+            let known = self.known.clone();
+            let contiguous = match parts.len() {
+                1 => self.if_contiguous(&address, unit),
+                _ => None,
+            };
+            let offset = n as u32 * element.bytes;
+            if let Some((start, apart)) = contiguous {
+                let join = self.b.block();
+                for (piece, &value) in values.iter().enumerate() {
+                    self.store_contiguous(element, start, piece, value);
+                }
+                self.b.jump(join);
+                self.enter(apart);
+                self.scatter_lanes(&address, element, offset, &values);
+                self.b.jump(join);
+                self.enter_join(join, known);
+            } else {
+                self.scatter_lanes(&address, element, offset, &values);
+            }
+        }
+        Ok(())
+    }
+
+    fn store_contiguous(&mut self, element: Element, start: Value, piece: usize, value: Value) {
+        let (code, unit) = match element.bytes {
+            1 => (v::NARROW_TO_BYTES, 16),
+            2 => (v::NARROW_TO_HALVES, 32),
+            4 => (v::STORE, 64),
+            _ => (v::STORE64, 64),
+        };
+        let active = self.active.clone();
+        let mask = active.map(|active| self.mask_for(&active, element.is_wide(), piece));
+        let mut operands = vec![Operand::reg_use(value), Operand::reg_use(start)];
+        operands.extend(mask.map(Operand::reg_use));
+        let op = Op::Store {
+            code,
+            offset: piece as i32 * i32::from(unit),
+            unit,
+            masked: mask.is_some(),
+        };
+        self.b.emit(op, operands);
+    }
+
+    /// Stores to the addresses of the lanes, and an offset.
+    fn scatter_lanes(
+        &mut self,
+        address: &Address,
+        element: Element,
+        offset: u32,
+        values: &[Value],
+    ) {
+        let wide = element.is_wide();
+        for (piece, &value) in values.iter().enumerate() {
+            let mask = match self.active.clone() {
+                Some(active) => self.mask_for(&active, wide, piece),
+                None => self.b.ones(),
+            };
+            if element.bytes < 4 {
+                self.store_each(address, element, offset, (piece, value, mask));
+                continue;
+            }
+            match (address, wide) {
+                (Address::Offsets(base, lanes), false) => {
+                    let index = self.offset_by(lanes[piece], false, offset);
+                    self.scatter(v::SCATTER_BY_WORDS, value, (*base, index), mask);
+                }
+                (Address::Offsets(base, lanes), true) => {
+                    let index = self.offset_by(lanes[piece / 2], false, offset);
+                    let index = match piece % 2 {
+                        0 => index,
+                        _ => self.upper_half(index),
+                    };
+                    self.scatter(v::SCATTER64_BY_WORDS, value, (*base, index), mask);
+                }
+                (Address::Lanes(lanes), true) => {
+                    let zero = self.b.immediate(0);
+                    let index = self.offset_by(lanes[piece], true, offset);
+                    self.scatter(v::SCATTER64_BY_LONGS, value, (zero, index), mask);
+                }
+                (Address::Lanes(lanes), false) => {
+                    let zero = self.b.immediate(0);
+                    for n in 0..2 {
+                        let index = self.offset_by(lanes[2 * piece + n], true, offset);
+                        let mask = self.eighth(mask, n);
+                        let half = match n {
+                            0 => value,
+                            _ => self.upper_half(value),
+                        };
+                        self.scatter(v::SCATTER_BY_LONGS, half, (zero, index), mask);
+                    }
+                }
+                (Address::Uniform(..), _) => {}
+            }
+        }
+    }
+
+    fn scatter(&mut self, code: Evex, value: Value, (base, indices): (Value, Value), mask: Value) {
+        let after = self.b.value(crate::simd::machine::MASK);
+        let operands = [
+            Operand::reg_reuse_def(after, 4),
+            Operand::reg_use(value),
+            Operand::reg_use(base),
+            Operand::reg_use(indices),
+            Operand::reg_use(mask),
+        ];
+        self.b.emit(Op::Scatter { code, scale: 0 }, operands);
+    }
+
+    /// The host addresses of the lanes of a vector of 32 bits.
+    pub(super) fn host_addresses(
+        &mut self,
+        address: &Address,
+        piece: usize,
+        offset: u32,
+    ) -> [Value; 2] {
+        [0, 1].map(|n| match address {
+            Address::Lanes(lanes) => self.offset_by(lanes[2 * piece + n], true, offset),
+            Address::Offsets(base, lanes) => {
+                let wide = self.widened(lanes[piece], n, false);
+                let base = self.splat(*base, true);
+                let host = self.binary(v::ADD64, Source::Vector(wide), Source::Vector(base));
+                self.offset_by(host, true, offset)
+            }
+            Address::Uniform(base, at) => {
+                let base = self.add_offset(*base, i64::from(*at) + i64::from(offset));
+                self.splat(base, true)
+            }
+        })
+    }
+
+    /// Stores bytes or halves, one lane after the other.
+    fn store_each(
+        &mut self,
+        address: &Address,
+        element: Element,
+        offset: u32,
+        (piece, value, mask): (usize, Value, Value),
+    ) {
+        let addresses = self.host_addresses(address, piece, offset);
+        let request = [u64::from(element.bytes), 0];
+        let call = self.call_number(Helper::store_lanes, request);
+        self.store_lanes_at(&[addresses[0], addresses[1], value]);
+        self.b
+            .emit(Op::StoreMaskLanes { at: 0 }, [Operand::reg_use(mask)]);
+        self.b.emit(Op::CallLanes { call }, []);
+    }
+
+    /// Puts vectors where a function of the runtime sees them.
+    pub(super) fn store_lanes_at(&mut self, vectors: &[Value]) {
+        for (n, &vector) in vectors.iter().enumerate() {
+            let at = 64 + 64 * n as i32;
+            self.b
+                .emit(Op::StoreLanes { at }, [Operand::reg_use(vector)]);
+        }
+        let code = &mut self.b.code;
+        code.lane_bytes = code.lane_bytes.max(64 + 64 * vectors.len() as u32);
+    }
+
+    /// What a function of the runtime has put into a vector.
+    pub(super) fn load_lanes_at(&mut self, number: usize) -> Value {
+        let value = self.b.value(ZMM);
+        let at = 64 + 64 * number as i32;
+        self.b.emit(Op::LoadLanes { at }, [Operand::reg_def(value)]);
+        let code = &mut self.b.code;
+        code.lane_bytes = code.lane_bytes.max(128 + 64 * number as u32);
+        value
+    }
+}

@@ -1,0 +1,309 @@
+//! From the program of a kernel to instructions on lanes.
+//!
+//! A register whose lanes differ is in vectors: of 16 lanes of 32 bits or 8 of 64 bits, or, a predicate,
+//! in masks of 16 lanes. Other registers are in general-purpose registers, and floats in a vector that
+//! has the number in all lanes.
+
+mod address;
+mod affine;
+mod atomic;
+mod bits;
+mod compare;
+mod control;
+mod convert;
+mod float;
+mod integer;
+mod memory;
+mod operands;
+mod results;
+mod scalar;
+mod special;
+mod suspend;
+mod sync;
+mod vector;
+
+use std::collections::HashMap;
+
+use super::builder::{Builder, Variable};
+use super::divergence::Divergence;
+use super::machine::{Code, INT, Label, MASK, Value, ZMM};
+use super::shape::Shape;
+use super::suspension::Suspension;
+use crate::dump::{self, Stage};
+use crate::program::{Instruction, Liveness, Program, Reg, RegClass, Step, pointers};
+use ptx::names::{Opcode as O, Type};
+
+/// Why a kernel is not compiled to vectors: it has something that is not lowered.
+#[derive(Debug)]
+pub(super) struct Unsupported(pub &'static str);
+
+pub(super) type Lowered<T> = Result<T, Unsupported>;
+
+/// Where a register is.
+#[derive(Clone, Debug)]
+enum Place {
+    /// One value for all lanes.
+    Uniform(Variable),
+    /// The first lane's value, and the stride from lane to lane, of 32 bits.
+    Affine(Variable, i32),
+    /// A value for all lanes, plus a multiple of an extended index whose first lane's value it is.
+    Extended {
+        base: Variable,
+        index: Variable,
+        stride: i32,
+        scale: i32,
+        signed: bool,
+    },
+    Lanes(Vec<Variable>),
+}
+
+/// An operand of an instruction on vectors.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Vector(Value),
+    /// A constant for all lanes.
+    Bits(u64),
+}
+
+/// Values that are computed already.
+#[derive(Clone, Default)]
+struct Known {
+    /// Vectors that have a general-purpose register in all lanes, of 32 or 64 bits.
+    splats: HashMap<(Value, bool), Value>,
+    /// 16 lanes from a first value on, by their stride.
+    series: HashMap<(Value, i32, usize), Value>,
+    /// The masks of the upper eight lanes.
+    eighths: HashMap<Value, Value>,
+}
+
+pub(super) struct Lowering<'p, 'a> {
+    b: Builder,
+    program: &'p Program<'a>,
+    divergence: Divergence,
+    liveness: Liveness,
+    /// Lanes of a group: 16 or 32.
+    width: usize,
+    places: Vec<Place>,
+    /// The parameter that an address is computed from, by register.
+    pointers: Vec<Option<u32>>,
+    context: Value,
+    /// The index of the group's first thread, and where the threads end.
+    thread: Variable,
+    last: Value,
+    /// The indices of threads in the block, of those that the kernel reads, by dimension.
+    tid: [Option<Place>; 3],
+    /// Those of the block's size in two dimensions.
+    reciprocals: [Option<Value>; 2],
+    /// The lanes that execute the current block, 16 in each mask; `None` for all.
+    active: Option<Vec<Value>>,
+    /// The block that is being lowered, for what its lanes have to keep.
+    block: crate::program::BlockId,
+    /// What is known in the current block of code.
+    known: Known,
+    /// Of operands whose lanes have a stride, the first lane's value is read.
+    takes_first: bool,
+    line: u32,
+    /// Where the next group starts.
+    next_group: Label,
+    suspension: &'p Suspension,
+    /// The state of the threads that run, of the group when it has run, and of those before it.
+    state: Variable,
+    group_state: Variable,
+    arrival: Variable,
+}
+
+/// The code of a kernel that runs `width` threads at a time.
+pub(super) fn lower(program: &Program<'_>, suspension: &Suspension, width: usize) -> Lowered<Code> {
+    let liveness = Liveness::new(program);
+    let rows = program
+        .block
+        .is_some_and(|[x, ..]| (x as usize).is_multiple_of(width));
+    let divergence = Divergence::find(program, &liveness, (rows, width == 32))
+        .ok_or(Unsupported("control flow that is too large"))?;
+    if dump::wants(Stage::Passes, program.name) {
+        dump::print("lanes", &divergence);
+    }
+    let mut b = Builder::new();
+    let places = program.registers.iter().enumerate().map(|(n, &class)| {
+        let reg = Reg(n as u32);
+        let kind = match class {
+            RegClass::Pred => MASK,
+            _ => ZMM,
+        };
+        match divergence.shape(reg) {
+            Shape::Divergent => {
+                let count = match class.bytes() {
+                    8 => width / 8,
+                    _ => width / 16,
+                };
+                Place::Lanes((0..count).map(|_| b.variable(kind)).collect())
+            }
+            Shape::Uniform if class.is_float() => Place::Uniform(b.variable(ZMM)),
+            Shape::Uniform => Place::Uniform(b.variable(INT)),
+            Shape::Affine(stride) => Place::Affine(b.variable(INT), stride),
+            Shape::Extended {
+                stride,
+                scale,
+                signed,
+            } => Place::Extended {
+                base: b.variable(INT),
+                index: b.variable(INT),
+                stride,
+                scale,
+                signed,
+            },
+        }
+    });
+    let places = places.collect();
+    let thread = b.variable(INT);
+    let [context, first, last] = [(); 3].map(|()| b.value(INT));
+    let next_group = b.block();
+    let [state, group_state, arrival] = [(); 3].map(|()| b.variable(INT));
+    let mut lowering = Lowering {
+        b,
+        program,
+        divergence,
+        liveness,
+        width,
+        places,
+        pointers: pointers(program),
+        context,
+        thread,
+        last,
+        tid: [None, None, None],
+        reciprocals: [None; 2],
+        active: None,
+        block: crate::program::BlockId::ENTRY,
+        known: Known::default(),
+        takes_first: false,
+        line: 0,
+        next_group,
+        suspension,
+        state,
+        group_state,
+        arrival,
+    };
+    lowering.function(first)?;
+    Ok(lowering.b.finish())
+}
+
+impl Lowering<'_, '_> {
+    /// Continues in a block of code.
+    fn enter(&mut self, block: Label) {
+        self.known = Known::default();
+        self.b.enter_sealed(block);
+    }
+
+    /// Continues in a block of code to which more jumps may lead.
+    fn enter_open(&mut self, block: Label) {
+        self.known = Known::default();
+        self.b.enter(block);
+    }
+
+    /// Continues in a block whose only way is from the current one.
+    fn enter_next(&mut self, block: Label) {
+        self.b.enter_sealed(block);
+    }
+
+    /// Continues where ways meet that all come from where this was known.
+    fn enter_join(&mut self, block: Label, known: Known) {
+        self.known = known;
+        self.b.enter_sealed(block);
+    }
+
+    /// Continues in a block that is rarely executed.
+    fn enter_cold(&mut self, block: Label) {
+        self.known = Known::default();
+        self.b.enter_cold(block);
+    }
+
+    fn step(&mut self, step: &Step) -> Lowered<()> {
+        match step {
+            Step::Instruction(i) => {
+                self.line = i.line;
+                self.instruction(i)
+            }
+            Step::SystemCall { .. } => Err(Unsupported("a call of the system")),
+        }
+    }
+
+    fn instruction(&mut self, i: &Instruction) -> Lowered<()> {
+        if self.linear(i)? {
+            return Ok(());
+        }
+        match i.opcode {
+            O::Ld | O::Ldu => self.load(i),
+            O::St => self.store(i),
+            O::Atom | O::Red => self.atomic(i),
+            O::Membar | O::Fence => {
+                self.b.emit(super::machine::Op::Fence, []);
+                Ok(())
+            }
+            O::Mov => self.mov(i),
+            O::Cvta => self.cvta(i),
+            O::Cvt => self.convert(i),
+            O::Setp => self.setp(i),
+            O::Set => self.set_instruction(i),
+            O::Selp => self.selp(i),
+            O::Prefetch | O::Prefetchu | O::Discard | O::Applypriority => Ok(()),
+            _ if self.scalar(i)? => Ok(()),
+            O::And
+            | O::Or
+            | O::Xor
+            | O::Not
+            | O::Cnot
+            | O::Shl
+            | O::Shr
+            | O::Shf
+            | O::Lop3
+            | O::Prmt
+            | O::Popc
+            | O::Clz
+            | O::Bfind
+            | O::Brev
+            | O::Bfe
+            | O::Bfi => self.bits(i),
+            O::Mul24 | O::Mad24 | O::Sad | O::Rem => self.integer(i),
+            O::Add
+            | O::Sub
+            | O::Mul
+            | O::Mad
+            | O::Fma
+            | O::Div
+            | O::Abs
+            | O::Neg
+            | O::Min
+            | O::Max => match self.ty(i, 0)? {
+                Type::F32 | Type::F64 => self.float(i),
+                _ => self.integer(i),
+            },
+            O::Rcp
+            | O::Sqrt
+            | O::Rsqrt
+            | O::Sin
+            | O::Cos
+            | O::Lg2
+            | O::Ex2
+            | O::Tanh
+            | O::Copysign => self.float(i),
+            _ => Err(Unsupported("an instruction")),
+        }
+    }
+
+    /// The `n`-th type among the modifiers.
+    fn ty(&self, i: &Instruction, n: usize) -> Lowered<Type> {
+        i.modifiers
+            .types()
+            .nth(n)
+            .ok_or(Unsupported("an instruction without a type"))
+    }
+
+    /// The number of vectors of a value of 4 or 8 bytes for each lane.
+    fn pieces(&self, wide: bool) -> usize {
+        if wide {
+            self.width / 8
+        } else {
+            self.width / 16
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Instructions of x86-64 with AVX-512 on virtual registers, in blocks in the order of the code.
+
+use regalloc2::{Operand, RegClass, VReg};
+use smallvec::SmallVec;
+
+/// A virtual register: general purpose ([`RegClass::Int`]), vector of 512 bits
+/// ([`RegClass::Float`]), or mask ([`RegClass::Vector`]).
+pub(super) type Value = VReg;
+
+pub(super) const INT: RegClass = RegClass::Int;
+pub(super) const ZMM: RegClass = RegClass::Float;
+pub(super) const MASK: RegClass = RegClass::Vector;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Label(pub u32);
+
+/// The opcode of an instruction with the EVEX prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Evex {
+    /// 1: `0F`, 2: `0F38`, 3: `0F3A`, 5 and 6: those of half precision.
+    pub map: u8,
+    /// 0: none, 1: `66`, 2: `F3`, 3: `F2`
+    pub prefix: u8,
+    pub wide: bool,
+    pub opcode: u8,
+    /// Bits of a vector: 0: 128, 1: 256, 2: 512.
+    pub length: u8,
+    /// Whether a mask leaves out lanes of the width of `wide`.
+    pub maskable: bool,
+}
+
+/// Where the registers of an EVEX instruction are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Result, first operand, second operand (or memory).
+    Binary,
+    /// Result, first and second operand, and what the result's register held, which counts.
+    Ternary,
+    /// Result, operand.
+    Unary,
+    /// Operand, result: extractions.
+    Reversed,
+    /// Result and operand of a shift by an immediate, whose operation is a number in the opcode.
+    Shift(u8),
+}
+
+/// What a mask does to lanes that it leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Masking {
+    None,
+    /// They are 0. Results that are masks are 0 there, too.
+    Zero,
+    /// They keep what the result's register held.
+    Merge,
+    /// The instruction selects by it.
+    Select,
+}
+
+/// A constant in memory, which an instruction broadcasts to all lanes, or loads as a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Constant {
+    Word(u32),
+    Long(u64),
+    /// A whole vector: an index into [`Code::vectors`].
+    Vector(u32),
+}
+
+/// Conditions of jumps, by their number in the instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    Below = 2,
+    AboveOrEqual = 3,
+    Equal = 4,
+    NotEqual = 5,
+    BelowOrEqual = 6,
+    Above = 7,
+    Less = 12,
+    GreaterOrEqual = 13,
+    LessOrEqual = 14,
+    Greater = 15,
+}
+
+impl Condition {
+    pub fn negated(self) -> Condition {
+        use Condition::*;
+        match self {
+            Below => AboveOrEqual,
+            AboveOrEqual => Below,
+            Equal => NotEqual,
+            NotEqual => Equal,
+            BelowOrEqual => Above,
+            Above => BelowOrEqual,
+            Less => GreaterOrEqual,
+            GreaterOrEqual => Less,
+            LessOrEqual => Greater,
+            Greater => LessOrEqual,
+        }
+    }
+}
+
+/// Operations on general-purpose registers with two operands, by their number in the opcode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alu {
+    Add = 0,
+    Or = 1,
+    And = 4,
+    Sub = 5,
+    Xor = 6,
+    Cmp = 7,
+}
+
+/// Shifts of general-purpose registers, by their number in the opcode of shifts by immediates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shift {
+    Rotate = 1,
+    Left = 4,
+    Right = 5,
+    Arithmetic = 7,
+}
+
+/// An integer in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Memory {
+    pub bytes: u8,
+    /// The upper bits of a load are those of its sign.
+    pub signed: bool,
+    /// A load extends to 64 bits.
+    pub wide: bool,
+}
+
+/// An operation. Each lists its operands: the result first, if there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Op {
+    /// Result, operands, the register with the old lanes (for merging), the mask. A constant
+    /// replaces the last operand.
+    Vector {
+        code: Evex,
+        form: Form,
+        immediate: Option<u8>,
+        constant: Option<Constant>,
+        masking: Masking,
+        /// 0: nearest, 1: down, 2: up, 3: to zero. 4: none is encoded.
+        rounding: u8,
+    },
+    /// Result, base, the old lanes, the mask.
+    Load {
+        code: Evex,
+        offset: i32,
+        /// The bytes by which a short offset is scaled.
+        unit: u8,
+        masking: Masking,
+        /// Memory has one element, for all lanes.
+        broadcast: bool,
+        /// A second operand in a register, in front of the base.
+        binary: bool,
+        immediate: Option<u8>,
+    },
+    /// Operand, base, the mask.
+    Store {
+        code: Evex,
+        offset: i32,
+        unit: u8,
+        masked: bool,
+    },
+    /// Result, mask afterwards, base, indices, the old lanes, the mask.
+    Gather {
+        code: Evex,
+        scale: u8,
+    },
+    /// Mask afterwards, operand, base, indices, the mask.
+    Scatter {
+        code: Evex,
+        scale: u8,
+    },
+    /// A vector constant.
+    Constant(Constant),
+    /// Zero in all lanes.
+    ZeroVector,
+    /// Result, operands, for masks of 16 bits; `kand`, `kandn`, `kor`, `kxnor`, `kxor`, `knot`.
+    MaskBinary(u8),
+    MaskNot,
+    MaskShift {
+        right: bool,
+        by: u8,
+    },
+    /// `kortestw`: sets the flags.
+    MaskTest,
+    /// A mask of ones or zeros.
+    MaskConstant(bool),
+    /// The context, the first thread and the end of the threads, as the function gets them.
+    Arguments,
+    /// From a mask to a general-purpose register, and back.
+    MaskToInt,
+    IntToMask,
+    Immediate(u64),
+    /// Result, operand (its register is reused), operand. A comparison has no result.
+    Alu {
+        op: Alu,
+        wide: bool,
+    },
+    AluImmediate {
+        op: Alu,
+        wide: bool,
+        number: i32,
+    },
+    Test {
+        wide: bool,
+    },
+    Multiply {
+        wide: bool,
+    },
+    MultiplyImmediate {
+        wide: bool,
+        number: i32,
+    },
+    ShiftImmediate {
+        shift: Shift,
+        wide: bool,
+        by: u8,
+    },
+    Negate {
+        wide: bool,
+    },
+    Not {
+        wide: bool,
+    },
+    /// Extends the lower bytes.
+    Extend(Memory),
+    /// Result, base plus an offset.
+    Address {
+        offset: i32,
+    },
+    /// Result, base, index.
+    Indexed {
+        scale: u8,
+        offset: i32,
+    },
+    LoadInt {
+        memory: Memory,
+        offset: i32,
+    },
+    /// Operand, base.
+    StoreInt {
+        bytes: u8,
+        offset: i32,
+    },
+    /// 1 or 0 by the flags.
+    Set(Condition),
+    /// Result, the value otherwise (its register is reused), the value if the condition holds.
+    Select {
+        condition: Condition,
+        wide: bool,
+    },
+    /// Result `rax`, remainder `rdx`; dividend `rax`, divisor.
+    Divide {
+        signed: bool,
+        wide: bool,
+    },
+    Fence,
+    /// Where the mask (the first operand) is not empty, calls a function of the runtime out of
+    /// line: see [`LaneCall`]. Its result decides whether the block ends.
+    Check {
+        call: u32,
+    },
+    /// The same, always and in line. Results are in the lanes of the memory at the stack.
+    CallLanes {
+        call: u32,
+    },
+    /// Stores or loads a vector in the stack memory that functions of the runtime see.
+    StoreLanes {
+        at: i32,
+    },
+    LoadLanes {
+        at: i32,
+    },
+    StoreMaskLanes {
+        at: i32,
+    },
+    StoreIntLanes {
+        at: i32,
+    },
+    Jump(Label),
+    Branch {
+        condition: Condition,
+        then: Label,
+        otherwise: Label,
+    },
+    /// Ends the function with the result in `rax`.
+    Return,
+}
+
+/// A call of a function of the runtime, `unsafe extern "C" fn(context, lanes) -> u32`, which
+/// preserves all registers: 0 means to go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneCall {
+    /// Its number in the table of helpers.
+    pub helper: u32,
+    /// Written to the stack memory first.
+    pub request: [u64; 2],
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Instruction {
+    pub op: Op,
+    pub operands: SmallVec<[Operand; 6]>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Block {
+    pub params: Vec<Value>,
+    pub instructions: Vec<Instruction>,
+    /// By successor: the values of its parameters.
+    pub arguments: SmallVec<[Vec<Value>; 2]>,
+    pub predecessors: Vec<Label>,
+}
+
+impl Block {
+    pub fn successors(&self) -> SmallVec<[Label; 2]> {
+        match self.instructions.last().map(|i| &i.op) {
+            Some(&Op::Jump(to)) => SmallVec::from_slice(&[to]),
+            Some(&Op::Branch {
+                then, otherwise, ..
+            }) => SmallVec::from_slice(&[then, otherwise]),
+            _ => SmallVec::new(),
+        }
+    }
+}
+
+/// A function. Block 0 is its entry.
+#[derive(Default)]
+pub(super) struct Code {
+    pub blocks: Vec<Block>,
+    /// The order of the blocks.
+    pub layout: Vec<Label>,
+    pub values: u32,
+    pub vectors: Vec<[u8; 64]>,
+    pub calls: Vec<LaneCall>,
+    /// Bytes of the stack memory that functions of the runtime see.
+    pub lane_bytes: u32,
+}

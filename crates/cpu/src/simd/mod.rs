@@ -1,0 +1,48 @@
+//! The compiler for processors with AVX-512: a group of 16 threads, or a warp of 32, runs as lanes of
+//! vectors, and lanes that do not take a branch are masked.
+//!
+//! ```text
+//! program → divergence → lower → builder (SSA) → allocate (regalloc2) → emit → assembler
+//! ```
+
+mod allocate;
+mod assembler;
+mod builder;
+mod divergence;
+mod emit;
+mod lower;
+mod machine;
+mod opcodes;
+mod result_shape;
+mod shape;
+mod suspension;
+
+pub(crate) use suspension::{ResumePlace, Suspension};
+
+use crate::program::Program;
+
+#[cfg(test)]
+thread_local! {
+    /// Whether kernels of this thread's tests are compiled here: by default they are for processors
+    /// without AVX-512, wherever the tests run.
+    pub(crate) static IN_TESTS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// The most steps of a kernel that is compiled so.
+const MAX_STEPS: usize = 4096;
+
+/// The machine code of a kernel that runs `width` threads at a time, or the reason why there is none.
+pub(crate) fn compile(
+    program: &Program<'_>,
+    suspension: &Suspension,
+    width: usize,
+) -> Result<Vec<u8>, String> {
+    let steps: usize = program.blocks.iter().map(|block| block.steps.len()).sum();
+    if steps > MAX_STEPS {
+        return Err("it is too large".to_owned());
+    }
+    let code =
+        lower::lower(program, suspension, width).map_err(|why| format!("it has {}", why.0))?;
+    let allocated = allocate::allocate(&code).map_err(|error| format!("no registers: {error}"))?;
+    Ok(emit::machine_code(&code, &allocated))
+}

@@ -1,0 +1,213 @@
+//! The shapes of results, from those of operands.
+
+use super::divergence::Divergence;
+use super::shape::{Shape, affine, extended};
+use crate::program::{Arg, Base, Instruction, Program, RegClass, Storage};
+use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
+
+impl Divergence {
+    /// Whether a special register differs from lane to lane.
+    pub fn is_divergent_special(&self, special: S) -> bool {
+        match special {
+            S::TidY | S::TidZ => !self.rows,
+            S::TidX
+            | S::Laneid
+            | S::LanemaskEq
+            | S::LanemaskLe
+            | S::LanemaskLt
+            | S::LanemaskGe
+            | S::LanemaskGt
+            | S::Clock
+            | S::Clock64
+            | S::ClockHi
+            | S::Globaltimer
+            | S::GlobaltimerLo
+            | S::GlobaltimerHi => true,
+            _ => false,
+        }
+    }
+
+    pub fn is_operand_divergent(&self, program: &Program<'_>, arg: Arg) -> bool {
+        let mut divergent = match arg {
+            Arg::Special(special) => self.is_divergent_special(special),
+            Arg::Address(Base::Storage(Storage::Local(_)), _) => true,
+            Arg::List(list) => program.list(list).iter().any(|arg| match arg {
+                Arg::Special(special) => self.is_divergent_special(*special),
+                _ => false,
+            }),
+            _ => false,
+        };
+        program.registers_of(arg, &mut |reg| divergent |= self.is_divergent(reg));
+        divergent
+    }
+
+    /// The shape of the results of an instruction; `None` while an operand is unknown.
+    pub fn result_shape(&self, program: &Program<'_>, i: &Instruction) -> Option<Shape> {
+        let args = program.list(i.args);
+        let sources = match i.meaning.accumulates {
+            true => args,
+            false => &args[usize::from(program.has_destination(i)).min(args.len())..],
+        };
+        let is_local = match i.opcode {
+            O::Atom | O::Red => return Some(Shape::Divergent),
+            O::Ld | O::St | O::Cvta => i.modifiers.has(M::Local),
+            _ => false,
+        };
+        let carry =
+            i.meaning.carry_in && program.carry.is_some_and(|carry| self.is_divergent(carry));
+        let guard = i.guard.is_some_and(|guard| self.is_divergent(guard.reg));
+        if is_local || carry || guard {
+            return Some(Shape::Divergent);
+        }
+        let mut unknown = false;
+        for &arg in sources {
+            program.registers_of(arg, &mut |reg| {
+                unknown |= self.shapes[reg.index()].is_none()
+            });
+        }
+        let differs = sources
+            .iter()
+            .any(|arg| self.is_operand_divergent(program, *arg));
+        match (unknown, differs) {
+            (true, _) => None,
+            (false, false) => Some(Shape::Uniform),
+            (false, true) => Some(self.linear(program, i, args).unwrap_or(Shape::Divergent)),
+        }
+    }
+
+    /// The shape of an operand.
+    fn operand_shape(&self, arg: Arg) -> Shape {
+        match arg {
+            Arg::Reg(reg) => self.shape(reg),
+            Arg::Int(_) => Shape::Uniform,
+            Arg::Special(S::TidX) if self.rows => Shape::Affine(1),
+            Arg::Special(S::Laneid) => Shape::Affine(1),
+            Arg::Special(special) if !self.is_divergent_special(special) => Shape::Uniform,
+            Arg::Symbol(storage, _) if !matches!(storage, Storage::Local(_)) => Shape::Uniform,
+            _ => Shape::Divergent,
+        }
+    }
+
+    /// The shape of sums and multiples of lanes' indices; `None` for everything else.
+    fn linear(&self, program: &Program<'_>, i: &Instruction, args: &[Arg]) -> Option<Shape> {
+        use Shape::{Affine, Extended, Uniform};
+        let &[Arg::Reg(to), ref sources @ ..] = args else {
+            return None;
+        };
+        let m = &i.modifiers;
+        if m.first_of(&[M::Sat, M::Cc, M::Hi, M::Relu]).is_some() {
+            return None;
+        }
+        let is_integer = |ty: Type| {
+            use Type::*;
+            matches!(ty, U32 | S32 | B32 | U64 | S64 | B64)
+        };
+        if !m.types().all(is_integer) {
+            return None;
+        }
+        let ty = m.types().next()?;
+        let signed = matches!(ty, Type::S32 | Type::S64);
+        let shape = |n: usize| sources.get(n).map(|arg| self.operand_shape(*arg));
+        let number = |n: usize| match sources.get(n) {
+            Some(&Arg::Int(number)) => Some(number),
+            _ => None,
+        };
+        let small = |number: u64, bits: u32| match bits {
+            32 => i64::from((number as u32).cast_signed()),
+            _ => number.cast_signed(),
+        };
+        match program.registers[to.index()] {
+            RegClass::I32 if ty.bits() == 32 => Some(match i.opcode {
+                O::Mov => match shape(0)? {
+                    Affine(stride) => Affine(stride),
+                    _ => return None,
+                },
+                O::Cvt if m.types().nth(1)?.bits() == 32 => match shape(0)? {
+                    Affine(stride) => Affine(stride),
+                    _ => return None,
+                },
+                O::Add | O::Sub => {
+                    let sign = if i.opcode == O::Sub { -1 } else { 1 };
+                    match (shape(0)?, shape(1)?) {
+                        (Affine(a), Uniform) => Affine(a),
+                        (Uniform, Affine(b)) => affine(sign * i64::from(b)),
+                        (Affine(a), Affine(b)) => affine(i64::from(a) + sign * i64::from(b)),
+                        _ => return None,
+                    }
+                }
+                O::Shl => match (shape(0)?, number(1)?) {
+                    (Affine(a), by @ 0..=20) => affine(i64::from(a) << by),
+                    _ => return None,
+                },
+                O::Mul | O::Mad if !m.has(M::Wide) => {
+                    let product = match (shape(0)?, shape(1)?) {
+                        (Affine(a), Uniform) => i64::from(a).checked_mul(small(number(1)?, 32))?,
+                        (Uniform, Affine(b)) => i64::from(b).checked_mul(small(number(0)?, 32))?,
+                        (Uniform, Uniform) => 0,
+                        _ => return None,
+                    };
+                    match (i.opcode, shape(2)) {
+                        (O::Mul, _) | (_, Some(Uniform)) => affine(product),
+                        (_, Some(Affine(c))) => affine(product.checked_add(c.into())?),
+                        _ => return None,
+                    }
+                }
+                _ => return None,
+            }),
+            RegClass::I64 if i.guard.is_none() => Some(match i.opcode {
+                O::Mov if ty.bits() == 64 => self.extended_operand(shape(0)?)?,
+                O::Cvta if m.first_of(&[M::Global, M::Const]).is_some() => {
+                    self.extended_operand(shape(0)?)?
+                }
+                O::Cvt if ty.bits() == 64 => {
+                    let from = m.types().nth(1)?;
+                    match shape(0)? {
+                        Affine(stride) if from.bits() == 32 => {
+                            extended(stride, 1, matches!(from, Type::S32))
+                        }
+                        _ => return None,
+                    }
+                }
+                O::Mul | O::Mad if m.has(M::Wide) && ty.bits() == 32 => {
+                    match (shape(0)?, shape(1)?, i.opcode, shape(2)) {
+                        (Affine(stride), Uniform, O::Mul, _)
+                        | (Affine(stride), Uniform, _, Some(Uniform)) => {
+                            let scale = match signed {
+                                true => small(number(1)?, 32),
+                                false => i64::from(number(1)? as u32),
+                            };
+                            extended(stride, scale, signed)
+                        }
+                        (Uniform, Uniform, _, Some(c)) => self.extended_operand(c)?,
+                        _ => return None,
+                    }
+                }
+                O::Add if ty.bits() == 64 => match (shape(0)?, shape(1)?) {
+                    (x @ Extended { .. }, Uniform) | (Uniform, x @ Extended { .. }) => x,
+                    _ => return None,
+                },
+                O::Sub if ty.bits() == 64 => match (shape(0)?, shape(1)?) {
+                    (x @ Extended { .. }, Uniform) => x,
+                    _ => return None,
+                },
+                O::Shl if ty.bits() == 64 => match (shape(0)?, number(1)?) {
+                    (
+                        Extended {
+                            stride,
+                            scale,
+                            signed,
+                        },
+                        by @ 0..=20,
+                    ) => extended(stride, i64::from(scale) << by, signed),
+                    _ => return None,
+                },
+                _ => return None,
+            }),
+            _ => None,
+        }
+    }
+
+    fn extended_operand(&self, shape: Shape) -> Option<Shape> {
+        matches!(shape, Shape::Extended { .. }).then_some(shape)
+    }
+}

@@ -1,0 +1,31 @@
+//! How threads are suspended, as the scalar function does it: the code of lanes can resume what that
+//! has suspended, and the other way round.
+
+use crate::program::{BlockId, Reg};
+
+/// A place where suspended threads resume.
+#[derive(Clone, Debug)]
+pub(crate) struct ResumePlace {
+    /// The block in which they resume.
+    pub next: BlockId,
+    /// The registers that are saved there.
+    pub dirty: Vec<Reg>,
+    /// The registers that are restored there.
+    pub reload: Vec<Reg>,
+    /// It is a barrier for all threads of the block, which need nothing else.
+    pub is_block_barrier: bool,
+}
+
+/// The resume points of a kernel, and the slots of its registers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Suspension {
+    /// A thread in state `i + 1` resumes at place `i`.
+    pub places: Vec<ResumePlace>,
+    /// By block: the number of the place at its end.
+    pub sync_at: Vec<Option<u32>>,
+    /// By register: its slot.
+    pub slots: Vec<Option<u32>>,
+    pub slot_count: u32,
+    /// By block: the registers that are saved at its end.
+    pub saved: Vec<Vec<Reg>>,
+}
