@@ -277,12 +277,20 @@ pub(crate) struct AtomicOperation {
     pub is_float: bool,
     /// Subnormals are zeros.
     pub flushes: bool,
+    /// No other host thread accesses the memory.
+    pub is_alone: bool,
 }
 
 impl AtomicOperation {
     /// The operation as the request of a call.
     pub(crate) fn encoded(self) -> u64 {
-        let flags = [self.is_wide, self.is_signed, self.is_float, self.flushes];
+        let flags = [
+            self.is_wide,
+            self.is_signed,
+            self.is_float,
+            self.flushes,
+            self.is_alone,
+        ];
         let flags = (0..).zip(flags).map(|(n, flag)| u64::from(flag) << n);
         flags.sum::<u64>() << 8 | self.update as u64
     }
@@ -295,6 +303,7 @@ impl AtomicOperation {
             is_signed: flag(1),
             is_float: flag(2),
             flushes: flag(3),
+            is_alone: flag(4),
         })
     }
 
@@ -358,18 +367,68 @@ pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut L
             let new = lanes.vectors[4 + lane / 8][lane % 8];
             // SAFETY: the code has checked the address and its alignment.
             let place = unsafe { AtomicU64::from_ptr(address as *mut u64) };
-            let change = |old| Some(operation.apply(old, value, new));
-            let old = place.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
-            lanes.vectors[2 + lane / 8][lane % 8] = old.unwrap_or_else(|old| old);
+            let change = |old| operation.apply(old, value, new);
+            let old = match operation.is_alone {
+                true => {
+                    let old = place.load(Ordering::Relaxed);
+                    place.store(change(old), Ordering::Relaxed);
+                    old
+                }
+                false => shared_update_of_64_bits(place, operation, value, change),
+            };
+            lanes.vectors[2 + lane / 8][lane % 8] = old;
         } else {
             let (value, new) = (lanes.word(2, lane), lanes.word(4, lane));
             // SAFETY: as above.
             let place = unsafe { AtomicU32::from_ptr(address as *mut u32) };
-            let change =
-                |old: u32| Some(operation.apply(old.into(), value.into(), new.into()) as u32);
-            let old = place.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
-            lanes.set_word(2, lane, old.unwrap_or_else(|old| old));
+            let change = |old: u32| operation.apply(old.into(), value.into(), new.into()) as u32;
+            let old = match operation.is_alone {
+                true => {
+                    let old = place.load(Ordering::Relaxed);
+                    place.store(change(old), Ordering::Relaxed);
+                    old
+                }
+                false => shared_update_of_32_bits(place, operation, value, change),
+            };
+            lanes.set_word(2, lane, old);
         }
     }
     0
 }
+
+macro_rules! shared_update {
+    ($name:ident, $atomic:ty, $int:ty) => {
+        /// Updates memory that other host threads may update, too. Returns what it held.
+        fn $name(
+            place: &$atomic,
+            operation: AtomicOperation,
+            value: $int,
+            change: impl Fn($int) -> $int,
+        ) -> $int {
+            const ORDER: Ordering = Ordering::SeqCst;
+            match operation.update {
+                Update::Add if !operation.is_float => return place.fetch_add(value, ORDER),
+                Update::And => return place.fetch_and(value, ORDER),
+                Update::Or => return place.fetch_or(value, ORDER),
+                Update::Xor => return place.fetch_xor(value, ORDER),
+                Update::Exchange => return place.swap(value, ORDER),
+                _ => {}
+            }
+            let mut old = place.load(ORDER);
+            loop {
+                let new = change(old);
+                // Nothing has to be written where nothing changes.
+                if new == old {
+                    return old;
+                }
+                match place.compare_exchange_weak(old, new, ORDER, ORDER) {
+                    Ok(_) => return old,
+                    Err(found) => old = found,
+                }
+            }
+        }
+    };
+}
+
+shared_update!(shared_update_of_32_bits, AtomicU32, u32);
+shared_update!(shared_update_of_64_bits, AtomicU64, u64);

@@ -425,6 +425,7 @@ impl Emission<'_> {
             }
             Op::Set(condition) => self.a.set(condition, reg(0)),
             Op::Select { condition, wide } => self.a.select(condition, wide, reg(0), reg(2)),
+            Op::TrailingZeros => self.a.trailing_zeros(reg(0), reg(1)),
             Op::Divide { signed, wide } => self.a.divide(signed, wide, reg(3)),
             Op::Fence => self.a.fence(),
             Op::Check { call } => {

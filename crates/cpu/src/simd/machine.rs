@@ -251,6 +251,8 @@ pub(super) enum Op {
         condition: Condition,
         wide: bool,
     },
+    /// The number of trailing zeros of a number that has a bit.
+    TrailingZeros,
     /// Result `rax`, remainder `rdx`; dividend `rax`, divisor.
     Divide {
         signed: bool,

@@ -28,8 +28,12 @@ thread_local! {
     pub(crate) static IN_TESTS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// The most steps of a kernel that is compiled so.
+/// The most steps of a kernel that is compiled so, and the most instructions of its code.
 const MAX_STEPS: usize = 4096;
+const MAX_INSTRUCTIONS: usize = 60_000;
+
+/// The most slots of 8 bytes for values that have no register: the stack of a thread has room for more.
+const MAX_SLOTS: usize = 16 << 10;
 
 /// The machine code of a kernel that runs `width` threads at a time, or the reason why there is none.
 pub(crate) fn compile(
@@ -43,6 +47,14 @@ pub(crate) fn compile(
     }
     let code =
         lower::lower(program, suspension, width).map_err(|why| format!("it has {}", why.0))?;
+    let blocks = code.layout.iter();
+    let instructions = blocks.map(|block| code.blocks[block.0 as usize].instructions.len());
+    if instructions.sum::<usize>() > MAX_INSTRUCTIONS {
+        return Err("its code is too large".to_owned());
+    }
     let allocated = allocate::allocate(&code).map_err(|error| format!("no registers: {error}"))?;
+    if allocated.num_spillslots > MAX_SLOTS {
+        return Err("its values take too much of the stack".to_owned());
+    }
     Ok(emit::machine_code(&code, &allocated))
 }

@@ -27,6 +27,7 @@ mod lockstep;
 mod masks;
 mod partial_writes;
 mod prefetch;
+mod regions;
 mod scattered;
 mod shuffle_loops;
 mod stored;

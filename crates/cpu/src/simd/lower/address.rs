@@ -231,10 +231,7 @@ impl Lowering<'_, '_> {
 
     /// The lanes of a vector whose number, in units of the access, is not below a limit.
     fn outside(&mut self, at: Value, bytes: u32, limit: Source, piece: usize) -> Value {
-        let unit = match bytes.trailing_zeros() {
-            0 => at,
-            shift => self.shift(0, true, at, shift as u8),
-        };
+        let unit = self.units_of(at, bytes.trailing_zeros());
         let only = self.active_eighth(piece);
         let unit = Source::Vector(unit);
         self.compared(v::COMPARE_U64, unit, limit, Some(NOT_BELOW), only)
@@ -297,30 +294,67 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// Checks generic addresses.
+    /// Checks generic addresses: by the bounds of the allocation that they probably are in, and by the
+    /// shadow memory where those are not known or do not hold.
     fn check_lanes(&mut self, lanes: &[Value], pointer: Option<Reg>, bytes: u32, access: u32) {
         let shift = bytes.trailing_zeros();
+        let only: Vec<Option<Value>> = (0..lanes.len())
+            .map(|piece| self.active_eighth(piece))
+            .collect();
+        let Some(extent) = self.extent(pointer) else {
+            return self.check_in_shadow(lanes, &only, (shift, access));
+        };
+        let mut outside = Vec::new();
+        for (&lanes, &only) in lanes.iter().zip(&only) {
+            let inside = self.with_field(v::SUB64, lanes, extent + offset::EXTENT_START);
+            let unit = self.units_of(inside, shift);
+            let units = extent + offset::EXTENT_UNITS + 8 * shift as i32;
+            outside.push(self.compared_with_field(v::COMPARE_U64, unit, units, NOT_BELOW, only));
+        }
+        let masks: Vec<Value> = outside
+            .chunks(2)
+            .map(|pair| self.mask_join(pair[0], pair[1]))
+            .collect();
+        self.test_masks(&masks);
+        let [elsewhere, good] = [(); 2].map(|()| self.b.block());
+        self.b.emit(
+            Op::Branch {
+                condition: Condition::NotEqual,
+                then: elsewhere,
+                otherwise: good,
+            },
+            [],
+        );
+        let known = self.known.clone();
+        self.enter_cold(elsewhere);
+        let outside: Vec<Option<Value>> = outside.into_iter().map(Some).collect();
+        self.check_in_shadow(lanes, &outside, (shift, access));
+        self.b.jump(good);
+        self.enter_join(good, known);
+    }
+
+    /// Checks those of the addresses that masks for eight lanes each name, or all.
+    fn check_in_shadow(
+        &mut self,
+        lanes: &[Value],
+        only: &[Option<Value>],
+        (shift, access): (u32, u32),
+    ) {
         let mut bad = Vec::new();
-        for (piece, &lanes) in lanes.iter().enumerate() {
-            let only = self.active_eighth(piece);
-            let start = match self.extent(pointer) {
-                Some(extent) => extent + offset::EXTENT_START,
-                None => offset::ARENA_BASE,
-            };
-            let inside = self.with_field(v::SUB64, lanes, start);
-            let unit = match shift {
-                0 => inside,
-                _ => self.shift(0, true, inside, shift as u8),
-            };
-            bad.push(match self.extent(pointer) {
-                Some(extent) => {
-                    let units = extent + offset::EXTENT_UNITS + 8 * shift as i32;
-                    self.compared_with_field(v::COMPARE_U64, unit, units, NOT_BELOW, only)
-                }
-                None => self.outside_shadow(unit, shift, only),
-            });
+        for (&lanes, &only) in lanes.iter().zip(only) {
+            let inside = self.with_field(v::SUB64, lanes, offset::ARENA_BASE);
+            let unit = self.units_of(inside, shift);
+            bad.push(self.outside_shadow(unit, shift, only));
         }
         self.fail_lanes(&bad, lanes, access);
+    }
+
+    /// The numbers of offsets among units of a size; those between two are large.
+    fn units_of(&mut self, offsets: Value, shift: u32) -> Value {
+        match shift {
+            0 => offsets,
+            _ => self.shift(0, true, offsets, shift as u8),
+        }
     }
 
     /// The lanes whose place is not in the valid part of a granule.

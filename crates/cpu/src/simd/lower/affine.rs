@@ -256,8 +256,33 @@ impl Lowering<'_, '_> {
             let unit = self.shift_int(Shift::Rotate, true, inside, shift as u8);
             let places = self.field(LONG, extent + offset::EXTENT_PLACES + 8 * shift as i32);
             self.compare_int(true, unit, places);
-            return self.branch_unless(Condition::Below, other);
+            let [elsewhere, good] = [(); 2].map(|()| self.b.block());
+            let op = Op::Branch {
+                condition: Condition::Below,
+                then: good,
+                otherwise: elsewhere,
+            };
+            self.b.emit(op, []);
+            let known = self.known.clone();
+            self.enter_cold(elsewhere);
+            let (end, valid) = self.end_in_granule(address, shift);
+            self.compare_int(true, end, valid);
+            let op = Op::Branch {
+                condition: Condition::BelowOrEqual,
+                then: good,
+                otherwise: other,
+            };
+            self.b.emit(op, []);
+            return self.enter_join(good, known);
         }
+        let (end, valid) = self.end_in_granule(address, shift);
+        self.compare_int(true, end, valid);
+        self.branch_unless(Condition::BelowOrEqual, other);
+    }
+
+    /// Where an access of all lanes from an address on ends in its granule, and where the valid part of
+    /// that ends, in units of the access.
+    fn end_in_granule(&mut self, address: Value, shift: u32) -> (Value, Value) {
         let base = self.field(LONG, offset::ARENA_BASE);
         let inside = self.alu(Alu::Sub, true, address, base);
         let unit = self.shift_int(Shift::Rotate, true, inside, shift as u8);
@@ -286,9 +311,7 @@ impl Lowering<'_, '_> {
         let valid = self.load_int(half, at, 0);
         let valid = self.shift_int(Shift::Right, true, valid, shift as u8);
         let place = self.alu_immediate(Alu::And, true, unit, (1 << place_bits) - 1);
-        let end = self.add_offset(place, self.width as i64);
-        self.compare_int(true, end, valid);
-        self.branch_unless(Condition::BelowOrEqual, other);
+        (self.add_offset(place, self.width as i64), valid)
     }
 
     /// Restores a sum of 64 bits from the lanes in its slot, which are a stride apart unless they have

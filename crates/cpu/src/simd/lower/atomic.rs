@@ -40,6 +40,8 @@ fn operation_of(i: &Instruction, ty: Type) -> Option<AtomicOperation> {
         is_signed: matches!(ty, Type::S32 | Type::S64),
         is_float,
         flushes: ty == Type::F32 && !is_shared,
+        // The threads of a block share a host thread.
+        is_alone: is_shared,
     })
 }
 

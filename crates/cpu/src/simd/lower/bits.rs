@@ -66,7 +66,7 @@ impl Lowering<'_, '_> {
         let signed = super::integer::is_signed(ty);
         let arg = self.arg(i, 1)?;
         let a = match i.opcode {
-            O::Shr => self.integer_source(arg, ty, piece)?,
+            O::Shr | O::Cnot => self.integer_source(arg, ty, piece)?,
             _ => self.source(arg, wide, piece)?,
         };
         let operand = |e: &mut Self, n: usize| -> Lowered<Source> {

@@ -161,6 +161,11 @@ impl Lowering<'_, '_> {
                 source => self.in_register(source, wide),
             },
         };
+        // As the functions have it that scalar code calls for these.
+        let value = match rounding {
+            CURRENT => value,
+            _ => self.canonical_of(value, wide),
+        };
         Ok(match i.modifiers.has(M::Sat) {
             true => self.saturated(value, wide),
             false => value,
@@ -215,9 +220,15 @@ impl Lowering<'_, '_> {
 
     /// The GPU's NaN for every NaN.
     pub(super) fn canonical(&mut self, value: Value) -> Value {
+        self.canonical_of(value, false)
+    }
+
+    fn canonical_of(&mut self, value: Value, wide: bool) -> Value {
         let all = Source::Vector(value);
-        let is_nan = self.compared(v::COMPARE_F32, all, all, Some(3), None);
-        self.blended(false, is_nan, Source::Bits(NAN), all)
+        let compare = by_width(wide, v::COMPARE_F32, v::COMPARE_F64);
+        let is_nan = self.compared(compare, all, all, Some(3), None);
+        let nan = if wide { u64::MAX >> 1 } else { NAN };
+        self.blended(wide, is_nan, Source::Bits(nan), all)
     }
 
     /// `div.approx`: the reciprocal of what is above 2^126 is 0.

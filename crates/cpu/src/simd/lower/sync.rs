@@ -7,9 +7,10 @@ use crate::abi::WARP_SIZE;
 use crate::program::{Arg, BlockId, Instruction, Program};
 use crate::simd::builder::Variable;
 use crate::simd::divergence::is_meeting;
-use crate::simd::machine::{Alu, Condition, Op, Value};
+use crate::simd::machine::{Alu, Condition, INT, Op, Value, ZMM};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
+use regalloc2::Operand;
 
 /// An operand of a request.
 pub(super) enum RequestOperand {
@@ -83,6 +84,7 @@ pub(super) fn is_of_warp(i: &Instruction) -> bool {
         O::Bar => m.has(M::Warp),
         O::Shfl | O::Vote | O::Activemask => true,
         O::Redux => !m.types().any(|ty| ty == Type::F32),
+        O::Match => !m.has(M::All) && m.types().all(|ty| ty.bits() == 32),
         _ => false,
     }
 }
@@ -193,6 +195,7 @@ impl Lowering<'_, '_> {
                 let bits = self.active_bits();
                 self.write_shared(i, bits)
             }
+            O::Match => self.match_any(i),
             _ => self.reduce(i),
         }
     }
@@ -331,6 +334,75 @@ impl Lowering<'_, '_> {
                 Source::Vector(self.binary(v::AND, value, Source::Bits(31)))
             }
         })
+    }
+
+    /// `match.any`: for the value of the first lane that has none yet, the lanes with this value get
+    /// their mask, until all have one.
+    fn match_any(&mut self, i: &Instruction) -> Lowered<()> {
+        let value = self.arg(i, 1)?;
+        let values = [0, 1].map(|piece| self.vector(value, false, piece));
+        let [low, high] = values;
+        let values = [low?, high?];
+        let left = self.b.variable(INT);
+        let results = [(); 2].map(|()| self.b.variable(ZMM));
+        let active = self.active_bits();
+        self.b.set(left, active);
+        for result in results {
+            let zero = self.in_register(Source::Bits(0), false);
+            self.b.set(result, zero);
+        }
+        let [again, done] = [(); 2].map(|()| self.b.block());
+        self.b.jump(again);
+        self.enter_open(again);
+        let bits = self.b.get(left);
+        let lane = self.trailing_zeros(bits);
+        let lane = self.splat(lane, false);
+        let (low, high) = (Source::Vector(values[0]), Source::Vector(values[1]));
+        let first = self.ternary(
+            v::PERMUTE_TWO,
+            Source::Vector(lane),
+            low,
+            high,
+            None,
+            CURRENT,
+        );
+        let mut masks = Vec::new();
+        for (piece, &value) in values.iter().enumerate() {
+            let only = self.active.as_ref().map(|active| active[piece]);
+            let (a, b) = (Source::Vector(value), Source::Vector(first));
+            masks.push(self.compared(v::COMPARE_U, a, b, Some(0), only));
+        }
+        let same = self.lane_bits(&masks);
+        let all = self.splat(same, false);
+        for (result, &mask) in results.iter().zip(&masks) {
+            let old = self.b.get(*result);
+            let (new, old) = (Source::Vector(all), Source::Vector(old));
+            let merged = self.blended(false, mask, new, old);
+            self.b.set(*result, merged);
+        }
+        let others = self.inverted(same);
+        let rest = self.alu(Alu::And, false, bits, others);
+        self.b.set(left, rest);
+        self.test_int(rest);
+        let op = Op::Branch {
+            condition: Condition::NotEqual,
+            then: again,
+            otherwise: done,
+        };
+        self.b.emit(op, []);
+        self.b.seal(again);
+        self.enter(done);
+        let results = results.map(|result| self.b.get(result));
+        let to = self.arg(i, 0)?;
+        self.write(i, to, false, &results, false)
+    }
+
+    /// The number of the lowest bit that is set.
+    fn trailing_zeros(&mut self, bits: Value) -> Value {
+        let value = self.b.value(INT);
+        let operands = [Operand::reg_def(value), Operand::reg_use(bits)];
+        self.b.emit(Op::TrailingZeros, operands);
+        value
     }
 
     /// `redux` of integers.
