@@ -7,27 +7,6 @@ use super::emitter::{EmitResult, Emitter, is_signed, native};
 use crate::program::{Arg, Instruction};
 use ptx::names::{Modifier as M, Type as P};
 
-const COMPARISONS: &[M] = &[
-    M::Eq,
-    M::Ne,
-    M::Lt,
-    M::Le,
-    M::Gt,
-    M::Ge,
-    M::Lo,
-    M::Ls,
-    M::Hi,
-    M::Hs,
-    M::Equ,
-    M::Neu,
-    M::Ltu,
-    M::Leu,
-    M::Gtu,
-    M::Geu,
-    M::Num,
-    M::Nan,
-];
-
 impl Emitter<'_, '_> {
     pub fn setp(&mut self, i: &Instruction) -> EmitResult<()> {
         let ty = self.ty(i, 0)?;
@@ -145,7 +124,7 @@ impl Emitter<'_, '_> {
                 let a = self.operand(i, at, native)?;
                 let b = self.operand(i, at + 1, native)?;
                 let signed = is_signed(ty);
-                let cc = match (i.modifiers.first_of(COMPARISONS), signed) {
+                let cc = match (i.comparison(), signed) {
                     (Some(M::Eq), _) => IntCC::Equal,
                     (Some(M::Ne), _) => IntCC::NotEqual,
                     (Some(M::Lt), true) => IntCC::SignedLessThan,
@@ -164,7 +143,7 @@ impl Emitter<'_, '_> {
     }
 
     pub fn compare_floats(&mut self, i: &Instruction, a: Value, b: Value) -> EmitResult<Value> {
-        let cc = match i.modifiers.first_of(COMPARISONS) {
+        let cc = match i.comparison() {
             Some(M::Eq) => FloatCC::Equal,
             // `ne` is false if either operand is NaN.
             Some(M::Ne) => FloatCC::OrderedNotEqual,

@@ -223,6 +223,30 @@ impl Instruction {
         }
     }
 
+    /// How it compares its operands.
+    pub fn comparison(&self) -> Option<Modifier> {
+        self.modifiers.first_of(&[
+            Modifier::Eq,
+            Modifier::Ne,
+            Modifier::Lt,
+            Modifier::Le,
+            Modifier::Gt,
+            Modifier::Ge,
+            Modifier::Lo,
+            Modifier::Ls,
+            Modifier::Hi,
+            Modifier::Hs,
+            Modifier::Equ,
+            Modifier::Neu,
+            Modifier::Ltu,
+            Modifier::Leu,
+            Modifier::Gtu,
+            Modifier::Geu,
+            Modifier::Num,
+            Modifier::Nan,
+        ])
+    }
+
     /// Whether it is an operation on matrices, whose registers are in slots.
     pub fn is_matrix(&self) -> bool {
         let m = &self.modifiers;

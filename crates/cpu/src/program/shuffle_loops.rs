@@ -343,24 +343,13 @@ fn compared(program: &Program<'_>, i: &Instruction, reg: Reg, value: u32) -> Opt
         Type::S32 => value.cast_signed().cmp(&with.cast_signed()),
         _ => value.cmp(&with),
     };
-    let comparisons = [
-        M::Eq,
-        M::Ne,
-        M::Lt,
-        M::Le,
-        M::Gt,
-        M::Ge,
-        M::Lo,
-        M::Ls,
-        M::Hi,
-        M::Hs,
-    ];
-    Some(match i.modifiers.first_of(&comparisons)? {
+    Some(match i.comparison()? {
         M::Eq => order.is_eq(),
         M::Ne => order.is_ne(),
         M::Lt | M::Lo => order.is_lt(),
         M::Le | M::Ls => order.is_le(),
         M::Gt | M::Hi => order.is_gt(),
-        _ => order.is_ge(),
+        M::Ge | M::Hs => order.is_ge(),
+        _ => return None,
     })
 }

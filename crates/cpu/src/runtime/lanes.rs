@@ -54,7 +54,7 @@ pub(crate) unsafe extern "C" fn check_lanes(context: *mut BlockContext, lanes: *
     let (line, access) = ((lanes.request[0] >> 32) as u32, lanes.request[0] as u32);
     for lane in lanes.active() {
         let thread = lanes.thread as u32 + lanes.request[1] as u32 + lane as u32;
-        // SAFETY: the context is that of the block that runs.
+        // SAFETY: the code passes the context of its own block.
         let host =
             unsafe { access::host_address(context, thread, lanes.address(lane), access, line) };
         if host.is_none() {
@@ -122,7 +122,7 @@ pub(crate) unsafe extern "C" fn fault_lanes(context: *mut BlockContext, lanes: *
     let thread = lanes.thread as u32 + lanes.request[1] as u32 + lane as u32;
     let (line, kind) = ((lanes.request[0] >> 32) as u32, lanes.request[0] as u32);
     let kind = FaultKind::from_number(kind).unwrap_or(FaultKind::Trap);
-    // SAFETY: the context is that of the block that runs.
+    // SAFETY: the code passes the context of its own block.
     let context = unsafe { access::context(&context) };
     access::record(context, kind, thread, 0, 0, line)
 }

@@ -1,4 +1,4 @@
-//! Gives virtual registers those of the processor.
+//! Register allocation.
 
 use regalloc2::{
     Algorithm, Block, Function, Inst, InstRange, MachineEnv, Operand, Output, PReg, PRegSet,
@@ -8,11 +8,11 @@ use regalloc2::{
 use super::assembler::{R11, RBP, RSP};
 use super::machine::{Code, INT, Label, MASK, Op, ZMM};
 
-/// The registers that moves of the allocator may use.
+/// The scratch registers of the allocator's moves.
 pub(super) const SCRATCH_ZMM: u8 = 31;
 pub(super) const SCRATCH_MASK: u8 = 7;
 
-/// The blocks in the order of the code, and their instructions one behind the other.
+/// The code as regalloc2 reads it: blocks and instructions are numbered in layout order.
 struct View<'c> {
     code: &'c Code,
     /// By position: the block.
@@ -150,8 +150,7 @@ fn environment() -> MachineEnv {
     }
 }
 
-/// The registers of a function's values. Blocks and instructions have their numbers in the order of
-/// the code.
+/// Allocates registers and spill slots. Blocks and instructions are numbered in layout order.
 pub(super) fn allocate(code: &Code) -> Result<Output, RegAllocError> {
     let options = RegallocOptions {
         verbose_log: false,

@@ -2,7 +2,7 @@
 
 use super::machine::{Alu, Condition, Evex, Memory, Shift};
 
-/// Registers by their numbers. Which file a number belongs to is up to the instruction.
+/// A register number. The instruction decides the register file.
 pub(super) type Register = u8;
 
 pub(super) const RAX: Register = 0;
@@ -30,20 +30,20 @@ pub(super) enum Place {
     Pool(usize),
 }
 
-/// A place in the code that jumps lead to.
+/// A jump target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target(usize);
 
 #[derive(Default)]
 pub(super) struct Assembler {
     pub bytes: Vec<u8>,
-    /// The positions of targets, once they are known.
+    /// The positions of bound targets.
     targets: Vec<Option<usize>>,
-    /// Distances of 4 bytes that are still missing: where they are, and what they lead to.
+    /// Displacements to patch: their positions and targets.
     jumps: Vec<(usize, Target)>,
-    /// Constants: where the distance is, the end of the instruction, and the constant's number.
+    /// Uses of constants: the position of the displacement, the end of the instruction, and the constant.
     pool_uses: Vec<(usize, usize, usize)>,
-    /// The constants: their bytes.
+    /// The bytes of each constant.
     pool: Vec<Vec<u8>>,
 }
 
@@ -52,11 +52,11 @@ pub(super) struct Assembler {
 pub(super) struct Options {
     pub mask: Register,
     pub zeroes: bool,
-    /// An operand in memory is one element, or the rounding is the one in `length`.
+    /// Broadcast one element from memory.
     pub broadcast: bool,
     pub rounding: Option<u8>,
     pub immediate: Option<u8>,
-    /// The unit of a short offset.
+    /// The scale of an 8-bit displacement.
     pub unit: u8,
 }
 
@@ -66,7 +66,7 @@ impl Assembler {
         Target(self.targets.len() - 1)
     }
 
-    /// A target leads here.
+    /// Binds a target to the current position.
     pub fn bind(&mut self, target: Target) {
         self.targets[target.0] = Some(self.bytes.len());
     }
@@ -88,14 +88,14 @@ impl Assembler {
         options: Options,
     ) {
         let bit = |number: u8, at: u8| (number >> at & 1) ^ 1;
-        // X extends an index, or a register of vectors in the place of memory.
+        // X extends the index register, or a vector register in the r/m field.
         let (x, b) = match place {
             Place::Register(number) => (bit(number, 4), bit(number, 3)),
             Place::Memory(base, _) => (1, bit(base, 3)),
             Place::Indexed(base, index, ..) => (bit(index, 3), bit(base, 3)),
             Place::Pool(_) => (1, 1),
         };
-        // Of an index of vectors, the fifth bit is that of the second operand.
+        // V' holds the fifth bit of a vector index.
         let second_high = match place {
             Place::Indexed(_, index, ..) => bit(index, 4),
             _ => bit(second, 4),
@@ -166,7 +166,7 @@ impl Assembler {
             _ => (None, opcode),
         };
         self.bytes.extend(prefixes);
-        // With a prefix, the bytes of the upper four registers have their numbers.
+        // Without a REX prefix, byte registers 4 to 7 are `ah` to `bh`.
         if rex != 0x40 || is_byte {
             self.bytes.push(rex);
         }
@@ -174,7 +174,7 @@ impl Assembler {
         self.place(register, place, 1, behind);
     }
 
-    /// The bytes behind the opcode that say the operands.
+    /// The ModRM byte, the SIB byte and the displacement.
     fn place(&mut self, register: Register, place: Place, unit: i32, behind: usize) {
         let register = (register & 7) << 3;
         match place {
@@ -294,7 +294,7 @@ impl Assembler {
         }
     }
 
-    /// A number of 32 bits, or that sign-extended to 64, to memory.
+    /// Stores a 32-bit immediate, or its sign extension to 64 bits.
     pub fn store_immediate(&mut self, wide: bool, number: i32, to: Place) {
         self.general(wide, &[0xC7], 0, to, false, 4);
         self.bytes.extend(number.to_le_bytes());
@@ -321,7 +321,7 @@ impl Assembler {
         self.general(false, &opcode, to, Place::Register(from), false, 0);
     }
 
-    /// Divides `rdx:rax`, whose upper half it prepares.
+    /// Divides `rax`, after extending it into `rdx`.
     pub fn divide(&mut self, signed: bool, wide: bool, by: Register) {
         if signed {
             // cdq, cqo
@@ -382,9 +382,9 @@ impl Assembler {
         self.bytes.extend([0x0F, 0xAE, 0xF0]);
     }
 
-    /// Puts the constants behind the code, and fills in all distances.
+    /// Appends the constants and patches all displacements.
     pub fn finish(mut self) -> Vec<u8> {
-        // The largest first, so that all are aligned.
+        // Largest first, so that all are aligned.
         let mut order: Vec<usize> = (0..self.pool.len()).collect();
         order.sort_by_key(|&number| std::cmp::Reverse(self.pool[number].len()));
         let mut at = vec![0; self.pool.len()];

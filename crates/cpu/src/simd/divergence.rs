@@ -84,7 +84,7 @@ impl Divergence {
             rows,
             is_warp,
         };
-        // What is read before it is written is 0.
+        // Registers that are read before they are written are 0.
         for &reg in liveness.live_in(BlockId::ENTRY) {
             found.shapes[reg.index()] = Some(Shape::Uniform);
         }
@@ -190,9 +190,9 @@ impl Divergence {
         changed
     }
 
-    /// The blocks that lanes may go through between a branch and its join. Where they may be suspended
-    /// in between, they do not meet again. They do not meet in a loop either of which others may start
-    /// another iteration meanwhile.
+    /// The blocks between a divergent branch and its join: its post-dominator, unless lanes may be
+    /// suspended before it (then they never rejoin), or other lanes may start another iteration of a loop
+    /// around it (then a later post-dominator is the join).
     fn influence_of(
         &self,
         program: &Program<'_>,
@@ -237,7 +237,7 @@ impl Divergence {
         found
     }
 
-    /// Marks what lanes may write differently behind a divergent branch.
+    /// Marks the registers that a divergent branch makes divergent.
     fn part(&mut self, influence: &Influence, liveness: &Liveness, defined: &[Vec<Reg>]) -> bool {
         let mut written = RegisterSet::new(self.shapes.len());
         for (block, _) in flagged(&influence.blocks) {
@@ -254,7 +254,7 @@ impl Divergence {
                 }
             }
         }
-        // What lanes on one path write while others, which wait, still need what it was.
+        // Registers that lanes on one path write while waiting lanes still need the old value.
         let successors: Vec<BlockId> = self.graph.successors(influence.branch).collect();
         for &one in &successors {
             for &other in successors.iter().filter(|other| **other != one) {
@@ -311,7 +311,7 @@ impl Divergence {
         }
     }
 
-    /// Marks what a loop writes that lanes leave at different times.
+    /// Marks the registers written in a loop that lanes leave in different iterations.
     fn leave_apart(
         &mut self,
         program: &Program<'_>,
@@ -445,8 +445,7 @@ impl Divergence {
         }
     }
 
-    /// Whether lanes that do not execute a block may still read what a register held before the block
-    /// writes it.
+    /// Whether lanes that skip a block may still read the old value of a register that the block writes.
     pub fn keeps(&self, reg: Reg, block: BlockId, liveness: &Liveness) -> bool {
         let Some(number) = self.region_of[block.index()] else {
             return false;
@@ -486,7 +485,8 @@ impl fmt::Display for Divergence {
     }
 }
 
-/// Whether a sync point only has the lanes of a warp meet, as those of vectors do everywhere.
+/// Whether a sync point only makes the lanes of a warp converge. The lanes of vector code are always
+/// converged.
 pub(super) fn is_meeting(program: &Program<'_>, i: &Instruction) -> bool {
     i.opcode == O::Activemask && program.list(i.args) == [Arg::Sink]
 }

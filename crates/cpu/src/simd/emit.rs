@@ -1,4 +1,4 @@
-//! From instructions whose registers are known to machine code.
+//! Emits machine code from allocated instructions.
 
 use regalloc2::{Allocation, Edit, InstOrEdit, Output, RegClass};
 
@@ -11,10 +11,10 @@ use super::machine::{
 };
 use crate::abi::offset;
 
-/// Of the frame, below the saved registers: where the context is.
+/// The frame's offset of the saved context pointer.
 const CONTEXT: i32 = -48;
 
-/// `vmovdqu64` and its store, and the same of aligned memory.
+/// `vmovdqu64` loads and stores, and `vmovdqa64` between registers.
 const LOAD: Evex = evex(1, 2, true, 0x6F);
 const STORE: Evex = evex(1, 2, true, 0x7F);
 const COPY: Evex = evex(1, 1, true, 0x6F);
@@ -42,10 +42,10 @@ struct Emission<'c> {
     code: &'c Code,
     a: Assembler,
     labels: Vec<Target>,
-    /// Where the slots of spilled values start, from the stack pointer on.
+    /// The stack offset of the first spill slot.
     spills: i32,
     stubs: Vec<Stub>,
-    /// Returns that a block ends.
+    /// Returns 1: a fault ends the block.
     fails: Target,
     /// Saves all registers and calls a function of the runtime.
     calls: Target,
@@ -219,7 +219,7 @@ impl Emission<'_> {
         }
     }
 
-    /// Puts the first operand, which the result replaces, into the result's register.
+    /// Emits one operation. The allocator has put a reused operand into the result's register.
     fn op(&mut self, op: &Op, operands: &[Allocation], next: Option<Label>) {
         let reg = |n: usize| {
             operands
@@ -253,7 +253,7 @@ impl Emission<'_> {
                 }
                 let options = Options {
                     mask: if masking == Masking::None { 0 } else { input() },
-                    // Masks have no other way.
+                    // A result that is a mask is always zeroed.
                     zeroes: masking == Masking::Zero
                         && operands[0].as_reg().is_some_and(|reg| reg.class() == ZMM),
                     broadcast: matches!(place, Place::Pool(_))
@@ -383,7 +383,7 @@ impl Emission<'_> {
                 self.a
                     .vex((1, 0, false, true), opcode, reg(0), reg(0), place);
             }
-            // The register allocator has put them where they are.
+            // They are in their registers already.
             Op::Arguments => {}
             Op::MaskToInt => {
                 let place = Place::Register(reg(1));
@@ -490,7 +490,7 @@ impl Emission<'_> {
         self.a.vex((1, 0, false, false), 0x91, from, 0, place);
     }
 
-    /// Writes what a function of the runtime is asked for.
+    /// Writes the request of a runtime call.
     fn request(&mut self, call: u32) {
         let call = self.code.calls[call as usize];
         for (n, word) in (0..).zip(call.request) {
@@ -502,7 +502,7 @@ impl Emission<'_> {
         self.a.immediate(R11, u64::from(call.helper) * 8);
     }
 
-    /// The code of checks that have failed, of the end of a block, and of calls.
+    /// Emits the slow paths of checks, the return after a fault, and the call stub.
     fn out_of_line(&mut self) {
         for stub in std::mem::take(&mut self.stubs) {
             self.a.bind(stub.start);
@@ -530,8 +530,8 @@ impl Emission<'_> {
         self.save_and_call();
     }
 
-    /// Calls the function of the runtime at the offset `r11` in the table, with the context and the
-    /// lanes on the stack, and preserves all registers. Sets the flags by the result.
+    /// Emits the call stub. It calls the runtime function at offset `r11` of the helper table, preserves
+    /// all registers, and sets the flags from the result.
     fn save_and_call(&mut self) {
         const SAVED: [Register; 9] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11];
         let options = Options {
@@ -541,7 +541,7 @@ impl Emission<'_> {
         self.a.bind(self.calls);
         let saved = self.a.bytes.len();
         debug_assert!(saved > 0);
-        // The lanes are behind the return address.
+        // The lanes are above the return address.
         for register in SAVED {
             self.a.push(register);
         }

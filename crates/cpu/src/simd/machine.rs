@@ -1,4 +1,4 @@
-//! Instructions of x86-64 with AVX-512 on virtual registers, in blocks in the order of the code.
+//! The machine IR: x86-64 instructions with AVX-512 on virtual registers, in SSA form.
 
 use regalloc2::{Operand, RegClass, VReg};
 use smallvec::SmallVec;
@@ -25,38 +25,38 @@ pub(super) struct Evex {
     pub opcode: u8,
     /// Bits of a vector: 0: 128, 1: 256, 2: 512.
     pub length: u8,
-    /// Whether a mask leaves out lanes of the width of `wide`.
+    /// Whether a write mask selects elements of the width of `wide`.
     pub maskable: bool,
 }
 
-/// Where the registers of an EVEX instruction are encoded.
+/// How the operands of an EVEX instruction are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Result, first operand, second operand (or memory).
     Binary,
-    /// Result, first and second operand, and what the result's register held, which counts.
+    /// Result, first and second operand, and a third one that the result replaces.
     Ternary,
     /// Result, operand.
     Unary,
-    /// Operand, result: extractions.
+    /// The operand is in the reg field, and the result in the r/m field: extractions.
     Reversed,
-    /// Result and operand of a shift by an immediate, whose operation is a number in the opcode.
+    /// A shift by an immediate. The number is the opcode extension.
     Shift(u8),
 }
 
-/// What a mask does to lanes that it leaves out.
+/// What happens to lanes whose mask bit is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Masking {
     None,
-    /// They are 0. Results that are masks are 0 there, too.
+    /// They become 0.
     Zero,
-    /// They keep what the result's register held.
+    /// They keep the value of an operand that the result replaces.
     Merge,
-    /// The instruction selects by it.
+    /// The instruction takes them from its other operand.
     Select,
 }
 
-/// A constant in memory, which an instruction broadcasts to all lanes, or loads as a vector.
+/// A constant in the constant pool: broadcast to all lanes, or a whole vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Constant {
     Word(u32),
@@ -65,7 +65,7 @@ pub(super) enum Constant {
     Vector(u32),
 }
 
-/// Conditions of jumps, by their number in the instruction.
+/// Condition codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Below = 2,
@@ -98,7 +98,7 @@ impl Condition {
     }
 }
 
-/// Operations on general-purpose registers with two operands, by their number in the opcode.
+/// Two-operand integer operations, by their opcode extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alu {
     Add = 0,
@@ -109,7 +109,7 @@ pub(super) enum Alu {
     Cmp = 7,
 }
 
-/// Shifts of general-purpose registers, by their number in the opcode of shifts by immediates.
+/// Integer shifts by an immediate, by their opcode extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shift {
     Rotate = 1,
@@ -122,13 +122,13 @@ pub(super) enum Shift {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory {
     pub bytes: u8,
-    /// The upper bits of a load are those of its sign.
+    /// A load sign-extends.
     pub signed: bool,
     /// A load extends to 64 bits.
     pub wide: bool,
 }
 
-/// An operation. Each lists its operands: the result first, if there is one.
+/// An operation. The comments list its operands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Op {
     /// Result, operands, the register with the old lanes (for merging), the mask. A constant
@@ -146,7 +146,7 @@ pub(super) enum Op {
     Load {
         code: Evex,
         offset: i32,
-        /// The bytes by which a short offset is scaled.
+        /// The scale of an 8-bit displacement.
         unit: u8,
         masking: Masking,
         /// Memory has one element, for all lanes.
@@ -187,7 +187,7 @@ pub(super) enum Op {
     MaskTest,
     /// A mask of ones or zeros.
     MaskConstant(bool),
-    /// The context, the first thread and the end of the threads, as the function gets them.
+    /// The function's arguments: the context, the first thread and the end of the range.
     Arguments,
     /// From a mask to a general-purpose register, and back.
     MaskToInt,
@@ -259,16 +259,16 @@ pub(super) enum Op {
         wide: bool,
     },
     Fence,
-    /// Where the mask (the first operand) is not empty, calls a function of the runtime out of
-    /// line: see [`LaneCall`]. Its result decides whether the block ends.
+    /// If the mask (the first operand) is not empty, calls a runtime function out of line: see
+    /// [`LaneCall`].
     Check {
         call: u32,
     },
-    /// The same, always and in line. Results are in the lanes of the memory at the stack.
+    /// Always calls it, in line. Its results are in the lane area of the stack.
     CallLanes {
         call: u32,
     },
-    /// Stores or loads a vector in the stack memory that functions of the runtime see.
+    /// Stores to and loads from the lane area, which runtime functions read and write.
     StoreLanes {
         at: i32,
     },
@@ -291,13 +291,13 @@ pub(super) enum Op {
     Return,
 }
 
-/// A call of a function of the runtime, `unsafe extern "C" fn(context, lanes) -> u32`, which
-/// preserves all registers: 0 means to go on.
+/// A call of a runtime function, `unsafe extern "C" fn(context, lanes) -> u32`. All registers are
+/// preserved. A result other than 0 ends the block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaneCall {
-    /// Its number in the table of helpers.
+    /// Its index in the helper table.
     pub helper: u32,
-    /// Written to the stack memory first.
+    /// Written to the lane area before the call.
     pub request: [u64; 2],
 }
 
@@ -337,6 +337,6 @@ pub(super) struct Code {
     pub values: u32,
     pub vectors: Vec<[u8; 64]>,
     pub calls: Vec<LaneCall>,
-    /// Bytes of the stack memory that functions of the runtime see.
+    /// The size of the lane area in bytes.
     pub lane_bytes: u32,
 }

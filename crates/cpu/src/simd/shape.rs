@@ -5,9 +5,9 @@
 pub(super) enum Shape {
     /// They have one value.
     Uniform,
-    /// Each is that of the lane before plus a stride, in 32 bits.
+    /// Each lane's value is the previous lane's plus a stride, modulo 2^32.
     Affine(i32),
-    /// A sum of 64 bits: a value that all lanes have, and a multiple of such an index, extended.
+    /// A 64-bit sum of a uniform value and a multiple of an affine one, extended from 32 bits.
     Extended {
         stride: i32,
         scale: i32,
@@ -16,7 +16,7 @@ pub(super) enum Shape {
     Divergent,
 }
 
-/// The most bytes or units that consecutive lanes are apart in these shapes.
+/// The limit of strides and scales.
 const MAX_STRIDE: i64 = 1 << 20;
 
 pub(super) fn affine(stride: i64) -> Shape {

@@ -1,5 +1,5 @@
-//! How threads are suspended, as the scalar function does it: the code of lanes can resume what that
-//! has suspended, and the other way round.
+//! The resume points of a kernel. Vector code and the scalar function share them, so that each can
+//! resume threads that the other has suspended.
 
 use crate::program::{BlockId, Reg};
 
@@ -12,7 +12,7 @@ pub(crate) struct ResumePlace {
     pub dirty: Vec<Reg>,
     /// The registers that are restored there.
     pub reload: Vec<Reg>,
-    /// It is a barrier for all threads of the block, which need nothing else.
+    /// It is a barrier of all threads of the block, without operands that the scheduler needs.
     pub is_block_barrier: bool,
 }
 

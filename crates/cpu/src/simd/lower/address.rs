@@ -23,7 +23,7 @@ pub(super) enum Space {
     Param,
 }
 
-/// The host addresses of an access, which is checked.
+/// The host addresses of a checked access.
 pub(super) enum Address {
     /// One for all lanes, and an offset.
     Uniform(Value, i32),
@@ -58,7 +58,7 @@ pub(super) fn space_of(i: &Instruction) -> Space {
 }
 
 impl Lowering<'_, '_> {
-    /// The address operand `n` of an access of so many bytes by each lane, checked.
+    /// Checks an access of `bytes` bytes per lane at address operand `n`, and returns its host addresses.
     pub(super) fn address(
         &mut self,
         i: &Instruction,
@@ -229,7 +229,7 @@ impl Lowering<'_, '_> {
         is_known.then_some(offset::EXTENTS + number as i32 * offset::EXTENT_SIZE)
     }
 
-    /// The lanes of a vector whose number, in units of the access, is not below a limit.
+    /// The lanes whose offset is misaligned or not below a limit, which is in units of the access.
     fn outside(&mut self, at: Value, bytes: u32, limit: Source, piece: usize) -> Value {
         let unit = self.units_of(at, bytes.trailing_zeros());
         let only = self.active_eighth(piece);
@@ -242,7 +242,7 @@ impl Lowering<'_, '_> {
         Some(self.eighth(active[piece / 2], piece % 2))
     }
 
-    /// A comparison, or another instruction, with a constant of the context for all lanes.
+    /// An instruction whose last operand is a field of the context, broadcast to all lanes.
     fn with_field(&mut self, code: Evex, a: Value, at: i32) -> Value {
         let result = self.b.value(ZMM);
         let operands = [
@@ -294,8 +294,8 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// Checks generic addresses: by the bounds of the allocation that they probably are in, and by the
-    /// shadow memory where those are not known or do not hold.
+    /// Checks generic addresses against the allocation that they are probably in, and where that is
+    /// unknown or fails, against the shadow memory.
     fn check_lanes(&mut self, lanes: &[Value], pointer: Option<Reg>, bytes: u32, access: u32) {
         let shift = bytes.trailing_zeros();
         let only: Vec<Option<Value>> = (0..lanes.len())
@@ -333,7 +333,7 @@ impl Lowering<'_, '_> {
         self.enter_join(good, known);
     }
 
-    /// Checks those of the addresses that masks for eight lanes each name, or all.
+    /// Checks addresses against the shadow memory: those in `only`, or all.
     fn check_in_shadow(
         &mut self,
         lanes: &[Value],
@@ -349,7 +349,7 @@ impl Lowering<'_, '_> {
         self.fail_lanes(&bad, lanes, access);
     }
 
-    /// The numbers of offsets among units of a size; those between two are large.
+    /// Offsets in units of an access. A misaligned offset becomes very large.
     fn units_of(&mut self, offsets: Value, shift: u32) -> Value {
         match shift {
             0 => offsets,
@@ -357,7 +357,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The lanes whose place is not in the valid part of a granule.
+    /// The lanes that are not in the valid part of their granule.
     fn outside_shadow(&mut self, unit: Value, shift: u32, only: Option<Value>) -> Value {
         let granule = self.shift(2, true, unit, (GRANULE_SHIFT - shift) as u8);
         // No byte of the last granule may be accessed.
@@ -378,7 +378,7 @@ impl Lowering<'_, '_> {
         self.compared(v::COMPARE_U64, place, valid, Some(NOT_BELOW), only)
     }
 
-    /// A gather, of those lanes in a mask.
+    /// A masked gather.
     pub(super) fn gather(
         &mut self,
         code: Evex,
@@ -423,24 +423,24 @@ impl Lowering<'_, '_> {
         self.fail_lanes(&eighths, &offsets, access);
     }
 
-    /// Calls the slow path for the lanes of masks for eight lanes each.
+    /// Calls the slow path for the lanes in masks of eight.
     fn fail_lanes(&mut self, bad: &[Value], addresses: &[Value], access: u32) {
         for (pair, (bad, addresses)) in bad.chunks(2).zip(addresses.chunks(2)).enumerate() {
             let mask = self.mask_join(bad[0], bad[1]);
-            let request = [
-                u64::from(self.line) << 32 | u64::from(access),
-                16 * pair as u64,
-            ];
-            let call = self.call_number(Helper::check_lanes, request);
-            let thread = self.b.get(self.thread);
-            let operands = [
-                Operand::reg_use(mask),
-                Operand::reg_use(addresses[0]),
-                Operand::reg_use(addresses[1]),
-                Operand::reg_use(thread),
-            ];
-            self.b.emit(Op::Check { call }, operands);
+            self.fail_at(pair, mask, [addresses[0], addresses[1]], access);
         }
+    }
+
+    /// Calls the slow path for the lanes in a mask of 16. A fault names the first invalid lane.
+    fn fail_at(&mut self, piece: usize, mask: Value, addresses: [Value; 2], access: u32) {
+        let request = [
+            u64::from(self.line) << 32 | u64::from(access),
+            16 * piece as u64,
+        ];
+        let call = self.call_number(Helper::check_lanes, request);
+        let thread = self.b.get(self.thread);
+        let operands = [mask, addresses[0], addresses[1], thread].map(Operand::reg_use);
+        self.b.emit(Op::Check { call }, operands);
     }
 
     pub(super) fn call_number(&mut self, helper: Helper, request: [u64; 2]) -> u32 {
@@ -480,86 +480,74 @@ impl Lowering<'_, '_> {
             self.compare_int(true, unit, units);
             good(self, Condition::Below, slow);
         } else {
-            let shadow = match self.extent(pointer) {
-                Some(extent) => {
-                    let start = self.field(LONG, extent + offset::EXTENT_START);
-                    let inside = self.alu(Alu::Sub, true, address, start);
-                    let unit = self.rotated(inside, shift);
-                    let units = self.field(LONG, extent + offset::EXTENT_UNITS + 8 * shift as i32);
-                    self.compare_int(true, unit, units);
-                    let shadow = self.b.block();
-                    good(self, Condition::Below, shadow);
-                    self.enter(shadow);
-                    true
-                }
-                None => true,
-            };
-            debug_assert!(shadow);
-            let base = self.field(LONG, offset::ARENA_BASE);
-            let inside = self.alu(Alu::Sub, true, address, base);
-            let unit = self.rotated(inside, shift);
-            let granule = self.shift_int(Shift::Right, true, unit, (GRANULE_SHIFT - shift) as u8);
-            let last = self.field(LONG, offset::LAST_GRANULE);
-            self.compare_int(true, granule, last);
-            let granule = self.select_int(Condition::Above, true, granule, last);
-            let shadow = self.field(LONG, offset::SHADOW);
-            let at = self.b.value(INT);
-            let operands = [
-                Operand::reg_def(at),
-                Operand::reg_use(shadow),
-                Operand::reg_use(granule),
-            ];
-            self.b.emit(
-                Op::Indexed {
-                    scale: 1,
-                    offset: 0,
-                },
-                operands,
-            );
-            let half = Memory {
-                bytes: 2,
-                signed: false,
-                wide: true,
-            };
-            let valid = self.load_int(half, at, 0);
-            let valid = self.shift_int(Shift::Right, true, valid, shift as u8);
-            let mask = (1 << (GRANULE_SHIFT - shift)) - 1;
-            let place = self.alu_immediate(Alu::And, true, unit, mask);
+            if let Some(extent) = self.extent(pointer) {
+                let start = self.field(LONG, extent + offset::EXTENT_START);
+                let inside = self.alu(Alu::Sub, true, address, start);
+                let unit = self.rotated(inside, shift);
+                let units = self.field(LONG, extent + offset::EXTENT_UNITS + 8 * shift as i32);
+                self.compare_int(true, unit, units);
+                let shadow = self.b.block();
+                good(self, Condition::Below, shadow);
+                self.enter(shadow);
+            }
+            let (place, valid) = self.place_in_granule(address, shift);
             self.compare_int(true, place, valid);
             good(self, Condition::Below, slow);
         }
         self.enter_cold(slow);
-        // All active lanes make the access: the first of them is named.
-        let active = match self.active.clone() {
-            Some(active) => active[0],
-            None => self.b.ones(),
+        // All active lanes make the access.
+        let masks = match self.active.clone() {
+            Some(active) => active,
+            None => vec![self.b.ones()],
         };
         let addresses = self.splat(address, true);
-        let request = [u64::from(self.line) << 32 | u64::from(access), 0];
-        let mask = match self.active.clone() {
-            // Of the other lanes only if there are no first ones.
-            Some(masks) if masks.len() > 1 => self.mask_or(masks[0], masks[1]),
-            _ => active,
-        };
-        let call = self.call_number(Helper::check_lanes, request);
-        let thread = self.b.get(self.thread);
-        let operands = [
-            Operand::reg_use(mask),
-            Operand::reg_use(addresses),
-            Operand::reg_use(addresses),
-            Operand::reg_use(thread),
-        ];
-        self.b.emit(Op::Check { call }, operands);
+        for (piece, mask) in masks.into_iter().enumerate() {
+            self.fail_at(piece, mask, [addresses; 2], access);
+        }
         self.b.jump(ok);
         self.enter_join(ok, known);
+    }
+
+    /// The place of an access in its granule, and how much of that is valid, in units of the access.
+    pub(super) fn place_in_granule(&mut self, address: Value, shift: u32) -> (Value, Value) {
+        let base = self.field(LONG, offset::ARENA_BASE);
+        let inside = self.alu(Alu::Sub, true, address, base);
+        let unit = self.rotated(inside, shift);
+        let bits = GRANULE_SHIFT - shift;
+        let granule = self.shift_int(Shift::Right, true, unit, bits as u8);
+        // No byte of the last granule may be accessed.
+        let last = self.field(LONG, offset::LAST_GRANULE);
+        self.compare_int(true, granule, last);
+        let granule = self.select_int(Condition::Above, true, granule, last);
+        let shadow = self.field(LONG, offset::SHADOW);
+        let at = self.b.value(INT);
+        let operands = [
+            Operand::reg_def(at),
+            Operand::reg_use(shadow),
+            Operand::reg_use(granule),
+        ];
+        let op = Op::Indexed {
+            scale: 1,
+            offset: 0,
+        };
+        self.b.emit(op, operands);
+        let half = Memory {
+            bytes: 2,
+            signed: false,
+            wide: true,
+        };
+        let valid = self.load_int(half, at, 0);
+        let valid = self.shift_int(Shift::Right, true, valid, shift as u8);
+        let place = self.alu_immediate(Alu::And, true, unit, (1 << bits) - 1);
+        (place, valid)
     }
 
     fn rotated(&mut self, value: Value, by: u32) -> Value {
         self.shift_int(Shift::Rotate, true, value, by as u8)
     }
 
-    /// Continues where the addresses of the active lanes are those from the first lane's on, one behind
-    /// the other, with the first one, and otherwise in the block that it returns.
+    /// Tests at run time whether the addresses of the active lanes are consecutive. Continues where they
+    /// are, with the first lane's address, and returns the block for the other case.
     pub(super) fn if_contiguous(
         &mut self,
         address: &Address,

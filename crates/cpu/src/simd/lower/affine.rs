@@ -1,15 +1,12 @@
 //! Values whose lanes have a stride: sums and multiples of the index of a thread. The first lane's value
 //! is in a general-purpose register, and so is the address of an access to consecutive places.
 
-use regalloc2::Operand;
-
 use super::address::Space;
 use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::offset;
-use crate::memory::GRANULE_SHIFT;
 use crate::program::{Arg, Instruction, Reg};
-use crate::simd::machine::{Alu, Condition, INT, Label, Memory, Op, Shift, Value};
+use crate::simd::machine::{Alu, Condition, Label, Memory, Op, Shift, Value};
 use crate::simd::opcodes as v;
 use ptx::names::Opcode as O;
 
@@ -47,7 +44,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The parts of an operand of 64 bits: what all lanes have, and the first lane's index, if it has one.
+    /// The parts of a 64-bit operand: the uniform part, and the first lane's index if it has one.
     fn parts_of_sum(&mut self, arg: Arg) -> Lowered<(Value, Option<Value>)> {
         if let Arg::Reg(reg) = arg
             && let Place::Extended { base, index, .. } = self.places[reg.index()]
@@ -160,8 +157,8 @@ impl Lowering<'_, '_> {
         Ok(self.binary(v::ADD64, Source::Vector(lanes), Source::Vector(base)))
     }
 
-    /// The first lane's value of such a register, for lanes that have not wrapped around. Goes to a block
-    /// where they have.
+    /// The first lane's value of an extended sum. Jumps to `wraps` if the index of a lane has wrapped
+    /// around.
     fn first_of_sum(&mut self, reg: Reg, wraps: Label) -> Lowered<Value> {
         let Place::Extended {
             base,
@@ -265,7 +262,8 @@ impl Lowering<'_, '_> {
             self.b.emit(op, []);
             let known = self.known.clone();
             self.enter_cold(elsewhere);
-            let (end, valid) = self.end_in_granule(address, shift);
+            let (place, valid) = self.place_in_granule(address, shift);
+            let end = self.add_offset(place, self.width as i64);
             self.compare_int(true, end, valid);
             let op = Op::Branch {
                 condition: Condition::BelowOrEqual,
@@ -275,43 +273,10 @@ impl Lowering<'_, '_> {
             self.b.emit(op, []);
             return self.enter_join(good, known);
         }
-        let (end, valid) = self.end_in_granule(address, shift);
+        let (place, valid) = self.place_in_granule(address, shift);
+        let end = self.add_offset(place, self.width as i64);
         self.compare_int(true, end, valid);
         self.branch_unless(Condition::BelowOrEqual, other);
-    }
-
-    /// Where an access of all lanes from an address on ends in its granule, and where the valid part of
-    /// that ends, in units of the access.
-    fn end_in_granule(&mut self, address: Value, shift: u32) -> (Value, Value) {
-        let base = self.field(LONG, offset::ARENA_BASE);
-        let inside = self.alu(Alu::Sub, true, address, base);
-        let unit = self.shift_int(Shift::Rotate, true, inside, shift as u8);
-        let place_bits = GRANULE_SHIFT - shift;
-        let granule = self.shift_int(Shift::Right, true, unit, place_bits as u8);
-        let last = self.field(LONG, offset::LAST_GRANULE);
-        self.compare_int(true, granule, last);
-        let granule = self.select_int(Condition::Above, true, granule, last);
-        let shadow = self.field(LONG, offset::SHADOW);
-        let at = self.b.value(INT);
-        let operands = [
-            Operand::reg_def(at),
-            Operand::reg_use(shadow),
-            Operand::reg_use(granule),
-        ];
-        let op = Op::Indexed {
-            scale: 1,
-            offset: 0,
-        };
-        self.b.emit(op, operands);
-        let half = Memory {
-            bytes: 2,
-            signed: false,
-            wide: true,
-        };
-        let valid = self.load_int(half, at, 0);
-        let valid = self.shift_int(Shift::Right, true, valid, shift as u8);
-        let place = self.alu_immediate(Alu::And, true, unit, (1 << place_bits) - 1);
-        (self.add_offset(place, self.width as i64), valid)
     }
 
     /// Restores a sum of 64 bits from the lanes in its slot, which are a stride apart unless they have

@@ -193,7 +193,7 @@ impl Lowering<'_, '_> {
         Ok(self.binary(code, a, count))
     }
 
-    /// A place or a length in the bits of a number, in each lane.
+    /// A position or length operand of a bit field.
     fn byte_operand(
         &mut self,
         i: &Instruction,
@@ -215,7 +215,7 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// So many ones in the lower bits.
+    /// A mask of the lowest `length` bits.
     fn ones_of(&mut self, length: Source, wide: bool) -> Value {
         let one = Source::Vector(self.in_register(Source::Bits(1), wide));
         let left = by_width(wide, v::SHIFT_LEFT, v::SHIFT_LEFT64);

@@ -7,27 +7,6 @@ use crate::simd::machine::{Condition, Value};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Type};
 
-const COMPARISONS: &[M] = &[
-    M::Eq,
-    M::Ne,
-    M::Lt,
-    M::Le,
-    M::Gt,
-    M::Ge,
-    M::Lo,
-    M::Ls,
-    M::Hi,
-    M::Hs,
-    M::Equ,
-    M::Neu,
-    M::Ltu,
-    M::Leu,
-    M::Gtu,
-    M::Geu,
-    M::Num,
-    M::Nan,
-];
-
 impl Lowering<'_, '_> {
     pub(super) fn setp(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
@@ -89,7 +68,7 @@ impl Lowering<'_, '_> {
     fn compared_ints(&mut self, i: &Instruction, ty: Type) -> Lowered<Value> {
         let wide = ty.bits() == 64;
         let signed = super::integer::is_signed(ty);
-        let condition = match (i.modifiers.first_of(COMPARISONS), signed) {
+        let condition = match (i.comparison(), signed) {
             (Some(M::Eq), _) => Condition::Equal,
             (Some(M::Ne), _) => Condition::NotEqual,
             (Some(M::Lt), true) => Condition::Less,
@@ -142,7 +121,7 @@ impl Lowering<'_, '_> {
     ) -> Lowered<Value> {
         let wide = ty.bits() == 64;
         let (a, b) = (self.arg(i, at)?, self.arg(i, at + 1)?);
-        let comparison = i.modifiers.first_of(COMPARISONS);
+        let comparison = i.comparison();
         if is_float(ty) {
             let flush = i.modifiers.has(M::Ftz) && !wide;
             let a = self.source(a, wide, piece)?;

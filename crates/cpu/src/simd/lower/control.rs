@@ -1,6 +1,6 @@
-//! Control flow: where all lanes are, branches are jumps. Between a divergent branch and where its lanes
-//! meet again, each block has a mask of the lanes that wait to execute it. The blocks come one after the
-//! other, each if it has lanes, and a loop starts again as long as its head has some.
+//! Control flow. Outside of regions, branches are jumps. In a region, each block has a mask of the lanes
+//! that wait for it. The blocks of a region run in order, each if its mask is not empty, and a loop is
+//! repeated while the mask of its head is not empty.
 
 use regalloc2::{Operand, PReg};
 
@@ -17,7 +17,7 @@ struct Waiting {
 }
 
 impl Lowering<'_, '_> {
-    /// The function: a loop over groups of threads.
+    /// Lowers the function: a loop over groups of threads.
     pub(super) fn function(&mut self, first: Value) -> Lowered<()> {
         let fixed = |n: usize| PReg::new(n, INT);
         // rdi, rsi, rdx
@@ -27,7 +27,7 @@ impl Lowering<'_, '_> {
             Operand::reg_fixed_def(self.last, fixed(2)),
         ];
         self.b.emit(Op::Arguments, operands);
-        // The upper halves of arguments may be anything.
+        // The upper halves of 32-bit arguments are unspecified.
         let first = self.extended(first, super::operands::WORD);
         self.b.set(self.thread, first);
         self.declare_tid();
@@ -71,7 +71,7 @@ impl Lowering<'_, '_> {
         let mut result = self.b.immediate(0);
         if suspends {
             self.next_phase(head, first)?;
-            // All threads are in one state, unless it is a mix.
+            // A group may have left its threads in different states.
             let state = self.b.get(self.arrival);
             let [apart, together] =
                 [0, crate::abi::TOGETHER].map(|number| self.b.immediate(number.into()));
@@ -96,7 +96,7 @@ impl Lowering<'_, '_> {
         self.b.set(self.arrival, none);
     }
 
-    /// All blocks of the kernel, of which the entry follows.
+    /// Lowers all blocks of the kernel.
     fn blocks(&mut self) -> Lowered<()> {
         let labels: Vec<Label> = (0..self.program.blocks.len())
             .map(|_| self.b.block())
@@ -138,7 +138,7 @@ impl Lowering<'_, '_> {
                     self.enter_open(*start);
                     entered.push(*start);
                     match join.filter(|join| self.divergence.is_partial(*join)) {
-                        // All go on in another region.
+                        // All lanes continue in another region.
                         Some(join) => {
                             let label = self.b.block();
                             self.region(number, waiting, label)?;
@@ -173,7 +173,7 @@ impl Lowering<'_, '_> {
                     self.b.jump(*start);
                 }
                 None => {
-                    // Where all lanes go to a block that others execute in part.
+                    // Jumps of all lanes into a region.
                     let mut targets = labels.clone();
                     let mut entries = Vec::new();
                     for to in self.program.blocks[at.index()].terminator.successors() {
@@ -221,7 +221,7 @@ impl Lowering<'_, '_> {
         (0..self.width / 16).map(|_| self.b.ones()).collect()
     }
 
-    /// Saves what a block has written.
+    /// Saves the registers that are saved at the end of this block.
     fn end_of_block(&mut self, at: BlockId) -> Lowered<()> {
         match self.suspension.saved.get(at.index()) {
             Some(saved) if !saved.is_empty() => {
@@ -341,7 +341,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Lanes wait for a block from now on.
+    /// Adds lanes to the mask of a block.
     fn send(&mut self, waiting: &Waiting, to: BlockId, lanes: &[Value]) {
         for (variable, &lanes) in waiting.masks[to.index()].clone().iter().zip(lanes) {
             let known = self.b.get(*variable);

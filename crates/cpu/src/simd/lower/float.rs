@@ -161,7 +161,7 @@ impl Lowering<'_, '_> {
                 source => self.in_register(source, wide),
             },
         };
-        // As the functions have it that scalar code calls for these.
+        // The helpers that scalar code calls for directed rounding return this NaN.
         let value = match rounding {
             CURRENT => value,
             _ => self.canonical_of(value, wide),
@@ -258,7 +258,7 @@ impl Lowering<'_, '_> {
         };
         let max = by_width(wide, v::MAX_F32, v::MAX_F64);
         let min = by_width(wide, v::MIN_F32, v::MIN_F64);
-        // Of a NaN and a number, these have the second operand.
+        // If one operand is NaN, these instructions return the second.
         let value = self.binary(max, Source::Vector(value), Source::Bits(0));
         self.binary(min, Source::Vector(value), Source::Bits(one))
     }

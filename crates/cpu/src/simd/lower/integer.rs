@@ -158,7 +158,7 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// Asks the runtime for a result of each lane.
+    /// Calls the runtime for a result per lane.
     pub(super) fn call_for_each(&mut self, request: [u64; 2], operands: &[Value]) -> Value {
         let call = self.call_number(crate::runtime::Helper::each_lane, request);
         self.store_lanes_at(operands);
@@ -289,8 +289,8 @@ impl Lowering<'_, '_> {
         Ok(self.binary(v::ADD, Source::Vector(product), c))
     }
 
-    /// Quotient or remainder of 32 bits. Doubles have all of these numbers, and a quotient that is not
-    /// a whole number is far enough from the next one.
+    /// 32-bit division, in doubles. They represent all operands exactly, and a quotient that is not an
+    /// integer is further from the next integer than the rounding error.
     fn quotient(&mut self, is_quotient: bool, signed: bool, a: Source, b: Source) -> Value {
         let [a, b] = [a, b].map(|source| self.in_register(source, false));
         let (to, back) = match signed {

@@ -1,8 +1,8 @@
-//! From the program of a kernel to instructions on lanes.
+//! Lowers the program of a kernel to the machine IR.
 //!
-//! A register whose lanes differ is in vectors: of 16 lanes of 32 bits or 8 of 64 bits, or, a predicate,
-//! in masks of 16 lanes. Other registers are in general-purpose registers, and floats in a vector that
-//! has the number in all lanes.
+//! A divergent register is in vectors of 16 lanes of 32 bits or 8 lanes of 64 bits, and a divergent
+//! predicate in masks of 16 lanes. Other registers are in general-purpose registers. A uniform float is
+//! in all lanes of one vector.
 
 mod address;
 mod affine;
@@ -33,7 +33,7 @@ use crate::dump::{self, Stage};
 use crate::program::{Instruction, Liveness, Program, Reg, RegClass, Step, pointers};
 use ptx::names::{Opcode as O, Type};
 
-/// Why a kernel is not compiled to vectors: it has something that is not lowered.
+/// A part of the kernel that has no lowering.
 #[derive(Debug)]
 pub(super) struct Unsupported(pub &'static str);
 
@@ -46,7 +46,7 @@ enum Place {
     Uniform(Variable),
     /// The first lane's value, and the stride from lane to lane, of 32 bits.
     Affine(Variable, i32),
-    /// A value for all lanes, plus a multiple of an extended index whose first lane's value it is.
+    /// See [`Shape::Extended`]: the uniform part, and the first lane's index.
     Extended {
         base: Variable,
         index: Variable,
@@ -100,7 +100,7 @@ pub(super) struct Lowering<'p, 'a> {
     block: crate::program::BlockId,
     /// What is known in the current block of code.
     known: Known,
-    /// Of operands whose lanes have a stride, the first lane's value is read.
+    /// Affine operands are read as their first lane's value.
     takes_first: bool,
     line: u32,
     /// Where the next group starts.
@@ -205,7 +205,7 @@ impl Lowering<'_, '_> {
         self.b.enter_sealed(block);
     }
 
-    /// Continues where ways meet that all come from where this was known.
+    /// Continues where paths join that all start where `known` held.
     fn enter_join(&mut self, block: Label, known: Known) {
         self.known = known;
         self.b.enter_sealed(block);

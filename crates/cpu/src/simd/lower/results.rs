@@ -8,11 +8,11 @@ use crate::simd::builder::Variable;
 use crate::simd::machine::{Condition, Form, Masking, Memory, Op, Value, ZMM};
 use crate::simd::opcodes as v;
 
-/// How far back an instruction may be that gets a mask.
+/// How many instructions back to search for the definition of a value that gets a write mask.
 const NEAR: usize = 40;
 
 impl Lowering<'_, '_> {
-    /// The lanes that write a register, 16 in each mask; `None` if others may lose what it held.
+    /// The lanes that write a register; `None` if the old values of the others are dead.
     fn writing(&mut self, reg: Reg, guard: Option<Guard>) -> Lowered<Option<Vec<Value>>> {
         let keeps = self.active.is_some() && self.divergence.keeps(reg, self.block, &self.liveness);
         let active = self.active.clone().filter(|_| keeps);
@@ -180,7 +180,7 @@ impl Lowering<'_, '_> {
         self.b.set(variable, merged);
     }
 
-    /// Gives the instruction that has just computed a value a mask.
+    /// Adds a write mask to the instruction that has just computed a value.
     fn fused(&mut self, value: Value, old: Value, (mask, wide): (Value, bool)) -> Option<Value> {
         let block = self.b.current();
         let instructions = &self.b.code.blocks[block.0 as usize].instructions;

@@ -1,5 +1,5 @@
-//! Instructions on values that all lanes share, in general-purpose registers. The upper bits of a
-//! register with fewer than 64 bits may be anything.
+//! Uniform instructions, in general-purpose registers. The upper bits of narrower values are
+//! unspecified.
 
 use regalloc2::Operand;
 
@@ -30,7 +30,7 @@ impl Lowering<'_, '_> {
         value
     }
 
-    /// An operation with an operand that may be a constant.
+    /// An operation whose second operand may be a constant.
     fn alu_of(&mut self, op: Alu, wide: bool, a: Value, b: Arg) -> Lowered<Value> {
         if let Some(bits) = self.constant_of(b, wide) {
             let number = match wide {
@@ -164,8 +164,7 @@ impl Lowering<'_, '_> {
         value
     }
 
-    /// Lowers an instruction whose operands and result all lanes share, if there is one of the
-    /// processor for it.
+    /// Lowers a uniform integer instruction to scalar code, if there is a lowering for it.
     pub(super) fn scalar(&mut self, i: &Instruction) -> Lowered<bool> {
         let args = self.program.list(i.args);
         let Some(&Arg::Reg(to)) = args.first() else {
@@ -297,7 +296,7 @@ impl Lowering<'_, '_> {
         Ok(Some(value))
     }
 
-    /// The logic of predicates.
+    /// Logical operations on uniform predicates.
     fn scalar_predicate(&mut self, i: &Instruction) -> Lowered<bool> {
         let args = self.program.list(i.args);
         let (Some(&Arg::Reg(to)), [_, sources @ ..]) = (args.first(), args) else {

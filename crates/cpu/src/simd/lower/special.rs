@@ -8,8 +8,8 @@ use crate::simd::machine::{Alu, INT, Shift, Value, ZMM};
 use crate::simd::opcodes as v;
 use ptx::names::SpecialRegister as S;
 
-/// The bits behind the point of the reciprocals that indices are divided by: a block has at most 1,024
-/// threads, so that quotients are exact.
+/// The fractional bits of the reciprocals that divide thread indices. A block has at most 1,024 threads,
+/// so quotients are exact.
 const POINT: u8 = 20;
 
 const DIMENSIONS: [S; 3] = [S::TidX, S::TidY, S::TidZ];
@@ -43,7 +43,7 @@ impl Lowering<'_, '_> {
         self.binary(v::ADD, Source::Vector(first), Source::Vector(iota))
     }
 
-    /// Which of `%tid` the kernel reads gets variables.
+    /// Declares variables for the components of `%tid` that the kernel reads.
     pub(super) fn declare_tid(&mut self) {
         let read = read_dimensions(self.program);
         for (n, special) in DIMENSIONS.into_iter().enumerate() {

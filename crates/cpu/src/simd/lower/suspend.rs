@@ -47,14 +47,7 @@ impl Lowering<'_, '_> {
             };
             let class = self.class(reg);
             let wide = class.bytes() == 8;
-            let base = match bases[usize::from(wide)] {
-                Some(base) => base,
-                None => {
-                    let base = self.slots(wide);
-                    bases[usize::from(wide)] = Some(base);
-                    base
-                }
-            };
+            let base = *bases[usize::from(wide)].get_or_insert_with(|| self.slots(wide));
             for piece in 0..self.pieces(wide) {
                 let value = self.saved_value(reg, class, piece)?;
                 let active = self.active.clone();
@@ -103,14 +96,7 @@ impl Lowering<'_, '_> {
             };
             let class = self.class(reg);
             let wide = class.bytes() == 8;
-            let base = match bases[usize::from(wide)] {
-                Some(base) => base,
-                None => {
-                    let base = self.slots(wide);
-                    bases[usize::from(wide)] = Some(base);
-                    base
-                }
-            };
+            let base = *bases[usize::from(wide)].get_or_insert_with(|| self.slots(wide));
             match self.places[reg.index()].clone() {
                 Place::Uniform(variable) if class.is_float() => {
                     let value = self.load_vector(
@@ -426,8 +412,8 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// What the function does when all groups have run: where all are at one barrier of the block, it
-    /// goes on behind it.
+    /// Emits the end of a phase, when all groups have run. If all wait at the same barrier of the block, the
+    /// function resumes them without returning.
     pub(super) fn next_phase(&mut self, head: Label, first: Value) -> Lowered<()> {
         let state = self.b.get(self.arrival);
         let threads = self.field(WORD, offset::THREADS);
@@ -464,7 +450,7 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// The state of a group joins those of the groups before it.
+    /// Merges the state of a group with those of the groups before it.
     pub(super) fn note_arrival(&mut self) {
         let group = self.b.get(self.group_state);
         let known = self.b.get(self.arrival);

@@ -90,7 +90,7 @@ pub(super) fn is_of_warp(i: &Instruction) -> bool {
 }
 
 impl Lowering<'_, '_> {
-    /// Executes the sync point at the end of a block. Returns whether all active lanes go on.
+    /// Lowers the sync point at the end of a block, and returns what the active lanes do.
     pub(super) fn sync(
         &mut self,
         at: BlockId,
@@ -126,7 +126,7 @@ impl Lowering<'_, '_> {
             self.together(i)?;
             return Ok(Synchronized::Together);
         }
-        // The members that have not exited are here, and nobody else is.
+        // Execute it in place only if the active lanes are exactly the members that have not exited.
         let active = self.active_bits();
         let members = match members {
             _ if is_all => self.b.immediate(ALL_LANES),
@@ -185,7 +185,7 @@ impl Lowering<'_, '_> {
         self.alu(Alu::Or, false, low, high)
     }
 
-    /// An operation of the warp by the active lanes.
+    /// Lowers a warp operation of the active lanes.
     fn together(&mut self, i: &Instruction) -> Lowered<()> {
         match i.opcode {
             O::Bar => Ok(()),
@@ -200,7 +200,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Writes what all lanes have.
+    /// Writes a uniform result.
     fn write_shared(&mut self, i: &Instruction, value: Value) -> Lowered<()> {
         match self.arg(i, 0)? {
             Arg::Reg(reg) => self.write_int(i, reg, value),
@@ -336,8 +336,8 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// `match.any`: for the value of the first lane that has none yet, the lanes with this value get
-    /// their mask, until all have one.
+    /// `match.any`: takes the first lane without a result, finds the lanes with its value, and gives them
+    /// their mask, until all lanes have a result.
     fn match_any(&mut self, i: &Instruction) -> Lowered<()> {
         let value = self.arg(i, 1)?;
         let values = [0, 1].map(|piece| self.vector(value, false, piece));

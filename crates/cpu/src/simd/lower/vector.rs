@@ -6,7 +6,7 @@ use super::{Lowering, Source};
 use crate::simd::machine::{Constant, Evex, Form, INT, MASK, Masking, Op, Value, ZMM};
 use crate::simd::opcodes as v;
 
-/// Encodes no rounding.
+/// No embedded rounding: the current mode applies.
 pub(super) const CURRENT: u8 = 4;
 
 pub(super) fn constant(bits: u64, wide: bool) -> Constant {
@@ -85,7 +85,7 @@ impl Lowering<'_, '_> {
         rounding: u8,
     ) -> Value {
         let a = self.in_register(a, code.wide);
-        // The rounding has the place of a constant.
+        // Embedded rounding needs a register operand.
         let b = match rounding {
             CURRENT => b,
             _ => Source::Vector(self.in_register(b, code.wide)),
@@ -93,7 +93,7 @@ impl Lowering<'_, '_> {
         self.emit_vector(code, Form::Binary, Some(a), b, None, immediate, rounding)
     }
 
-    /// The same where the operands may change places.
+    /// A commutative instruction: a constant becomes the second operand.
     pub(super) fn commutative(&mut self, code: Evex, a: Source, b: Source) -> Value {
         match a {
             Source::Bits(_) => self.binary(code, b, a),
@@ -177,7 +177,7 @@ impl Lowering<'_, '_> {
         self.emit_vector(code, Form::Reversed, None, a, None, immediate, CURRENT)
     }
 
-    /// The lanes for which a comparison is true, of 16 or 8; of those in `only`.
+    /// The lanes for which a comparison is true, among those in `only`.
     pub(super) fn compared(
         &mut self,
         code: Evex,
@@ -295,7 +295,7 @@ impl Lowering<'_, '_> {
         self.mask_binary(0x45, a, b)
     }
 
-    /// Eight lanes and eight more.
+    /// Joins two masks of eight lanes.
     pub(super) fn mask_join(&mut self, low: Value, high: Value) -> Value {
         self.mask_binary(0x4B, high, low)
     }
@@ -314,7 +314,7 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// The mask of eight of 16 lanes.
+    /// One half of a mask of 16 lanes.
     pub(super) fn eighth(&mut self, mask: Value, half: usize) -> Value {
         if half == 0 {
             return mask;
@@ -329,7 +329,7 @@ impl Lowering<'_, '_> {
         result
     }
 
-    /// The mask for one vector of 4 or 8 bytes for each lane, of those for 16 lanes.
+    /// The mask for one vector of 4-byte or 8-byte lanes.
     pub(super) fn mask_for(&mut self, masks: &[Value], wide: bool, piece: usize) -> Value {
         match wide {
             true => self.eighth(masks[piece / 2], piece % 2),
