@@ -3,7 +3,7 @@
 
 use super::address::Space;
 use super::operands::{LONG, WORD};
-use super::{Lowered, Lowering, Place, Source, Unsupported};
+use super::{Lowered, Lowering, Place, Source, Sum, Unsupported};
 use crate::abi::offset;
 use crate::program::{Arg, Instruction, Reg};
 use crate::simd::machine::{Alu, Condition, Label, Memory, Op, Shift, Value};
@@ -23,7 +23,7 @@ impl Lowering<'_, '_> {
                 self.takes_first = false;
                 lowered
             }
-            Place::Extended { .. } if i.opcode != O::St => {
+            Place::Extended(_) if i.opcode != O::St => {
                 self.extended_result(i, to)?;
                 Ok(true)
             }
@@ -47,7 +47,7 @@ impl Lowering<'_, '_> {
     /// The parts of a 64-bit operand: the uniform part, and the first lane's index if it has one.
     fn parts_of_sum(&mut self, arg: Arg) -> Lowered<(Value, Option<Value>)> {
         if let Arg::Reg(reg) = arg
-            && let Place::Extended { base, index, .. } = self.places[reg.index()]
+            && let Place::Extended(Sum { base, index, .. }) = self.places[reg.index()]
         {
             let index = self.b.get(index);
             return Ok((self.b.get(base), Some(index)));
@@ -99,7 +99,7 @@ impl Lowering<'_, '_> {
             }
             _ => return Err(Unsupported("a sum of this kind")),
         };
-        let (Place::Extended { base, index, .. }, Some(number)) =
+        let (Place::Extended(Sum { base, index, .. }), Some(number)) =
             (self.places[to.index()].clone(), number)
         else {
             return Err(Unsupported("a sum of this kind"));
@@ -127,65 +127,48 @@ impl Lowering<'_, '_> {
     }
 
     /// Eight lanes of a register of 64 bits that is a sum.
-    pub(super) fn sum_lanes(&mut self, reg: Reg, piece: usize) -> Lowered<Value> {
-        let Place::Extended {
-            base,
-            index,
-            stride,
-            scale,
-            signed,
-        } = self.places[reg.index()]
-        else {
-            return Err(Unsupported("a sum of this kind"));
-        };
-        let index = self.b.get(index);
-        let lanes = self.series(index, stride, piece / 2);
-        let lanes = self.widened(lanes, piece % 2, signed);
-        let lanes = match scale {
+    pub(super) fn sum_lanes(&mut self, sum: Sum, piece: usize) -> Value {
+        let index = self.b.get(sum.index);
+        let lanes = self.series(index, sum.stride, piece / 2);
+        let lanes = self.widened(lanes, piece % 2, sum.signed);
+        let lanes = match sum.scale {
             1 => lanes,
-            _ if scale > 0 && (scale as u32).is_power_of_two() => {
+            scale if scale > 0 && (scale as u32).is_power_of_two() => {
                 self.shift(6, true, lanes, scale.trailing_zeros() as u8)
             }
-            _ => self.binary(
+            scale => self.binary(
                 v::MUL64,
                 Source::Vector(lanes),
                 Source::Bits(i64::from(scale).cast_unsigned()),
             ),
         };
-        let base = self.b.get(base);
+        let base = self.b.get(sum.base);
         let base = self.splat(base, true);
-        Ok(self.binary(v::ADD64, Source::Vector(lanes), Source::Vector(base)))
+        self.binary(v::ADD64, Source::Vector(lanes), Source::Vector(base))
     }
 
     /// The first lane's value of an extended sum. Jumps to `wraps` if the index of a lane has wrapped
     /// around.
-    fn first_of_sum(&mut self, reg: Reg, wraps: Label) -> Lowered<Value> {
-        let Place::Extended {
-            base,
-            index,
-            stride,
-            scale,
-            signed,
-        } = self.places[reg.index()]
-        else {
-            return Err(Unsupported("a sum of this kind"));
+    fn first_of_sum(&mut self, sum: Sum, wraps: Label) -> Value {
+        let index = self.b.get(sum.index);
+        let memory = Memory {
+            signed: sum.signed,
+            ..WORD
         };
-        let index = self.b.get(index);
-        let memory = Memory { signed, ..WORD };
         let first = self.extended(index, memory);
-        let last = self.add_offset(first, i64::from(stride) * (self.width as i64 - 1));
+        let last = self.add_offset(first, i64::from(sum.stride) * (self.width as i64 - 1));
         let exact = self.extended(last, memory);
         self.compare_int(true, last, exact);
         self.branch_unless(Condition::Equal, wraps);
-        let scaled = match scale {
+        let scaled = match sum.scale {
             1 => first,
-            _ if scale > 0 && (scale as u32).is_power_of_two() => {
+            scale if scale > 0 && (scale as u32).is_power_of_two() => {
                 self.shift_int(Shift::Left, true, first, scale.trailing_zeros() as u8)
             }
-            _ => self.multiply_by(true, first, scale),
+            scale => self.multiply_by(true, first, scale),
         };
-        let base = self.b.get(base);
-        Ok(self.alu(Alu::Add, true, base, scaled))
+        let base = self.b.get(sum.base);
+        self.alu(Alu::Add, true, base, scaled)
     }
 
     /// Goes on where a condition holds, and elsewhere to another block.
@@ -216,11 +199,11 @@ impl Lowering<'_, '_> {
         };
         let shift = bytes.trailing_zeros();
         match (self.places[reg.index()].clone(), space) {
-            (Place::Extended { stride, scale, .. }, Space::Generic)
-                if i64::from(stride) * i64::from(scale) == i64::from(bytes) =>
+            (Place::Extended(sum), Space::Generic)
+                if i64::from(sum.stride) * i64::from(sum.scale) == i64::from(bytes) =>
             {
                 let other = self.b.block();
-                let first = self.first_of_sum(reg, other)?;
+                let first = self.first_of_sum(sum, other);
                 let address = self.add_offset(first, at.bytes());
                 self.check_group(address, Some(reg), shift, other);
                 Ok(Some((address, other)))
@@ -281,23 +264,13 @@ impl Lowering<'_, '_> {
 
     /// Restores a sum of 64 bits from the lanes in its slot, which are a stride apart unless they have
     /// wrapped around.
-    pub(super) fn reload_sum(&mut self, reg: Reg, first: Value, last: Value, wraps: Label) {
-        let Place::Extended {
-            base,
-            index,
-            stride,
-            scale,
-            ..
-        } = self.places[reg.index()]
-        else {
-            return;
-        };
-        let distance = i64::from(stride) * i64::from(scale) * (self.width as i64 - 1);
-        let expected = self.add_offset(first, distance);
+    pub(super) fn reload_sum(&mut self, sum: Sum, first: Value, last: Value, wraps: Label) {
+        let stride = i64::from(sum.stride) * i64::from(sum.scale);
+        let expected = self.add_offset(first, stride * (self.width as i64 - 1));
         self.compare_int(true, expected, last);
         self.branch_unless(Condition::Equal, wraps);
-        self.b.set(base, first);
+        self.b.set(sum.base, first);
         let zero = self.b.immediate(0);
-        self.b.set(index, zero);
+        self.b.set(sum.index, zero);
     }
 }

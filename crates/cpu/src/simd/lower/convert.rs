@@ -319,10 +319,7 @@ impl Lowering<'_, '_> {
                             let a = self.source(source, false, piece / 2)?;
                             let a = self.flushed(a, flush);
                             let a = self.in_register(a, false);
-                            let half = match piece % 2 {
-                                0 => a,
-                                _ => self.upper_half(a),
-                            };
+                            let half = self.half_of(a, piece % 2);
                             Source::Vector(self.converted(v::F32_TO_F64, half))
                         }
                     };
@@ -447,10 +444,7 @@ impl Lowering<'_, '_> {
                 (false, true) => {
                     let a = self.integer_source(source, from, piece / 2)?;
                     let a = self.in_register(a, false);
-                    let half = match piece % 2 {
-                        0 => a,
-                        _ => self.upper_half(a),
-                    };
+                    let half = self.half_of(a, piece % 2);
                     let code = if signed { v::I32_TO_F64 } else { v::U32_TO_F64 };
                     self.converted(code, half)
                 }
@@ -499,10 +493,7 @@ impl Lowering<'_, '_> {
                     let a = self.source(source, false, piece / 2)?;
                     let a = self.flushed(a, flush);
                     let a = self.in_register(a, false);
-                    let half = match piece % 2 {
-                        0 => a,
-                        _ => self.upper_half(a),
-                    };
+                    let half = self.half_of(a, piece % 2);
                     self.converted(v::F32_TO_F64, half)
                 }
                 (true, false) => {

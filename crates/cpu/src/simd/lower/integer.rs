@@ -300,10 +300,7 @@ impl Lowering<'_, '_> {
         let mut halves = [None; 2];
         for (n, half) in halves.iter_mut().enumerate() {
             let [a, b] = [a, b].map(|value| {
-                let half = match n {
-                    0 => value,
-                    _ => self.upper_half(value),
-                };
+                let half = self.half_of(value, n);
                 Source::Vector(self.converted(to, half))
             });
             let quotient = self.binary(v::DIV_F64, a, b);

@@ -266,10 +266,7 @@ impl Lowering<'_, '_> {
                 }
                 (Address::Offsets(base, lanes), true) => {
                     let index = self.offset_by(lanes[piece / 2], false, offset);
-                    let index = match piece % 2 {
-                        0 => index,
-                        _ => self.upper_half(index),
-                    };
+                    let index = self.half_of(index, piece % 2);
                     let old = self.in_register(Source::Bits(0), false);
                     self.gather(v::GATHER64_BY_WORDS, 0, (*base, index), old, mask)
                 }
@@ -475,10 +472,7 @@ impl Lowering<'_, '_> {
                 }
                 (Address::Offsets(base, lanes), true) => {
                     let index = self.offset_by(lanes[piece / 2], false, offset);
-                    let index = match piece % 2 {
-                        0 => index,
-                        _ => self.upper_half(index),
-                    };
+                    let index = self.half_of(index, piece % 2);
                     self.scatter(v::SCATTER64_BY_WORDS, value, (*base, index), mask);
                 }
                 (Address::Lanes(lanes), true) => {
@@ -491,10 +485,7 @@ impl Lowering<'_, '_> {
                     for n in 0..2 {
                         let index = self.offset_by(lanes[2 * piece + n], true, offset);
                         let mask = self.eighth(mask, n);
-                        let half = match n {
-                            0 => value,
-                            _ => self.upper_half(value),
-                        };
+                        let half = self.half_of(value, n);
                         self.scatter(v::SCATTER_BY_LONGS, half, (zero, index), mask);
                     }
                 }

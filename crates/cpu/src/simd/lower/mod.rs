@@ -47,14 +47,19 @@ enum Place {
     /// The first lane's value, and the stride from lane to lane, of 32 bits.
     Affine(Variable, i32),
     /// See [`Shape::Extended`]: the uniform part, and the first lane's index.
-    Extended {
-        base: Variable,
-        index: Variable,
-        stride: i32,
-        scale: i32,
-        signed: bool,
-    },
+    Extended(Sum),
     Lanes(Vec<Variable>),
+}
+
+/// A register of 64 bits that is an extended sum.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    base: Variable,
+    /// The first lane's index.
+    index: Variable,
+    stride: i32,
+    scale: i32,
+    signed: bool,
 }
 
 /// An operand of an instruction on vectors.
@@ -145,13 +150,13 @@ pub(super) fn lower(program: &Program<'_>, suspension: &Suspension, width: usize
                 stride,
                 scale,
                 signed,
-            } => Place::Extended {
+            } => Place::Extended(Sum {
                 base: b.variable(INT),
                 index: b.variable(INT),
                 stride,
                 scale,
                 signed,
-            },
+            }),
         }
     });
     let places = places.collect();

@@ -165,11 +165,11 @@ impl Lowering<'_, '_> {
                             false => self.series(first, stride, piece),
                         }
                     }
-                    Place::Extended { .. } => match wide {
-                        true => self.sum_lanes(reg, piece)?,
+                    Place::Extended(sum) => match wide {
+                        true => self.sum_lanes(sum, piece),
                         false => {
-                            let low = self.sum_lanes(reg, 2 * piece)?;
-                            let high = self.sum_lanes(reg, 2 * piece + 1)?;
+                            let low = self.sum_lanes(sum, 2 * piece);
+                            let high = self.sum_lanes(sum, 2 * piece + 1);
                             self.narrowed(low, high)
                         }
                     },

@@ -60,7 +60,7 @@ impl Lowering<'_, '_> {
                 }
                 self.write_uniform_vector(i, variable, wide, values[0])
             }
-            Place::Extended { .. } => Err(Unsupported("a result that is a sum")),
+            Place::Extended(_) => Err(Unsupported("a result that is a sum")),
             Place::Uniform(_) | Place::Affine(..) => {
                 let value = self.first_lane(values[0], wide);
                 let value = match class.bytes() == 8 && !wide {
@@ -243,7 +243,7 @@ impl Lowering<'_, '_> {
                 let vector = self.splat(value, wide);
                 self.write(i, Arg::Reg(reg), wide, &[vector], false)
             }
-            Place::Extended { .. } => Err(Unsupported("a result that is a sum")),
+            Place::Extended(_) => Err(Unsupported("a result that is a sum")),
             Place::Uniform(variable) | Place::Affine(variable, _) => {
                 let value = match i.guard {
                     None => value,
@@ -292,9 +292,7 @@ impl Lowering<'_, '_> {
             return Err(Unsupported("a predicate in a number"));
         }
         match self.places[reg.index()].clone() {
-            Place::Affine(..) | Place::Extended { .. } => {
-                Err(Unsupported("a predicate with a stride"))
-            }
+            Place::Affine(..) | Place::Extended(_) => Err(Unsupported("a predicate with a stride")),
             Place::Uniform(_) => {
                 let bits = self.mask_to_int(values[0]);
                 let bit = self.alu_immediate(super::scalar::AND, false, bits, 1);

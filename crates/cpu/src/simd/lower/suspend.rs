@@ -77,7 +77,7 @@ impl Lowering<'_, '_> {
             }
             (Place::Lanes(variables), _) => Ok(self.b.get(variables[piece])),
             (Place::Uniform(variable), class) if class.is_float() => Ok(self.b.get(variable)),
-            (Place::Affine(..) | Place::Extended { .. }, _) => {
+            (Place::Affine(..) | Place::Extended(_), _) => {
                 self.vector(crate::program::Arg::Reg(reg), wide, piece)
             }
             (Place::Uniform(_), _) => {
@@ -106,10 +106,10 @@ impl Lowering<'_, '_> {
                     );
                     self.b.set(variable, value);
                 }
-                Place::Extended { .. } => {
+                Place::Extended(sum) => {
                     let first = self.load_int(LONG, base, slot);
                     let last = self.load_int(LONG, base, slot + 8 * (self.width as i32 - 1));
-                    self.reload_sum(reg, first, last, wraps);
+                    self.reload_sum(sum, first, last, wraps);
                 }
                 Place::Uniform(variable) | Place::Affine(variable, _) => {
                     let memory = if wide { LONG } else { WORD };
@@ -278,7 +278,7 @@ impl Lowering<'_, '_> {
         for place in &self.places {
             match place {
                 Place::Uniform(variable) | Place::Affine(variable, _) => variables.push(*variable),
-                Place::Extended { base, index, .. } => variables.extend([*base, *index]),
+                Place::Extended(sum) => variables.extend([sum.base, sum.index]),
                 Place::Lanes(lanes) => variables.extend(lanes),
             }
         }

@@ -246,13 +246,17 @@ impl Lowering<'_, '_> {
         self.reversed(v::EXTRACT_HALF, vector, Some(1))
     }
 
+    /// The lower (0) or upper 256 bits, in a vector of 256 bits.
+    pub(super) fn half_of(&mut self, vector: Value, half: usize) -> Value {
+        match half {
+            0 => vector,
+            _ => self.upper_half(vector),
+        }
+    }
+
     /// Eight of 16 lanes, extended to 64 bits.
     pub(super) fn widened(&mut self, vector: Value, half: usize, signed: bool) -> Value {
-        let from = if half == 0 {
-            vector
-        } else {
-            self.upper_half(vector)
-        };
+        let from = self.half_of(vector, half);
         let code = if signed { v::WIDEN_S } else { v::WIDEN_U };
         self.converted(code, from)
     }
