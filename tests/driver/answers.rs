@@ -243,6 +243,7 @@ fn child(section: usize) -> String {
         .args([TEST, "--exact", "--nocapture", "--test-threads=1"])
         .env(SECTION, section.to_string())
         .env_remove("PTXKIT_CHECK")
+        .env("PTXKIT_CPU_TARGET", "sm_90")
         .env("RUST_BACKTRACE", "0")
         .output()
         .expect("the test's own program runs");

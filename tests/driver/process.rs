@@ -108,23 +108,18 @@ fn errors_carry_what_the_driver_says() {
 fn core_dumps_are_set() {
     isolated("process::core_dumps_are_set", &[], || {
         let all = device().driver().core_dumps();
-        if !is_gpu() {
-            for error in [
-                all.is_enabled().unwrap_err(),
-                all.set_file("core").unwrap_err(),
-                context().core_dumps().flags().unwrap_err(),
-            ] {
-                assert_eq!(error.code(), Some(CudaError::NOT_SUPPORTED), "{error}");
-                assert!(error.to_string().contains("core dumps"), "{error}");
-            }
-            return;
-        }
         all.set_file("/tmp/core.ptxkit").unwrap();
         assert_eq!(all.file().unwrap(), "/tmp/core.ptxkit");
         assert!(!all.is_enabled().unwrap());
         let of_context = context().core_dumps();
-        of_context.enable(true).unwrap();
-        assert!(of_context.is_enabled().unwrap());
+        match of_context.enable(true) {
+            Ok(()) => assert!(of_context.is_enabled().unwrap()),
+            Err(error) => {
+                assert!(!is_gpu(), "{error}");
+                assert_eq!(error.code(), Some(CudaError::NOT_SUPPORTED), "{error}");
+                assert!(error.to_string().contains("core dumps"), "{error}");
+            }
+        }
         of_context.enable(false).unwrap();
         assert!(!of_context.is_enabled().unwrap());
         let flags = CoreDumpFlags::LIGHTWEIGHT | CoreDumpFlags::SKIP_ABORT;

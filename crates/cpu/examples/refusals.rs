@@ -3,27 +3,41 @@
 //! ```sh
 //! cargo run --release -p ptxkit-cpu --example refusals -- FOLDER|FILE...
 //! cargo run --release -p ptxkit-cpu --example refusals -- --code FOLDER|FILE...
+//! cargo run --release -p ptxkit-cpu --example refusals -- --lanes FOLDER|FILE...
 //! cargo run --release -p ptxkit-cpu --example refusals -- --longest COUNT FOLDER|FILE...
 //! ```
 //!
 //! Prints a line for each argument and cause, `argument<TAB>kernels<TAB>cause`; the cause of
 //! kernels that compile is `compiles`. A kernel with several causes counts for the first.
-//! Kernels are checked in slices; `--code` also makes their machine code. `--longest` compiles so
+//! Kernels are checked in slices; `--code` also makes their machine code. `--lanes` makes it with
+//! vectors and counts why a kernel is not compiled for AVX-512. `--longest` compiles so
 //! many of the longest slices and prints, for each, `bytes<TAB>seconds<TAB>kernel`.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
 use ptx::slice::cut_always;
-use ptxkit_cpu::{CompileError, CompileErrorKind, CompileOptions, check, compile};
+use ptxkit_cpu::{CompileError, CompileErrorKind, CompileOptions, Vectorization, check, compile};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let code = arguments.first().is_some_and(|word| word == "--code");
-    if code {
+    let depth = match arguments.first().map(String::as_str) {
+        Some("--code") => Depth::Code,
+        Some("--lanes") => Depth::Lanes,
+        _ => Depth::Check,
+    };
+    if depth != Depth::Check {
         arguments.remove(0);
+    }
+    if depth == Depth::Lanes {
+        tracing::subscriber::set_global_default(Reasons).expect("the first subscriber");
     }
     let mut longest = None;
     if let [word, number, ..] = arguments.as_slice()
@@ -53,7 +67,7 @@ fn main() -> ExitCode {
         let mut counts = BTreeMap::new();
         for path in files(Path::new(argument)) {
             match std::fs::read_to_string(&path) {
-                Ok(text) => count(&path, &text, code, &mut counts),
+                Ok(text) => count(&path, &text, depth, &mut counts),
                 Err(error) => {
                     eprintln!("error: {}: {error}", path.display());
                     return ExitCode::from(2);
@@ -110,16 +124,68 @@ fn files(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn count(path: &Path, text: &str, code: bool, counts: &mut BTreeMap<String, usize>) {
+/// What is done with each kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Check,
+    Code,
+    Lanes,
+}
+
+thread_local! {
+    /// Why the last kernel was not compiled for AVX-512.
+    static REASON: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps the `reason` of the compiler's events.
+struct Reasons;
+
+impl Subscriber for Reasons {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, event: &Event<'_>) {
+        struct Reason;
+        impl Visit for Reason {
+            fn record_str(&mut self, field: &Field, value: &str) {
+                if field.name() == "reason" {
+                    REASON.set(Some(value.to_owned()));
+                }
+            }
+            fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
+        }
+        event.record(&mut Reason);
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// The code of a kernel with vectors; the cause is that of `REASON`.
+fn lanes(text: &str) -> Result<String, CompileError> {
+    let mut options = CompileOptions::default();
+    options.vectorization = Vectorization::Always;
+    REASON.set(None);
+    compile(text, &options)?;
+    Ok(REASON.take().unwrap_or_else(|| "lanes".to_owned()))
+}
+
+fn count(path: &Path, text: &str, depth: Depth, counts: &mut BTreeMap<String, usize>) {
     let slices = cut_always(text, &ptx::read(text).module);
     for slice in slices.slices() {
         let text = slice.text(text);
-        let result = match code {
-            true => compile(&text, &CompileOptions::default()).map(|_| ()),
-            false => check(&text),
+        let compiles = || "compiles".to_owned();
+        let result = match depth {
+            Depth::Code => compile(&text, &CompileOptions::default()).map(|_| compiles()),
+            Depth::Check => check(&text).map(|()| compiles()),
+            Depth::Lanes => lanes(&text),
         };
         let cause = match result {
-            Ok(()) => "compiles".to_owned(),
+            Ok(cause) => cause,
             Err(error) => {
                 let (cause, quoted) = cause(&error);
                 if std::env::var_os("REFUSALS_VERBOSE").is_some() {

@@ -145,6 +145,12 @@ impl ModuleCode {
         &self.variables
     }
 
+    /// Bytes of the variables in `.const`.
+    pub(crate) fn constant_bytes(&self) -> u64 {
+        let constant = self.variables.iter().filter(|variable| variable.constant);
+        constant.map(|variable| variable.size).sum()
+    }
+
     /// Where the lines of the PTX come from.
     pub(crate) fn line_table(&self) -> &LineTable {
         self.line_table.get_or_init(|| match self.source() {

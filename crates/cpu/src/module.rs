@@ -111,12 +111,6 @@ impl LoadedModule {
         Ok(module)
     }
 
-    /// Bytes of the variables in `.const`.
-    pub(crate) fn constant_bytes(&self) -> u64 {
-        let constant = self.variables().iter().filter(|variable| variable.constant);
-        constant.map(|variable| variable.size).sum()
-    }
-
     /// Its code, which other contexts may share.
     pub(crate) fn code(&self) -> &Arc<ModuleCode> {
         &self.code

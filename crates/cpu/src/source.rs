@@ -150,11 +150,15 @@ impl Source {
         LineTable::new(self.module(), self.text())
     }
 
-    /// The number in the `.target`, 0 if there is none.
-    fn target(&self) -> u32 {
+    /// The architecture of the `.target`.
+    pub(crate) fn target(&self) -> Option<Target> {
         let mut words = self.module().target.iter();
-        let target = words.find_map(|word| word.text.parse::<Target>().ok());
-        target.map_or(0, |target| target.number.into())
+        words.find_map(|word| word.text.parse().ok())
+    }
+
+    /// Its number, 0 if there is none.
+    fn target_number(&self) -> u32 {
+        self.target().map_or(0, |target| target.number.into())
     }
 
     /// The variables of the module.
@@ -219,7 +223,7 @@ impl Source {
             image.tier_up = true;
             image.ptx = self.text().to_owned();
         }
-        let (mut errors, target) = (self.errors.clone(), self.target());
+        let (mut errors, target) = (self.errors.clone(), self.target_number());
         for result in compiled {
             match result {
                 Ok((program, code)) => image.add(&program, &code, target),
@@ -256,7 +260,7 @@ impl Source {
             contexts.give_back();
             let (program, code) =
                 compiled.map_err(|errors| compile_error(self.text(), self.data(), errors))?;
-            image.add(&program, &code, self.target());
+            image.add(&program, &code, self.target_number());
         }
         Ok(image)
     }

@@ -8,6 +8,9 @@ use crate::state::user_pointer::UserPointer;
 
 /// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`
 pub(super) const FILE_DESCRIPTOR: c_uint = 1;
+/// `CU_MEM_HANDLE_TYPE_FABRIC`: a machine without an IMEX domain makes pools for such handles, and no
+/// handle.
+pub(super) const FABRIC: c_uint = 8;
 
 /// The caller owns the descriptor.
 #[cfg(unix)]

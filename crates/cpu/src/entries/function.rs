@@ -74,7 +74,8 @@ entries! {
     fn cuFuncGetAttribute(value: *mut c_int, number: c_uint, function: CUfunction) {
         context::working()?;
         let function = library::compiled(function.addr())?;
-        value.put(function::attribute(number, &function).ok_or(Status::INVALID_VALUE)?)
+        let device = context::current_device();
+        value.put(function::attribute(number, &function, device).ok_or(Status::INVALID_VALUE)?)
     }
 
     fn cuFuncSetAttribute(function: CUfunction, number: c_uint, value: c_int) {

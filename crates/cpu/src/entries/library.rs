@@ -23,7 +23,7 @@ entries! {
         if library.is_null() || code.is_null() {
             return Err(Status::INVALID_VALUE.because("the code or the pointer for the library is null"));
         }
-        let image = image::load(code, &mut Options::read(count, numbers, values)?)?;
+        let image = image::load(code, &mut Options::read(count, numbers, values)?);
         library.put(pointer(library::create(image)?))
     }
 
@@ -40,7 +40,7 @@ entries! {
         if library.is_null() {
             return Err(Status::INVALID_VALUE.because("the pointer for the library is null"));
         }
-        let image = image::read_file(&path.path()?, &mut Options::read(count, numbers, values)?)?;
+        let image = image::read_file(&path.path()?, &mut Options::read(count, numbers, values)?);
         library.put(pointer(library::create(image)?))
     }
 
@@ -50,7 +50,7 @@ entries! {
 
     fn cuLibraryGetKernel(result: *mut CUkernel, library: CUlibrary, name: *const c_char) {
         let (library, name) = (library::find(library.addr())?, name.text()?);
-        let index = module::kernel_named(&library.code, &name.to_string_lossy())?;
+        let index = module::kernel_named(library.code()?, &name.to_string_lossy())?;
         result.put(pointer(library.kernels[index]))
     }
 
@@ -78,11 +78,15 @@ entries! {
         library: CUlibrary,
         name: *const c_char,
     ) {
-        let (_, module) = library::find(library.addr())?.in_context(&context::working()?)?;
+        let library = library::find(library.addr())?;
         let name = name.text()?.to_string_lossy();
-        let (start, size) = module.code.managed(&name).ok_or_else(|| {
-            Status::NOT_FOUND.because(format!("the library has no managed variable {name}"))
-        })?;
+        let absent = || Status::NOT_FOUND.because(format!("the library has no managed variable {name}"));
+        let variables = library.code()?.variables();
+        if !variables.iter().any(|variable| variable.managed && variable.name == name) {
+            return Err(absent());
+        }
+        let (_, module) = library.in_context(&context::working()?)?;
+        let (start, size) = module.code.managed(&name).ok_or_else(absent)?;
         address.put_optional(start);
         bytes.put_optional(size as usize);
         Ok(())
@@ -124,15 +128,14 @@ entries! {
         device: CUdevice,
     ) {
         device::check(device)?;
-        library::kernel(handle.addr())?;
-        let function = library::compiled(handle.addr())?;
-        value.put(function::attribute(number, &function).ok_or(Status::INVALID_VALUE)?)
+        let kernel = library::kernel(handle.addr())?.configured(device)?;
+        value.put(function::attribute(number, &kernel, device).ok_or(Status::INVALID_VALUE)?)
     }
 
     fn cuKernelSetAttribute(number: c_uint, value: c_int, handle: CUkernel, device: CUdevice) {
         device::check(device)?;
-        library::kernel(handle.addr())?;
-        function::set_attribute(&library::compiled(handle.addr())?, number, value)
+        let kernel = library::kernel(handle.addr())?.configured(device)?;
+        function::set_attribute(&kernel, number, value)
     }
 
     /// A preference that has no effect here.

@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_uint, c_void};
 
 use super::entry::entries;
 use crate::state::handle::pointer;
-use crate::state::module::ModuleOwner;
 use crate::state::options::Options;
 use crate::state::status::{Result, Status};
 use crate::state::user_pointer::UserPointer;
@@ -20,12 +19,7 @@ fn load(result: UserPointer<CUmodule>, image: UserPointer<c_void>, mut options: 
     }
     let image = image::load(image, &mut options)?;
     let symbols = options.symbols()?;
-    result.put(pointer(module::load(
-        &context,
-        &image,
-        &symbols,
-        ModuleOwner::Caller,
-    )?))
+    result.put(pointer(module::load(&context, &image, &symbols, None)?))
 }
 
 entries! {
@@ -43,7 +37,7 @@ entries! {
             return Err(Status::INVALID_VALUE.because("the path is empty"));
         }
         let image = image::read_file(&path, &mut Options::default())?;
-        module.put(pointer(module::load(&context, &image, &[], ModuleOwner::Caller)?))
+        module.put(pointer(module::load(&context, &image, &[], None)?))
     }
 
     fn cuModuleLoadDataEx(
@@ -62,7 +56,7 @@ entries! {
 
     /// Launches that are queued still run.
     capture_unsafe cuModuleUnload(module: CUmodule) {
-        if module::find(module.addr())?.owner == ModuleOwner::Library {
+        if module::find(module.addr())?.is_of_library {
             return Err(Status::NOT_PERMITTED
                 .because("the module belongs to a library; call cuLibraryUnload"));
         }

@@ -13,6 +13,11 @@ use api::{CUcontext, CUdeviceptr};
 /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`
 const SYNCHRONOUS: c_uint = 6;
 
+/// `CU_POINTER_ATTRIBUTE_P2P_TOKENS`: a token and the number of the address space, which is one for
+/// all devices.
+const P2P_TOKENS: c_uint = 5;
+const ADDRESS_SPACE: u64 = 0xfe00;
+
 /// Writes `CU_POINTER_ATTRIBUTE_…` number `attribute` of a place, or 0 without one.
 fn attribute(attribute: c_uint, place: Option<&Place>, data: UserPointer<c_void>) -> Result {
     let purpose = place.and_then(|place| place.purpose);
@@ -32,6 +37,9 @@ fn attribute(attribute: c_uint, place: Option<&Place>, data: UserPointer<c_void>
             Some(_) if on_host => 1,
             Some(_) => 2,
         }),
+        P2P_TOKENS if !on_host && place.is_some() => {
+            data.cast::<[u64; 2]>().put([0, ADDRESS_SPACE])
+        }
         3 => address(place.map(|place| place.address)), // DEVICE_POINTER
         4 if for_host => address(place.map(|place| place.address)), // HOST_POINTER
         4 if place.is_some() => {
@@ -48,11 +56,12 @@ fn attribute(attribute: c_uint, place: Option<&Place>, data: UserPointer<c_void>
             (None, _) => -2,
         }),
         10 => truth(allocation.is_some()), // IS_LEGACY_CUDA_IPC_CAPABLE
-        15 => truth(false),                // IS_GPU_DIRECT_RDMA_CAPABLE
+        // IS_GPU_DIRECT_RDMA_CAPABLE: a network card reaches it as memory of the host.
+        15 => truth(purpose == Some(Purpose::Device)),
         11 => address(place.map(|place| place.start)), // RANGE_START_ADDR
-        12 => address(place.map(|place| place.size)), // RANGE_SIZE
-        13 => truth(place.is_some()),      // MAPPED
-        14 => address(None),               // ALLOWED_HANDLE_TYPES
+        12 => address(place.map(|place| place.size)),  // RANGE_SIZE
+        13 => truth(place.is_some()),                  // MAPPED
+        14 => address(None),                           // ALLOWED_HANDLE_TYPES
         16 => data
             .cast::<c_uint>()
             .put(place.map_or(0, |place| place.access)), // ACCESS_FLAGS

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-use super::descriptor::FILE_DESCRIPTOR;
+use super::descriptor::{FABRIC, FILE_DESCRIPTOR};
 use super::entry::entries;
 use super::graph_memory;
 use crate::memory::Purpose;
@@ -70,7 +70,7 @@ entries! {
             return Err(Status::INVALID_VALUE.because("the pointer for the pool is null"));
         }
         let sharing = match properties.handle_types {
-            0 => Sharing::Private,
+            0 | FABRIC => Sharing::Private,
             FILE_DESCRIPTOR if cfg!(unix) && place.0 != Purpose::Managed => Sharing::Shareable,
             _ => return Err(Status::NOT_SUPPORTED
                 .because("processes share pools of pinned memory, by descriptors of files (1)")),

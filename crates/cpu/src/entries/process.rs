@@ -4,14 +4,10 @@
 use std::ffi::{c_int, c_uint, c_void};
 
 use super::entry::entries;
-use crate::state::device;
+use crate::state::core_dump::{self, Scope};
 use crate::state::status::{Result, Status};
+use crate::state::{context, device};
 use api::{AsyncCallback, CUdevice, CUdeviceptr, CheckpointLock, MulticastProp};
-
-fn no_core_dumps() -> Result {
-    Err(Status::NOT_SUPPORTED
-        .because("the CPU device writes no core dumps: the error of a fault names its place"))
-}
 
 fn no_checkpoints() -> Result {
     Err(Status::NOT_SUPPORTED
@@ -23,20 +19,22 @@ fn no_multicast() -> Result {
 }
 
 entries! {
-    fn cuCoredumpGetAttribute(_attribute: c_uint, _value: *mut c_void, _size: *mut usize) {
-        no_core_dumps()
+    fn cuCoredumpGetAttribute(attribute: c_uint, value: *mut c_void, size: *mut usize) {
+        context::working()?;
+        core_dump::get(attribute, value, size, Scope::Context)
     }
 
-    fn cuCoredumpGetAttributeGlobal(_attribute: c_uint, _value: *mut c_void, _size: *mut usize) {
-        no_core_dumps()
+    fn cuCoredumpGetAttributeGlobal(attribute: c_uint, value: *mut c_void, size: *mut usize) {
+        core_dump::get(attribute, value, size, Scope::Process)
     }
 
-    fn cuCoredumpSetAttribute(_attribute: c_uint, _value: *mut c_void, _size: *mut usize) {
-        no_core_dumps()
+    fn cuCoredumpSetAttribute(attribute: c_uint, value: *mut c_void, size: *mut usize) {
+        context::working()?;
+        core_dump::set(attribute, value, size, Scope::Context)
     }
 
-    fn cuCoredumpSetAttributeGlobal(_attribute: c_uint, _value: *mut c_void, _size: *mut usize) {
-        no_core_dumps()
+    fn cuCoredumpSetAttributeGlobal(attribute: c_uint, value: *mut c_void, size: *mut usize) {
+        core_dump::set(attribute, value, size, Scope::Process)
     }
 
     fn cuCheckpointProcessGetRestoreThreadId(_pid: c_int, _thread: *mut c_int) {

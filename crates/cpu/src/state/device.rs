@@ -17,8 +17,9 @@ use occupancy::{Multiprocessor, WARP};
 const NEWEST: (c_int, c_int) = (9, 0);
 
 /// The architecture that programs are told, such as `sm_80`, or one for each device:
-/// `sm_80,sm_90`. The last is that of all further devices.
-const TARGET: &str = "PTXKIT_CPU_TARGET";
+/// `sm_80,sm_90`. The last is that of all further devices. A device with a named architecture loads
+/// only PTX that a GPU of it loads.
+pub(crate) const TARGET: &str = "PTXKIT_CPU_TARGET";
 
 /// The architectures that programs can be told.
 const TARGETS: [c_int; 19] = [
@@ -28,6 +29,11 @@ const TARGETS: [c_int; 19] = [
 /// The compute capability of a device that programs are told, which tells them what PTX to
 /// make.
 pub(crate) fn compute_capability(device: CUdevice) -> (c_int, c_int) {
+    named_capability(device).unwrap_or(NEWEST)
+}
+
+/// The same if the user names it.
+pub(crate) fn named_capability(device: CUdevice) -> Option<(c_int, c_int)> {
     static ALL: LazyLock<Vec<(c_int, c_int)>> = LazyLock::new(|| {
         let targets = std::env::var(TARGET).ok();
         targets
@@ -35,7 +41,7 @@ pub(crate) fn compute_capability(device: CUdevice) -> (c_int, c_int) {
             .unwrap_or_default()
     });
     let own = ALL.get(physical(device) as usize);
-    own.or(ALL.last()).copied().unwrap_or(NEWEST)
+    own.or(ALL.last()).copied()
 }
 
 /// The compute capabilities of architectures by their names.
@@ -282,6 +288,10 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         126 => 1,                     // MEM_SYNC_DOMAIN_COUNT
         127 => u32::from(compute_capability(device).0 >= 9), // TENSOR_MAP_ACCESS_SUPPORTED
         21..=29 | 42..=46 | 52..=74 | 77 => array_limit(number)?,
+        // GPU_DIRECT_RDMA_SUPPORTED, _FLUSH_WRITES_OPTIONS (by the host) and _WRITES_ORDERING (for
+        // all devices): a network card reaches the memory as memory of the host.
+        116 | 117 => 1,
+        118 => 200,
         115 | 144 => 1, // MEMORY_POOLS_SUPPORTED, HOST_MEMORY_POOLS_SUPPORTED
         // Attributes of features that the device lacks
         17
@@ -301,7 +311,6 @@ pub(crate) fn attribute(number: c_uint, device: CUdevice, workers: u32) -> Optio
         | 105
         | 107..=110
         | 112..=114
-        | 116..=118
         | 121
         | 124
         | 128..=143

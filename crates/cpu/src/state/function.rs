@@ -2,12 +2,13 @@
 
 use std::ffi::{c_int, c_uint};
 
-use super::context;
 use super::device::{MAX_SHARED, MAX_SHARED_OPTIN, MULTIPROCESSOR, compute_capability};
-use super::module::CompiledFunction;
+use super::kernel_settings::{CLUSTER, Setting};
+use super::module::ConfiguredKernel;
 use super::status::{Result, Status};
 use crate::abi::WARP_SIZE;
 use crate::run::MAX_THREADS;
+use api::CUdevice;
 use occupancy::BlockResources;
 
 /// `CU_FUNC_ATTRIBUTE_…`
@@ -22,13 +23,17 @@ const CLUSTER_POLICY: c_uint = 15;
 const REGISTERS: u32 = 32;
 
 /// `CU_FUNC_ATTRIBUTE_…` number `number`.
-pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c_int> {
+pub(crate) fn attribute(
+    number: c_uint,
+    function: &ConfiguredKernel,
+    device: CUdevice,
+) -> Option<c_int> {
     let image = function.image();
-    let (major, minor) = compute_capability(context::current_device());
+    let (major, minor) = compute_capability(device);
     Some(match number {
         0 => function.max_threads().cast_signed(), // MAX_THREADS_PER_BLOCK
         1 => image.shared_bytes.cast_signed(),     // SHARED_SIZE_BYTES
-        2 => i32::try_from(function.code.constant_bytes()).unwrap_or(i32::MAX), // CONST_SIZE_BYTES
+        2 => i32::try_from(function.constant_bytes()).unwrap_or(i32::MAX), // CONST_SIZE_BYTES
         3 => image.local_bytes.cast_signed(),      // LOCAL_SIZE_BYTES
         4 => REGISTERS.cast_signed(),              // NUM_REGS
         5 => image.target.cast_signed(),           // PTX_VERSION
@@ -46,7 +51,7 @@ pub(crate) fn attribute(number: c_uint, function: &CompiledFunction) -> Option<c
     })
 }
 
-pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: c_int) -> Result {
+pub(crate) fn set_attribute(function: &ConfiguredKernel, number: c_uint, value: c_int) -> Result {
     match number {
         MAX_DYNAMIC_SHARED => {
             let most = MAX_SHARED_OPTIN.saturating_sub(function.image().shared_bytes);
@@ -57,12 +62,12 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
                 );
                 Status::INVALID_VALUE.because(detail)
             };
-            function.set_shared_limit(bytes.ok_or_else(refused)?);
+            function.set(Setting::SharedLimit, bytes.ok_or_else(refused)?);
             Ok(())
         }
         // Only occupancy is calculated with it.
         SHARED_CARVEOUT if (-1..=100).contains(&value) => {
-            function.set_carveout(value);
+            function.set(Setting::Carveout, value);
             Ok(())
         }
         CLUSTER_WIDTH..=CLUSTER_DEPTH if function.image().required_cluster.is_some() => {
@@ -70,11 +75,11 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
         }
         CLUSTER_WIDTH..=CLUSTER_DEPTH if value >= 0 => {
             let axis = (number - CLUSTER_WIDTH) as usize;
-            function.set_required_cluster(axis, value.cast_unsigned());
+            function.set(CLUSTER[axis], value);
             Ok(())
         }
         NON_PORTABLE_CLUSTER => {
-            function.set_large_clusters(value != 0);
+            function.set(Setting::LargeClusters, value != 0);
             Ok(())
         }
         // A preference that has no effect here.
@@ -86,7 +91,7 @@ pub(crate) fn set_attribute(function: &CompiledFunction, number: c_uint, value: 
 }
 
 /// The number of blocks of a kernel that a multiprocessor holds at a time.
-pub(crate) fn max_active_blocks(function: &CompiledFunction, threads: u32, dynamic: usize) -> u32 {
+pub(crate) fn max_active_blocks(function: &ConfiguredKernel, threads: u32, dynamic: usize) -> u32 {
     let dynamic = u32::try_from(dynamic).unwrap_or(u32::MAX);
     let block = resources(function, threads, dynamic);
     // What every block may have needs no opting in, whatever the limit says.
@@ -100,7 +105,7 @@ pub(crate) fn max_active_blocks(function: &CompiledFunction, threads: u32, dynam
 /// The bytes of dynamic shared memory with which so many blocks of a kernel fit a
 /// multiprocessor; `None` if they do not.
 pub(crate) fn available_shared(
-    function: &CompiledFunction,
+    function: &ConfiguredKernel,
     threads: u32,
     blocks: u32,
 ) -> Option<u32> {
@@ -115,7 +120,7 @@ pub(crate) fn available_shared(
     Some(dynamic.min(function.shared_limit()))
 }
 
-fn resources(function: &CompiledFunction, threads: u32, dynamic: u32) -> BlockResources {
+fn resources(function: &ConfiguredKernel, threads: u32, dynamic: u32) -> BlockResources {
     BlockResources {
         threads,
         registers: REGISTERS,
@@ -129,7 +134,7 @@ fn resources(function: &CompiledFunction, threads: u32, dynamic: u32) -> BlockRe
 /// of its blocks per multiprocessor. `shared` returns the dynamic shared memory of a block with
 /// that many threads. A limit of 0 is none.
 pub(crate) fn best_block(
-    function: &CompiledFunction,
+    function: &ConfiguredKernel,
     shared: impl Fn(u32) -> usize,
     limit: u32,
 ) -> Result<(u32, u32)> {

@@ -6,17 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::fatbin;
 use super::module::code_failure;
 use super::options::Options;
 use super::status::{Failure, Result, Status};
 use super::user_pointer::UserPointer;
+use super::{context, device, fatbin};
 use crate::blob::{self, BlobError, Image};
 use crate::code::ModuleCode;
 use crate::compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
 use crate::merge;
 use crate::source::Source;
 use ptx::ast::Version;
+use ptx::isa::target::{Suffix, Target};
 use ptx::slice::SHORTEST;
 use ptx::text_of;
 
@@ -170,7 +171,34 @@ fn source(bytes: &[u8], options: &mut Options) -> Result<Source> {
     let linked =
         merge::with_device_runtime(&text).map_err(|why| Status::INVALID_PTX.because(why))?;
     let text = linked.map_or(text, Cow::Owned);
-    Source::read(text.into_owned()).or_else(|error| Err(refused(&error, options)?))
+    let source = Source::read(text.into_owned());
+    let source = source.or_else(|error| Err(refused(&error, options)?))?;
+    check_target(&source, options)?;
+    Ok(source)
+}
+
+/// Refuses PTX for other architectures if the user names the device's own.
+fn check_target(source: &Source, options: &mut Options) -> Result {
+    let device = device::named_capability(context::current_device());
+    let (Some((major, minor)), Some(target)) = (device, source.target()) else {
+        return Ok(());
+    };
+    let device = Target {
+        number: (major * 10 + minor).unsigned_abs() as u16, // at most three digits
+        suffix: Suffix::Specific,
+    };
+    if target.compiles_for(device) {
+        return Ok(());
+    }
+    let problem = format!(
+        "Program with .target '{target}' cannot be compiled to architecture 'sm_{}'",
+        device.number
+    );
+    options.error(&format!("ptxas fatal   : {problem}\n"))?;
+    Err(Status::INVALID_PTX.because(format!(
+        "{problem}: {} names the device's architecture",
+        device::TARGET
+    )))
 }
 
 /// Whether a text begins with `.version`, after spaces and comments: otherwise NVIDIA's driver does

@@ -183,7 +183,7 @@ pub(crate) fn launch(
 ) -> Result {
     let function = library::compiled(handle)?;
     let (context, stream) = stream::find(stream)?;
-    let own = function.context()?;
+    let own = function.function.context()?;
     if !own.shares_with(&context) {
         return Err(
             Status::INVALID_HANDLE.because("the kernel and the stream are of different contexts")
@@ -239,7 +239,7 @@ pub(crate) fn node(
     params: UserPointer<*mut c_void>,
     extra: UserPointer<*mut c_void>,
 ) -> Result<Work> {
-    let own = function.context()?;
+    let own = function.function.context()?;
     Ok(Launch::new(function, &own, config, params, extra)?.node(&own))
 }
 
@@ -269,8 +269,8 @@ impl Launch {
         Ok(Launch {
             engine: engine()?,
             device: own.device() as usize, // a device's number is not negative
-            code: function.code.clone(),
-            kernel: function.index,
+            code: function.function.code.clone(),
+            kernel: function.function.index,
             params: arguments(function, params, extra)?,
             grid,
         })

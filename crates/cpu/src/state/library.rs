@@ -1,4 +1,5 @@
-//! Libraries: code that is loaded into a context when it is first used there.
+//! Libraries: code that is loaded into a context when it is first used there. A library whose image
+//! is invalid is made all the same; the first use of it fails.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -6,17 +7,28 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::context::{self, Context};
 use super::handle::{self, Handles};
-use super::module::{self, CompiledFunction, Function, Module, ModuleOwner};
+use super::kernel_settings::KernelSettings;
+use super::module::{self, CompiledFunction, ConfiguredKernel, Function, Module};
 use super::status::{Result, Status};
 use crate::blob::ParamLayout;
 use crate::code::ModuleCode;
+use api::CUdevice;
 
 static LIBRARIES: Handles<Library> = Handles::new();
 static KERNELS: Handles<Kernel> = Handles::new();
 
+/// What is wrong with an image.
+const OF_IMAGE: [Status; 5] = [
+    Status::INVALID_IMAGE,
+    Status::NO_BINARY_FOR_GPU,
+    Status::INVALID_PTX,
+    Status::UNSUPPORTED_PTX_VERSION,
+    Status::NOT_SUPPORTED,
+];
+
 pub(crate) struct Library {
     handle: usize,
-    pub(crate) code: Arc<ModuleCode>,
+    code: Result<Arc<ModuleCode>>,
     /// Handles of the kernels, in the order of the PTX.
     pub(crate) kernels: Vec<usize>,
     /// The module in each context that uses it, by `Context::id`.
@@ -27,11 +39,19 @@ pub(crate) struct Kernel {
     library: Weak<Library>,
     index: usize,
     pub(crate) name: CString,
+    /// On each device for which a caller set or asked something.
+    settings: Mutex<BTreeMap<CUdevice, Arc<KernelSettings>>>,
 }
 
 impl Library {
     pub(crate) fn handle(&self) -> usize {
         self.handle
+    }
+
+    /// # Errors
+    /// Those of its image.
+    pub(crate) fn code(&self) -> Result<&Arc<ModuleCode>> {
+        self.code.as_ref().map_err(Clone::clone)
     }
 
     /// The library as a module of a context, and the module's handle.
@@ -40,7 +60,13 @@ impl Library {
         let module = match modules.get(&context.id()) {
             Some(module) => *module,
             None => {
-                let module = module::load(context, &self.code, &[], ModuleOwner::Library)?;
+                let device = context.device();
+                let kernels = self
+                    .kernels
+                    .iter()
+                    .filter_map(|kernel| KERNELS.get(*kernel));
+                let settings: Vec<_> = kernels.map(|kernel| kernel.settings(device)).collect();
+                let module = module::load(context, self.code()?, &[], Some(&settings))?;
                 modules.insert(context.id(), module);
                 module
             }
@@ -53,6 +79,17 @@ impl Library {
 impl Kernel {
     pub(crate) fn library(&self) -> Result<Arc<Library>> {
         Ok(self.library.upgrade().ok_or(Status::INVALID_HANDLE)?)
+    }
+
+    fn settings(&self, device: CUdevice) -> Arc<KernelSettings> {
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_device = settings.entry(device);
+        Arc::clone(of_device.or_insert_with(|| KernelSettings::new(None)))
+    }
+
+    /// The kernel, compiled, with what callers set of it on a device.
+    pub(crate) fn configured(&self, device: CUdevice) -> Result<ConfiguredKernel> {
+        ConfiguredKernel::new(self.library()?.code()?, self.index, &self.settings(device))
     }
 
     /// The handle of its function in the current context.
@@ -69,7 +106,9 @@ impl Kernel {
 
     pub(crate) fn param(&self, index: usize) -> Result<ParamLayout> {
         let library = self.library()?;
-        let params = &module::compiled(&library.code, self.index)?.image().params;
+        let params = &module::compiled(library.code()?, self.index)?
+            .image()
+            .params;
         let count = params.len();
         params.get(index).copied().ok_or_else(|| {
             let detail = format!("parameter {index} of a kernel that has {count}");
@@ -114,9 +153,16 @@ pub(crate) fn compiled_in(handle: usize, context: &Arc<Context>) -> Result<Compi
     function.ok_or(Status::INVALID_HANDLE)?.compiled()
 }
 
-/// Makes a library of code; returns its handle.
-pub(crate) fn create(code: Arc<ModuleCode>) -> Result<usize> {
-    let names = module::c_names(&code)?;
+/// Makes a library of an image that was read; returns its handle.
+///
+/// # Errors
+/// Those of reading it, but for those of the image.
+pub(crate) fn create(code: Result<Arc<ModuleCode>>) -> Result<usize> {
+    let names = match &code {
+        Ok(code) => module::c_names(code)?,
+        Err(failure) if OF_IMAGE.contains(&failure.status) => Vec::new(),
+        Err(failure) => return Err(failure.clone()),
+    };
     let number = handle::reserve();
     let made = Arc::new_cyclic(|library| {
         let kernel = |(index, name)| {
@@ -125,6 +171,7 @@ pub(crate) fn create(code: Arc<ModuleCode>) -> Result<usize> {
                 library,
                 index,
                 name,
+                settings: Mutex::default(),
             }))
         };
         Library {

@@ -2,12 +2,12 @@
 
 use std::ffi::CString;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::context::{self, Context};
 use super::device::{MAX_SHARED, arena};
 use super::handle::{self, Handles};
+use super::kernel_settings::{CLUSTER, KernelSettings, Setting};
 use super::reference;
 use super::status::{Failure, Result, Status};
 use crate::blob::KernelImage;
@@ -27,14 +27,8 @@ pub(crate) struct Module {
     pub(crate) code: Arc<LoadedModule>,
     /// Handles of the kernels, in the order of the PTX.
     pub(crate) functions: Vec<usize>,
-    pub(crate) owner: ModuleOwner,
-}
-
-/// Who unloads a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ModuleOwner {
-    Caller,
-    Library,
+    /// It is a library's, which unloads it.
+    pub(crate) is_of_library: bool,
 }
 
 /// A kernel, alive as long as its module is loaded.
@@ -44,23 +38,20 @@ pub(crate) struct Function {
     pub(crate) code: Arc<LoadedModule>,
     pub(crate) index: usize,
     pub(crate) name: CString,
-    /// The maximum of a launch's dynamic shared memory that the caller set, in bytes;
-    /// otherwise [`UNSET`].
-    shared_limit: AtomicU32,
-    /// The percentage of the on-chip memory that it prefers as shared memory; -1 for none.
-    carveout: AtomicI32,
-    /// The cluster that the caller set, in blocks; 0 for none.
-    cluster: [AtomicU32; 3],
-    /// The caller allows clusters of more than 8 blocks.
-    large_clusters: AtomicBool,
+    settings: Arc<KernelSettings>,
 }
 
-const UNSET: u32 = u32::MAX;
+/// A compiled kernel with what callers set of it.
+pub(crate) struct ConfiguredKernel {
+    code: Arc<ModuleCode>,
+    kernel: ExecutableKernel,
+    settings: Arc<KernelSettings>,
+}
 
 /// A function whose kernel is compiled.
 pub(crate) struct CompiledFunction {
-    function: Arc<Function>,
-    kernel: ExecutableKernel,
+    pub(crate) function: Arc<Function>,
+    kernel: ConfiguredKernel,
 }
 
 impl Module {
@@ -88,7 +79,7 @@ impl Function {
 
     /// The function with its kernel, which is compiled if it is not.
     pub(crate) fn compiled(self: Arc<Function>) -> Result<CompiledFunction> {
-        let kernel = compiled(self.code.code(), self.index)?.clone();
+        let kernel = ConfiguredKernel::new(self.code.code(), self.index, &self.settings)?;
         Ok(CompiledFunction {
             function: self,
             kernel,
@@ -97,16 +88,34 @@ impl Function {
 }
 
 impl Deref for CompiledFunction {
-    type Target = Function;
+    type Target = ConfiguredKernel;
 
-    fn deref(&self) -> &Function {
-        &self.function
+    fn deref(&self) -> &ConfiguredKernel {
+        &self.kernel
     }
 }
 
-impl CompiledFunction {
+impl ConfiguredKernel {
+    /// A kernel of a module's code, which is compiled if it is not.
+    pub(crate) fn new(
+        code: &Arc<ModuleCode>,
+        index: usize,
+        settings: &Arc<KernelSettings>,
+    ) -> Result<ConfiguredKernel> {
+        Ok(ConfiguredKernel {
+            kernel: compiled(code, index)?.clone(),
+            code: Arc::clone(code),
+            settings: Arc::clone(settings),
+        })
+    }
+
     pub(crate) fn image(&self) -> &KernelImage {
         self.kernel.image()
+    }
+
+    /// Bytes of its module's variables in `.const`.
+    pub(crate) fn constant_bytes(&self) -> u64 {
+        self.code.constant_bytes()
     }
 
     /// Threads that a block of the kernel may have.
@@ -119,47 +128,37 @@ impl CompiledFunction {
         }
     }
 
+    /// The maximum of a launch's dynamic shared memory, in bytes.
     pub(crate) fn shared_limit(&self) -> u32 {
-        match self.shared_limit.load(Ordering::Relaxed) {
-            UNSET => MAX_SHARED.saturating_sub(self.image().shared_bytes),
-            limit => limit,
+        match self.settings.get(Setting::SharedLimit) {
+            Some(limit) => u32::try_from(limit).unwrap_or(u32::MAX),
+            None => MAX_SHARED.saturating_sub(self.image().shared_bytes),
         }
     }
 
-    pub(crate) fn set_shared_limit(&self, bytes: u32) {
-        self.shared_limit.store(bytes, Ordering::Relaxed);
-    }
-
+    /// The percentage of the on-chip memory that it prefers as shared memory; -1 for none.
     pub(crate) fn carveout(&self) -> i32 {
-        self.carveout.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_carveout(&self, percent: i32) {
-        self.carveout.store(percent, Ordering::Relaxed);
+        let set = self.settings.get(Setting::Carveout);
+        set.and_then(|percent| percent.try_into().ok())
+            .unwrap_or(-1)
     }
 
     /// The blocks of a cluster that the PTX requires, or else the caller.
     pub(crate) fn required_cluster(&self) -> Option<[u32; 3]> {
         self.image().required_cluster.or_else(|| {
-            let set = self
-                .cluster
-                .each_ref()
-                .map(|axis| axis.load(Ordering::Relaxed));
+            let set = CLUSTER.map(|axis| self.settings.get(axis).unwrap_or(0));
+            let set = set.map(|blocks| u32::try_from(blocks).unwrap_or(0));
             (!set.contains(&0)).then_some(set)
         })
     }
 
-    /// Sets one axis of the cluster. All three are needed.
-    pub(crate) fn set_required_cluster(&self, axis: usize, blocks: u32) {
-        self.cluster[axis].store(blocks, Ordering::Relaxed);
-    }
-
+    /// Whether the caller allows clusters of more than 8 blocks.
     pub(crate) fn allows_large_clusters(&self) -> bool {
-        self.large_clusters.load(Ordering::Relaxed)
+        self.settings.get(Setting::LargeClusters) == Some(1)
     }
 
-    pub(crate) fn set_large_clusters(&self, allowed: bool) {
-        self.large_clusters.store(allowed, Ordering::Relaxed);
+    pub(crate) fn set(&self, setting: Setting, value: impl Into<i64>) {
+        self.settings.set(setting, value);
     }
 }
 
@@ -196,12 +195,13 @@ pub(crate) fn destroy_all(context: &Arc<Context>) {
 }
 
 /// Loads code into a context, with variables that the caller defines by name and
-/// address; returns the handle of the module.
+/// address; returns the handle of the module. `library` has the settings of each kernel of a
+/// library.
 pub(crate) fn load(
     context: &Arc<Context>,
     code: &Arc<ModuleCode>,
     symbols: &[(String, u64)],
-    owner: ModuleOwner,
+    library: Option<&[Arc<KernelSettings>]>,
 ) -> Result<usize> {
     let names = c_names(code)?;
     let defined = |name: &str| {
@@ -223,10 +223,7 @@ pub(crate) fn load(
             code: code.clone(),
             index,
             name,
-            shared_limit: AtomicU32::new(UNSET),
-            carveout: AtomicI32::new(-1),
-            cluster: [const { AtomicU32::new(0) }; 3],
-            large_clusters: AtomicBool::new(false),
+            settings: KernelSettings::new(library.and_then(|kernels| kernels.get(index).cloned())),
         }))
     };
     let functions = names.into_iter().enumerate().map(function).collect();
@@ -236,7 +233,7 @@ pub(crate) fn load(
             context: Arc::downgrade(context),
             code,
             functions,
-            owner,
+            is_of_library: library.is_some(),
         }),
     );
     Ok(module)

@@ -161,7 +161,7 @@ pub(crate) fn add_surface(reference: u64) {
 /// Binds an array to a surface reference after all work, which may still use it.
 pub(crate) fn bind_surface(reference: u64, array: usize, texels: &Texels) -> Result {
     let context = context::working()?;
-    let surface = surface(texels)?;
+    let surface = surface(texels);
     context.wait();
     match lock(&SURFACES).get_mut(&reference) {
         Some(bound) => *bound = array,

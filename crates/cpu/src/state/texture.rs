@@ -9,8 +9,8 @@ use super::device::MAX_2D;
 use super::handle::{self, Handles};
 use super::status::{Failure, Result, Status};
 use crate::texture::{
-    self, MAX_LINEAR_TEXELS, MAX_PITCH, MipLevel, NORMALIZED, Object, READ_AS_INTEGER, SURFACE,
-    Sampler, Surface, Texels, Texture,
+    self, MAX_LINEAR_TEXELS, MAX_PITCH, MipLevel, NORMALIZED, Object, READ_AS_INTEGER, Sampler,
+    Surface, Texels, Texture,
 };
 use api::{ArrayFormat, ResourceDesc, ResourceViewDesc, TextureDesc};
 
@@ -230,16 +230,11 @@ fn view_format(number: c_uint) -> Option<(ArrayFormat, u32)> {
     Some((*format, [1, 2, 4][at % 3]))
 }
 
-/// The surface of an array.
-pub(crate) fn surface(texels: &Texels) -> Result<Surface> {
-    if texels.described.flags & SURFACE == 0 {
-        return Err(refuse(
-            "the array was not made with CUDA_ARRAY3D_SURFACE_LDST",
-        ));
-    }
-    Ok(Surface {
+/// The surface of an array, also of one without `CUDA_ARRAY3D_SURFACE_LDST`, as on a GPU.
+pub(crate) fn surface(texels: &Texels) -> Surface {
+    Surface {
         texels: texels.clone(),
-    })
+    }
 }
 
 /// Makes a texture of the current context; returns its number.
@@ -266,7 +261,7 @@ pub(crate) fn create_surface(resource: ResourceDesc) -> Result<u64> {
     if resource.kind != ARRAY || resource.flags != 0 || resource.resource == 0 {
         return Err(refuse("a surface is one of an array"));
     }
-    let surface = surface(&array::find(resource.resource as usize)?.texels)?;
+    let surface = surface(&array::find(resource.resource as usize)?.texels);
     Ok(insert(&context, Object::Surface(surface), resource, None))
 }
 
