@@ -76,6 +76,7 @@ impl Builder {
     pub fn enter_cold(&mut self, block: Label) {
         self.seal(block);
         self.current = block;
+        self.code.blocks[block.0 as usize].is_cold = true;
         self.cold.push(block);
         self.is_done = false;
     }
@@ -190,7 +191,7 @@ impl Builder {
         }
         start.append(entry);
         *entry = start;
-        self.code.remove_dead();
+        super::numbering::run(&mut self.code);
         self.code.split_critical_edges();
         self.code
     }
@@ -363,7 +364,7 @@ fn zero(class: RegClass) -> Op {
 
 impl Op {
     /// Whether it does nothing but compute its result.
-    fn is_pure(&self) -> bool {
+    pub fn is_pure(&self) -> bool {
         !matches!(
             self,
             Op::Store { .. }
@@ -396,7 +397,7 @@ impl Op {
 
 impl Code {
     /// Removes blocks that nothing reaches, and what computes values that nothing uses.
-    fn remove_dead(&mut self) {
+    pub fn remove_dead(&mut self) {
         let mut reached = vec![false; self.blocks.len()];
         let mut left = vec![Label(0)];
         while let Some(at) = left.pop() {

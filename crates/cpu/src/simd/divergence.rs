@@ -119,11 +119,7 @@ impl Divergence {
 
     fn meet(&mut self, reg: Reg, shape: Shape) -> bool {
         let known = &mut self.shapes[reg.index()];
-        let met = match *known {
-            None => shape,
-            Some(known) if known == shape => shape,
-            Some(_) => Shape::Divergent,
-        };
+        let met = known.map_or(shape, |known| known.met(shape));
         known.replace(met) != Some(met)
     }
 

@@ -15,7 +15,7 @@ pub(super) const MASK: RegClass = RegClass::Vector;
 pub(super) struct Label(pub u32);
 
 /// The opcode of an instruction with the EVEX prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Evex {
     /// 1: `0F`, 2: `0F38`, 3: `0F3A`, 5 and 6: those of half precision.
     pub map: u8,
@@ -30,7 +30,7 @@ pub(super) struct Evex {
 }
 
 /// How the operands of an EVEX instruction are encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
     /// Result, first operand, second operand (or memory).
     Binary,
@@ -45,7 +45,7 @@ pub(super) enum Form {
 }
 
 /// What happens to lanes whose mask bit is 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Masking {
     None,
     /// They become 0.
@@ -57,7 +57,7 @@ pub(super) enum Masking {
 }
 
 /// A constant in the constant pool: broadcast to all lanes, or a whole vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Constant {
     Word(u32),
     Long(u64),
@@ -66,7 +66,7 @@ pub(super) enum Constant {
 }
 
 /// Condition codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Condition {
     Below = 2,
     AboveOrEqual = 3,
@@ -99,7 +99,7 @@ impl Condition {
 }
 
 /// Two-operand integer operations, by their opcode extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Alu {
     Add = 0,
     Or = 1,
@@ -110,7 +110,7 @@ pub(super) enum Alu {
 }
 
 /// Integer shifts by an immediate, by their opcode extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Shift {
     Rotate = 1,
     Left = 4,
@@ -119,7 +119,7 @@ pub(super) enum Shift {
 }
 
 /// An integer in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Memory {
     pub bytes: u8,
     /// A load sign-extends.
@@ -129,7 +129,7 @@ pub(super) struct Memory {
 }
 
 /// An operation. The comments list its operands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Op {
     /// Result, operands, the register with the old lanes (for merging), the mask. A constant
     /// replaces the last operand.
@@ -314,6 +314,8 @@ pub(super) struct Block {
     /// By successor: the values of its parameters.
     pub arguments: SmallVec<[Vec<Value>; 2]>,
     pub predecessors: Vec<Label>,
+    /// It is rarely executed.
+    pub is_cold: bool,
 }
 
 impl Block {

@@ -2,7 +2,7 @@
 //! vectors, and lanes that do not take a branch are masked.
 //!
 //! ```text
-//! program → divergence → lower → builder (SSA) → allocate (regalloc2) → emit → assembler
+//! program → divergence → lower → builder (SSA) → numbering → allocate (regalloc2) → emit → assembler
 //! ```
 
 mod allocate;
@@ -12,6 +12,7 @@ mod divergence;
 mod emit;
 mod lower;
 mod machine;
+mod numbering;
 mod opcodes;
 mod result_shape;
 mod shape;

@@ -1,7 +1,7 @@
 //! The shapes of results, from those of operands.
 
 use super::divergence::Divergence;
-use super::shape::{Shape, affine, extended};
+use super::shape::{Shape, affine, extended, indexed};
 use crate::program::{Arg, Base, Instruction, Program, RegClass, Storage};
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
@@ -90,7 +90,7 @@ impl Divergence {
 
     /// The shape of sums and multiples of lanes' indices; `None` for everything else.
     fn linear(&self, program: &Program<'_>, i: &Instruction, args: &[Arg]) -> Option<Shape> {
-        use Shape::{Affine, Extended, Uniform};
+        use Shape::{Affine, Divergent, Extended, Indexed, Uniform};
         let &[Arg::Reg(to), ref sources @ ..] = args else {
             return None;
         };
@@ -155,39 +155,41 @@ impl Divergence {
                 _ => return None,
             }),
             RegClass::I64 if i.guard.is_none() => Some(match i.opcode {
-                O::Mov if ty.bits() == 64 => self.extended_operand(shape(0)?)?,
-                O::Cvta if m.first_of(&[M::Global, M::Const]).is_some() => {
-                    self.extended_operand(shape(0)?)?
-                }
+                O::Mov if ty.bits() == 64 => sum(shape(0)?)?,
+                O::Cvta if m.first_of(&[M::Global, M::Const]).is_some() => sum(shape(0)?)?,
                 O::Cvt if ty.bits() == 64 => {
                     let from = m.types().nth(1)?;
                     match shape(0)? {
                         Affine(stride) if from.bits() == 32 => {
                             extended(stride, 1, matches!(from, Type::S32))
                         }
+                        Divergent if from.bits() == 32 => indexed(1, matches!(from, Type::S32)),
                         _ => return None,
                     }
                 }
                 O::Mul | O::Mad if m.has(M::Wide) && ty.bits() == 32 => {
+                    let scale = |number: u64| match signed {
+                        true => small(number, 32),
+                        false => i64::from(number as u32),
+                    };
                     match (shape(0)?, shape(1)?, i.opcode, shape(2)) {
-                        (Affine(stride), Uniform, O::Mul, _)
-                        | (Affine(stride), Uniform, _, Some(Uniform)) => {
-                            let scale = match signed {
-                                true => small(number(1)?, 32),
-                                false => i64::from(number(1)? as u32),
-                            };
-                            extended(stride, scale, signed)
+                        (index, Uniform, O::Mul, _) | (index, Uniform, _, Some(Uniform)) => {
+                            match index {
+                                Affine(stride) => extended(stride, scale(number(1)?), signed),
+                                Divergent => indexed(scale(number(1)?), signed),
+                                _ => return None,
+                            }
                         }
-                        (Uniform, Uniform, _, Some(c)) => self.extended_operand(c)?,
+                        (Uniform, Uniform, _, Some(c)) => sum(c)?,
                         _ => return None,
                     }
                 }
                 O::Add if ty.bits() == 64 => match (shape(0)?, shape(1)?) {
-                    (x @ Extended { .. }, Uniform) | (Uniform, x @ Extended { .. }) => x,
+                    (x, Uniform) | (Uniform, x) => sum(x)?,
                     _ => return None,
                 },
                 O::Sub if ty.bits() == 64 => match (shape(0)?, shape(1)?) {
-                    (x @ Extended { .. }, Uniform) => x,
+                    (x, Uniform) => sum(x)?,
                     _ => return None,
                 },
                 O::Shl if ty.bits() == 64 => match (shape(0)?, number(1)?) {
@@ -199,6 +201,9 @@ impl Divergence {
                         },
                         by @ 0..=20,
                     ) => extended(stride, i64::from(scale) << by, signed),
+                    (Indexed { scale, signed }, by @ 0..=20) => {
+                        indexed(i64::from(scale) << by, signed)
+                    }
                     _ => return None,
                 },
                 _ => return None,
@@ -206,8 +211,9 @@ impl Divergence {
             _ => None,
         }
     }
+}
 
-    fn extended_operand(&self, shape: Shape) -> Option<Shape> {
-        matches!(shape, Shape::Extended { .. }).then_some(shape)
-    }
+/// The shape of a sum of 64 bits.
+fn sum(shape: Shape) -> Option<Shape> {
+    matches!(shape, Shape::Extended { .. } | Shape::Indexed { .. }).then_some(shape)
 }

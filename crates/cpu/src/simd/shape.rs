@@ -13,7 +13,30 @@ pub(super) enum Shape {
         scale: i32,
         signed: bool,
     },
+    /// A 64-bit sum of a value that all lanes share and a power of two times an index of 32 bits.
+    Indexed {
+        scale: i32,
+        signed: bool,
+    },
     Divergent,
+}
+
+impl Shape {
+    /// The shape of a register that has either.
+    pub fn met(self, other: Shape) -> Shape {
+        use Shape::{Divergent, Extended, Indexed, Uniform};
+        match (self, other) {
+            (one, other) if one == other => one,
+            (indexed @ Indexed { .. }, Uniform) | (Uniform, indexed @ Indexed { .. }) => indexed,
+            (indexed @ Indexed { scale, signed }, Extended { scale: s, signed: e, .. })
+            | (Extended { scale: s, signed: e, .. }, indexed @ Indexed { scale, signed })
+                if (scale, signed) == (s, e) =>
+            {
+                indexed
+            }
+            _ => Divergent,
+        }
+    }
 }
 
 /// The limit of strides and scales.
@@ -22,6 +45,16 @@ const MAX_STRIDE: i64 = 1 << 20;
 pub(super) fn affine(stride: i64) -> Shape {
     match stride.abs() <= MAX_STRIDE {
         true => Shape::Affine(stride as i32),
+        false => Shape::Divergent,
+    }
+}
+
+pub(super) fn indexed(scale: i64, signed: bool) -> Shape {
+    match scale <= MAX_STRIDE && u64::try_from(scale).is_ok_and(u64::is_power_of_two) {
+        true => Shape::Indexed {
+            scale: scale as i32,
+            signed,
+        },
         false => Shape::Divergent,
     }
 }

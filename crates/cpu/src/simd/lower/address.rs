@@ -29,12 +29,12 @@ pub(super) enum Address {
     Uniform(Value, i32),
     /// Vectors of 64 bits.
     Lanes(Vec<Value>),
-    /// Vectors of 32 bits, from a base on.
-    Offsets(Value, Vec<Value>),
+    /// A base and vectors of 32 bits, which count units of two to this power of bytes.
+    Offsets(Value, Vec<Value>, u8),
 }
 
 /// Compares unsigned numbers: not less.
-const NOT_BELOW: u8 = 5;
+pub(super) const NOT_BELOW: u8 = 5;
 const NOT_EQUAL: u8 = 4;
 
 pub(super) fn space_of(i: &Instruction) -> Space {
@@ -154,7 +154,7 @@ impl Lowering<'_, '_> {
                 }
                 self.check_offsets(&lanes, bytes, access);
                 let shared = self.field(LONG, offset::SHARED);
-                Ok(Address::Offsets(shared, lanes))
+                Ok(Address::Offsets(shared, lanes, 0))
             }
             Space::Local => {
                 let frames = self.frames()?;
@@ -331,6 +331,28 @@ impl Lowering<'_, '_> {
         self.check_in_shadow(lanes, &outside, (shift, access));
         self.b.jump(good);
         self.enter_join(good, known);
+    }
+
+    /// The addresses of the lanes, checked against the shadow memory alone.
+    pub(super) fn address_in_shadow(
+        &mut self,
+        i: &Instruction,
+        n: usize,
+        bytes: u32,
+        access: u32,
+    ) -> Lowered<Address> {
+        let Arg::Address(Base::Reg(reg), offset) = self.arg(i, n)? else {
+            return Err(Unsupported("a kind of address"));
+        };
+        let mut lanes = self.vectors(Arg::Reg(reg), true)?.to_vec();
+        for lanes in &mut lanes {
+            *lanes = self.plus(*lanes, offset.bytes());
+        }
+        let only: Vec<Option<Value>> = (0..lanes.len())
+            .map(|piece| self.active_eighth(piece))
+            .collect();
+        self.check_in_shadow(&lanes, &only, (bytes.trailing_zeros(), bytes | access));
+        Ok(Address::Lanes(lanes))
     }
 
     /// Checks addresses against the shadow memory: those in `only`, or all.
@@ -556,8 +578,14 @@ impl Lowering<'_, '_> {
         let (lanes, wide, base) = match address {
             Address::Uniform(..) => return None,
             Address::Lanes(lanes) => (lanes.clone(), true, None),
-            Address::Offsets(base, lanes) => (lanes.clone(), false, Some(*base)),
+            Address::Offsets(base, lanes, scale) => {
+                (lanes.clone(), false, Some((*base, *scale)))
+            }
         };
+        let step = bytes >> base.map_or(0, |(_, scale)| scale);
+        if step == 0 {
+            return None;
+        }
         let first = self.first_lane(lanes[0], wide);
         let all = self.splat(first, wide);
         let mut differs: Option<Value> = None;
@@ -565,7 +593,7 @@ impl Lowering<'_, '_> {
             let count = if wide { 8 } else { 16 };
             let mut constant = [0; 64];
             for (lane, place) in constant.chunks_exact_mut(64 / count).enumerate() {
-                let at = ((piece * count + lane) as u64 * u64::from(bytes)).to_le_bytes();
+                let at = ((piece * count + lane) as u64 * u64::from(step)).to_le_bytes();
                 let size = place.len();
                 place.copy_from_slice(&at[..size]);
             }
@@ -598,13 +626,14 @@ impl Lowering<'_, '_> {
         self.enter(together);
         let start = match base {
             None => first,
-            Some(base) => {
+            Some((base, scale)) => {
                 // The first lane may not be active, and its offset negative.
                 let signed = Memory {
                     signed: true,
                     ..WORD
                 };
                 let first = self.extended(first, signed);
+                let first = self.shift_int(Shift::Left, true, first, scale);
                 self.alu(Alu::Add, true, first, base)
             }
         };

@@ -16,7 +16,7 @@ impl Lowering<'_, '_> {
         let Some(&Arg::Reg(to)) = self.program.list(i.args).first() else {
             return Ok(false);
         };
-        match self.places[to.index()] {
+        match self.places[to.index()].clone() {
             Place::Affine(..) if i.opcode != O::St => {
                 self.takes_first = true;
                 let lowered = self.first_of(i, to);
@@ -27,6 +27,7 @@ impl Lowering<'_, '_> {
                 self.extended_result(i, to)?;
                 Ok(true)
             }
+            Place::Indexed(sum) if i.opcode != O::St => self.indexed_result(i, &sum),
             _ => Ok(false),
         }
     }
@@ -55,9 +56,19 @@ impl Lowering<'_, '_> {
         Ok((self.int(arg, true)?, None))
     }
 
+    /// The product of 64 bits of two operands that all lanes share.
+    pub(super) fn wide_product(&mut self, i: &Instruction, a: Arg, b: Arg) -> Lowered<Value> {
+        let memory = Memory {
+            signed: super::integer::is_signed(self.ty(i, 0)?),
+            ..WORD
+        };
+        let [a, b] = [self.int(a, false)?, self.int(b, false)?];
+        let [a, b] = [a, b].map(|value| self.extended(value, memory));
+        Ok(self.multiply_int(true, a, b))
+    }
+
     fn extended_result(&mut self, i: &Instruction, to: Reg) -> Lowered<()> {
         let args = self.program.list(i.args);
-        let is_signed = super::integer::is_signed(self.ty(i, 0)?);
         let first = |e: &mut Self, arg: Arg| {
             e.takes_first = true;
             let value = e.int(arg, false);
@@ -72,13 +83,7 @@ impl Lowering<'_, '_> {
                 if !self.is_uniform(a) {
                     (self.int(c, true)?, Some(first(self, a)?))
                 } else {
-                    let memory = Memory {
-                        signed: is_signed,
-                        ..WORD
-                    };
-                    let (a, b) = (self.int(a, false)?, self.int(b, false)?);
-                    let (a, b) = (self.extended(a, memory), self.extended(b, memory));
-                    let product = self.multiply_int(true, a, b);
+                    let product = self.wide_product(i, a, b)?;
                     let (base, index) = self.parts_of_sum(c)?;
                     (self.alu(Alu::Add, true, base, product), index)
                 }
@@ -172,7 +177,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Goes on where a condition holds, and elsewhere to another block.
-    fn branch_unless(&mut self, condition: Condition, otherwise: Label) {
+    pub(super) fn branch_unless(&mut self, condition: Condition, otherwise: Label) {
         let then = self.b.block();
         self.b.emit(
             Op::Branch {

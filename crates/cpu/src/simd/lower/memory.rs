@@ -89,6 +89,9 @@ impl Lowering<'_, '_> {
                 .collect();
             return self.write(i, part, element.is_wide(), &values, element.signed);
         }
+        if let Some(loaded) = self.load_indexed(i, element, parts.len())? {
+            return self.write_loaded(i, &parts, element, loaded);
+        }
         let address = self.address(i, 1, element.bytes * parts.len() as u32, 0)?;
         if let Address::Uniform(base, offset) = address {
             for (n, &part) in parts.iter().enumerate() {
@@ -97,46 +100,94 @@ impl Lowering<'_, '_> {
             }
             return Ok(());
         }
-        let known = self.known.clone();
-        let mut loaded = Vec::new();
-        let unit = element.bytes * parts.len() as u32;
-        let contiguous = match parts.len() {
-            1 => self.if_contiguous(&address, unit),
-            _ => None,
-        };
-        match contiguous {
-            Some((start, apart)) => {
-                let join = self.b.block();
-                let variables = self.lane_variables(element);
-                for (piece, variable) in variables.iter().enumerate() {
-                    let value = self.load_contiguous(element, start, piece);
-                    self.b.set(*variable, value);
-                }
-                self.b.jump(join);
-                self.enter(apart);
-                let values = self.gather_lanes(&address, element, 0);
-                for (variable, value) in variables.iter().zip(values) {
-                    self.b.set(*variable, value);
-                }
-                self.b.jump(join);
-                self.enter_join(join, known);
-                loaded.push(
-                    variables
-                        .iter()
-                        .map(|&variable| self.b.get(variable))
-                        .collect(),
-                );
-            }
-            None => {
-                for n in 0..parts.len() {
-                    loaded.push(self.gather_lanes(&address, element, n as u32 * element.bytes));
-                }
-            }
-        }
-        for (part, values) in parts.into_iter().zip(loaded) {
+        let loaded = self.load_lanes(&address, element, parts.len());
+        self.write_loaded(i, &parts, element, loaded)
+    }
+
+    fn write_loaded(
+        &mut self,
+        i: &Instruction,
+        parts: &[Arg],
+        element: Element,
+        loaded: Vec<Vec<Value>>,
+    ) -> Lowered<()> {
+        for (&part, values) in parts.iter().zip(loaded) {
             self.write(i, part, element.is_wide(), &values, element.signed)?;
         }
         Ok(())
+    }
+
+    /// A load of elements from addresses that are checked by their index; `None` if they are not.
+    fn load_indexed(
+        &mut self,
+        i: &Instruction,
+        element: Element,
+        count: usize,
+    ) -> Lowered<Option<Vec<Vec<Value>>>> {
+        let bytes = element.bytes * count as u32;
+        let Some((address, other)) = self.indexed(i, 1, (bytes, element.bytes))? else {
+            return Ok(None);
+        };
+        let known = self.known.clone();
+        let variables: Vec<_> = (0..count).map(|_| self.lane_variables(element)).collect();
+        let join = self.b.block();
+        let loaded = self.load_lanes(&address, element, count);
+        self.set_all(&variables, loaded);
+        self.b.jump(join);
+        self.enter_cold(other);
+        let address = self.address_in_shadow(i, 1, bytes, 0)?;
+        let parts = 0..count as u32;
+        let loaded = parts
+            .map(|n| self.gather_lanes(&address, element, n * element.bytes))
+            .collect();
+        self.set_all(&variables, loaded);
+        self.b.jump(join);
+        self.enter_join(join, known);
+        let values = variables.iter().map(|lanes| {
+            let lanes = lanes.iter();
+            lanes.map(|&variable| self.b.get(variable)).collect()
+        });
+        Ok(Some(values.collect()))
+    }
+
+    fn set_all(&mut self, variables: &[Vec<Variable>], values: Vec<Vec<Value>>) {
+        for (variables, values) in variables.iter().zip(values) {
+            for (&variable, value) in variables.iter().zip(values) {
+                self.b.set(variable, value);
+            }
+        }
+    }
+
+    /// Loads elements from checked addresses that are not all the same: in one piece where they are
+    /// consecutive.
+    fn load_lanes(&mut self, address: &Address, element: Element, count: usize) -> Vec<Vec<Value>> {
+        let known = self.known.clone();
+        let contiguous = match count {
+            1 => self.if_contiguous(address, element.bytes),
+            _ => None,
+        };
+        let Some((start, apart)) = contiguous else {
+            let parts = 0..count as u32;
+            return parts
+                .map(|n| self.gather_lanes(address, element, n * element.bytes))
+                .collect();
+        };
+        let join = self.b.block();
+        let variables = self.lane_variables(element);
+        for (piece, variable) in variables.iter().enumerate() {
+            let value = self.load_contiguous(element, start, piece);
+            self.b.set(*variable, value);
+        }
+        self.b.jump(join);
+        self.enter(apart);
+        let values = self.gather_lanes(address, element, 0);
+        for (variable, value) in variables.iter().zip(values) {
+            self.b.set(*variable, value);
+        }
+        self.b.jump(join);
+        self.enter_join(join, known);
+        let variables = variables.iter();
+        vec![variables.map(|&variable| self.b.get(variable)).collect()]
     }
 
     /// Variables for the vectors of what is loaded.
@@ -260,15 +311,21 @@ impl Lowering<'_, '_> {
                 None => self.b.ones(),
             };
             values.push(match (address, wide) {
-                (Address::Offsets(base, lanes), false) => {
+                (Address::Offsets(base, lanes, _), false) if element.bytes < 4 => {
                     let index = self.offset_by(lanes[piece], false, offset);
-                    self.gather_narrow(element, v::GATHER_BY_WORDS, (*base, index, false), mask)
+                    let at = (*base, index, false);
+                    self.gather_narrow(element, (v::GATHER_BY_WORDS, 0), at, mask)
                 }
-                (Address::Offsets(base, lanes), true) => {
-                    let index = self.offset_by(lanes[piece / 2], false, offset);
-                    let index = self.half_of(index, piece % 2);
+                (Address::Offsets(base, lanes, scale), false) => {
+                    let base = self.add_offset(*base, offset.into());
+                    let at = (base, lanes[piece], false);
+                    self.gather_narrow(element, (v::GATHER_BY_WORDS, *scale), at, mask)
+                }
+                (Address::Offsets(base, lanes, scale), true) => {
+                    let base = self.add_offset(*base, offset.into());
+                    let index = self.half_of(lanes[piece / 2], piece % 2);
                     let old = self.in_register(Source::Bits(0), false);
-                    self.gather(v::GATHER64_BY_WORDS, 0, (*base, index), old, mask)
+                    self.gather(v::GATHER64_BY_WORDS, *scale, (base, index), old, mask)
                 }
                 (Address::Lanes(lanes), true) => {
                     let zero = self.b.immediate(0);
@@ -284,7 +341,7 @@ impl Lowering<'_, '_> {
                         let mask = self.eighth(mask, n);
                         *half = Some(self.gather_narrow(
                             element,
-                            v::GATHER_BY_LONGS,
+                            (v::GATHER_BY_LONGS, 0),
                             (zero, index, true),
                             mask,
                         ));
@@ -312,13 +369,13 @@ impl Lowering<'_, '_> {
     fn gather_narrow(
         &mut self,
         element: Element,
-        code: Evex,
+        (code, scale): (Evex, u8),
         (base, index, wide): (Value, Value, bool),
         mask: Value,
     ) -> Value {
         let zero = self.in_register(Source::Bits(0), false);
         if element.bytes == 4 {
-            return self.gather(code, 0, (base, index), zero, mask);
+            return self.gather(code, scale, (base, index), zero, mask);
         }
         let (and, aligned) = match wide {
             true => (v::AND64, !3_u64),
@@ -379,6 +436,21 @@ impl Lowering<'_, '_> {
             self.enter_join(join, known);
             return Ok(());
         }
+        if let Some((address, other)) = self.indexed(i, 0, (unit, element.bytes))? {
+            let known = self.known.clone();
+            self.store_parts(&address, element, &parts)?;
+            let join = self.b.block();
+            self.b.jump(join);
+            self.enter_cold(other);
+            let address = self.address_in_shadow(i, 0, unit, Access::WRITE)?;
+            for (n, &part) in (0..).zip(&parts) {
+                let values = self.vectors(part, wide)?;
+                self.scatter_lanes(&address, element, n * element.bytes, &values);
+            }
+            self.b.jump(join);
+            self.enter_join(join, known);
+            return Ok(());
+        }
         let address = self.address(i, 0, unit, Access::WRITE)?;
         let all_uniform = parts.iter().all(|part| self.is_uniform(*part));
         let address = match address {
@@ -402,27 +474,33 @@ impl Lowering<'_, '_> {
             }
             other => other,
         };
+        self.store_parts(&address, element, &parts)
+    }
+
+    /// Stores elements to checked addresses that are not all the same: in one piece where they are
+    /// consecutive.
+    fn store_parts(&mut self, address: &Address, element: Element, parts: &[Arg]) -> Lowered<()> {
         for (n, &part) in parts.iter().enumerate() {
-            let values = self.vectors(part, wide)?;
+            let values = self.vectors(part, element.is_wide())?;
             let known = self.known.clone();
             let contiguous = match parts.len() {
-                1 => self.if_contiguous(&address, unit),
+                1 => self.if_contiguous(address, element.bytes),
                 _ => None,
             };
             let offset = n as u32 * element.bytes;
-            if let Some((start, apart)) = contiguous {
-                let join = self.b.block();
-                for (piece, &value) in values.iter().enumerate() {
-                    self.store_contiguous(element, start, piece, value);
-                }
-                self.b.jump(join);
-                self.enter(apart);
-                self.scatter_lanes(&address, element, offset, &values);
-                self.b.jump(join);
-                self.enter_join(join, known);
-            } else {
-                self.scatter_lanes(&address, element, offset, &values);
+            let Some((start, apart)) = contiguous else {
+                self.scatter_lanes(address, element, offset, &values);
+                continue;
+            };
+            let join = self.b.block();
+            for (piece, &value) in values.iter().enumerate() {
+                self.store_contiguous(element, start, piece, value);
             }
+            self.b.jump(join);
+            self.enter(apart);
+            self.scatter_lanes(address, element, offset, &values);
+            self.b.jump(join);
+            self.enter_join(join, known);
         }
         Ok(())
     }
@@ -466,19 +544,19 @@ impl Lowering<'_, '_> {
                 continue;
             }
             match (address, wide) {
-                (Address::Offsets(base, lanes), false) => {
-                    let index = self.offset_by(lanes[piece], false, offset);
-                    self.scatter(v::SCATTER_BY_WORDS, value, (*base, index), mask);
+                (Address::Offsets(base, lanes, scale), false) => {
+                    let base = self.add_offset(*base, offset.into());
+                    self.scatter((v::SCATTER_BY_WORDS, *scale), value, (base, lanes[piece]), mask);
                 }
-                (Address::Offsets(base, lanes), true) => {
-                    let index = self.offset_by(lanes[piece / 2], false, offset);
-                    let index = self.half_of(index, piece % 2);
-                    self.scatter(v::SCATTER64_BY_WORDS, value, (*base, index), mask);
+                (Address::Offsets(base, lanes, scale), true) => {
+                    let base = self.add_offset(*base, offset.into());
+                    let index = self.half_of(lanes[piece / 2], piece % 2);
+                    self.scatter((v::SCATTER64_BY_WORDS, *scale), value, (base, index), mask);
                 }
                 (Address::Lanes(lanes), true) => {
                     let zero = self.b.immediate(0);
                     let index = self.offset_by(lanes[piece], true, offset);
-                    self.scatter(v::SCATTER64_BY_LONGS, value, (zero, index), mask);
+                    self.scatter((v::SCATTER64_BY_LONGS, 0), value, (zero, index), mask);
                 }
                 (Address::Lanes(lanes), false) => {
                     let zero = self.b.immediate(0);
@@ -486,7 +564,7 @@ impl Lowering<'_, '_> {
                         let index = self.offset_by(lanes[2 * piece + n], true, offset);
                         let mask = self.eighth(mask, n);
                         let half = self.half_of(value, n);
-                        self.scatter(v::SCATTER_BY_LONGS, half, (zero, index), mask);
+                        self.scatter((v::SCATTER_BY_LONGS, 0), half, (zero, index), mask);
                     }
                 }
                 (Address::Uniform(..), _) => {}
@@ -494,7 +572,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn scatter(&mut self, code: Evex, value: Value, (base, indices): (Value, Value), mask: Value) {
+    fn scatter(&mut self, (code, scale): (Evex, u8), value: Value, (base, indices): (Value, Value), mask: Value) {
         let after = self.b.value(crate::simd::machine::MASK);
         let operands = [
             Operand::reg_reuse_def(after, 4),
@@ -503,7 +581,7 @@ impl Lowering<'_, '_> {
             Operand::reg_use(indices),
             Operand::reg_use(mask),
         ];
-        self.b.emit(Op::Scatter { code, scale: 0 }, operands);
+        self.b.emit(Op::Scatter { code, scale }, operands);
     }
 
     /// The host addresses of the lanes of a vector of 32 bits.
@@ -515,8 +593,13 @@ impl Lowering<'_, '_> {
     ) -> [Value; 2] {
         [0, 1].map(|n| match address {
             Address::Lanes(lanes) => self.offset_by(lanes[2 * piece + n], true, offset),
-            Address::Offsets(base, lanes) => {
+            Address::Offsets(base, lanes, scale) => {
+                // Offsets in shared memory are unsigned, and those by an index are not negative.
                 let wide = self.widened(lanes[piece], n, false);
+                let wide = match scale {
+                    0 => wide,
+                    by => self.shift(6, true, wide, *by),
+                };
                 let base = self.splat(*base, true);
                 let host = self.binary(v::ADD64, Source::Vector(wide), Source::Vector(base));
                 self.offset_by(host, true, offset)

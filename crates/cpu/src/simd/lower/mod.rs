@@ -12,6 +12,7 @@ mod compare;
 mod control;
 mod convert;
 mod float;
+mod indexed;
 mod integer;
 mod memory;
 mod operands;
@@ -48,6 +49,7 @@ enum Place {
     Affine(Variable, i32),
     /// See [`Shape::Extended`]: the uniform part, and the first lane's index.
     Extended(Sum),
+    Indexed(IndexedSum),
     Lanes(Vec<Variable>),
 }
 
@@ -58,6 +60,16 @@ struct Sum {
     /// The first lane's index.
     index: Variable,
     stride: i32,
+    scale: i32,
+    signed: bool,
+}
+
+/// See [`Shape::Indexed`].
+#[derive(Clone, Debug)]
+struct IndexedSum {
+    base: Variable,
+    /// The indices of the lanes, 16 in each vector.
+    index: Vec<Variable>,
     scale: i32,
     signed: bool,
 }
@@ -79,6 +91,8 @@ struct Known {
     series: HashMap<(Value, i32, usize), Value>,
     /// The masks of the upper eight lanes.
     eighths: HashMap<Value, Value>,
+    /// The valid indices of accesses.
+    ranges: HashMap<indexed::RangeOf, indexed::IndexRange>,
 }
 
 pub(super) struct Lowering<'p, 'a> {
@@ -154,6 +168,12 @@ pub(super) fn lower(program: &Program<'_>, suspension: &Suspension, width: usize
                 base: b.variable(INT),
                 index: b.variable(INT),
                 stride,
+                scale,
+                signed,
+            }),
+            Shape::Indexed { scale, signed } => Place::Indexed(IndexedSum {
+                base: b.variable(INT),
+                index: (0..width / 16).map(|_| b.variable(ZMM)).collect(),
                 scale,
                 signed,
             }),

@@ -173,6 +173,14 @@ impl Lowering<'_, '_> {
                             self.narrowed(low, high)
                         }
                     },
+                    Place::Indexed(sum) => match wide {
+                        true => self.indexed_lanes(&sum, piece),
+                        false => {
+                            let low = self.indexed_lanes(&sum, 2 * piece);
+                            let high = self.indexed_lanes(&sum, 2 * piece + 1);
+                            self.narrowed(low, high)
+                        }
+                    },
                     Place::Lanes(variables) => match (class.bytes() == 8, wide) {
                         (true, false) => {
                             let [low, high] = [0, 1].map(|n| self.b.get(variables[2 * piece + n]));

@@ -61,7 +61,7 @@ impl Lowering<'_, '_> {
                 self.write_uniform_vector(i, variable, wide, values[0])
             }
             Place::Extended(_) => Err(Unsupported("a result that is a sum")),
-            Place::Uniform(_) | Place::Affine(..) => {
+            Place::Uniform(_) | Place::Affine(..) | Place::Indexed(_) => {
                 let value = self.first_lane(values[0], wide);
                 let value = match class.bytes() == 8 && !wide {
                     true => self.extended(
@@ -244,6 +244,13 @@ impl Lowering<'_, '_> {
                 self.write(i, Arg::Reg(reg), wide, &[vector], false)
             }
             Place::Extended(_) => Err(Unsupported("a result that is a sum")),
+            Place::Indexed(_) if i.guard.is_some() => {
+                Err(Unsupported("a guarded result that is a sum"))
+            }
+            Place::Indexed(sum) => {
+                self.set_indexed(&sum, value, None);
+                Ok(())
+            }
             Place::Uniform(variable) | Place::Affine(variable, _) => {
                 let value = match i.guard {
                     None => value,
@@ -292,7 +299,9 @@ impl Lowering<'_, '_> {
             return Err(Unsupported("a predicate in a number"));
         }
         match self.places[reg.index()].clone() {
-            Place::Affine(..) | Place::Extended(_) => Err(Unsupported("a predicate with a stride")),
+            Place::Affine(..) | Place::Extended(_) | Place::Indexed(_) => {
+                Err(Unsupported("a predicate with a stride"))
+            }
             Place::Uniform(_) => {
                 let bits = self.mask_to_int(values[0]);
                 let bit = self.alu_immediate(super::scalar::AND, false, bits, 1);

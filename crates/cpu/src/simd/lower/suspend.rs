@@ -77,7 +77,7 @@ impl Lowering<'_, '_> {
             }
             (Place::Lanes(variables), _) => Ok(self.b.get(variables[piece])),
             (Place::Uniform(variable), class) if class.is_float() => Ok(self.b.get(variable)),
-            (Place::Affine(..) | Place::Extended(_), _) => {
+            (Place::Affine(..) | Place::Extended(_) | Place::Indexed(_), _) => {
                 self.vector(crate::program::Arg::Reg(reg), wide, piece)
             }
             (Place::Uniform(_), _) => {
@@ -110,6 +110,13 @@ impl Lowering<'_, '_> {
                     let first = self.load_int(LONG, base, slot);
                     let last = self.load_int(LONG, base, slot + 8 * (self.width as i32 - 1));
                     self.reload_sum(sum, first, last, wraps);
+                }
+                Place::Indexed(sum) => {
+                    let pieces = 0..self.pieces(true) as i32;
+                    let lanes: Vec<Value> = pieces
+                        .map(|piece| self.load_vector(v::LOAD64, base, (slot + 64 * piece, 64)))
+                        .collect();
+                    self.reload_indexed(&sum, &lanes, wraps);
                 }
                 Place::Uniform(variable) | Place::Affine(variable, _) => {
                     let memory = if wide { LONG } else { WORD };
@@ -279,6 +286,10 @@ impl Lowering<'_, '_> {
             match place {
                 Place::Uniform(variable) | Place::Affine(variable, _) => variables.push(*variable),
                 Place::Extended(sum) => variables.extend([sum.base, sum.index]),
+                Place::Indexed(sum) => {
+                    variables.push(sum.base);
+                    variables.extend(&sum.index);
+                }
                 Place::Lanes(lanes) => variables.extend(lanes),
             }
         }
