@@ -325,12 +325,11 @@ impl Lowering<'_, '_> {
             },
             [],
         );
-        let known = self.known.clone();
-        self.enter_cold(elsewhere);
+        self.b.enter_cold(elsewhere);
         let outside: Vec<Option<Value>> = outside.into_iter().map(Some).collect();
         self.check_in_shadow(lanes, &outside, (shift, access));
         self.b.jump(good);
-        self.enter_join(good, known);
+        self.b.enter_sealed(good);
     }
 
     /// The addresses of the lanes, checked against the shadow memory alone.
@@ -485,7 +484,6 @@ impl Lowering<'_, '_> {
     ) {
         let shift = bytes.trailing_zeros();
         let [slow, ok] = [(); 2].map(|()| self.b.block());
-        let known = self.known.clone();
         let good = |e: &mut Self, condition, otherwise| {
             e.b.emit(
                 Op::Branch {
@@ -510,13 +508,13 @@ impl Lowering<'_, '_> {
                 self.compare_int(true, unit, units);
                 let shadow = self.b.block();
                 good(self, Condition::Below, shadow);
-                self.enter(shadow);
+                self.b.enter_sealed(shadow);
             }
             let (place, valid) = self.place_in_granule(address, shift);
             self.compare_int(true, place, valid);
             good(self, Condition::Below, slow);
         }
-        self.enter_cold(slow);
+        self.b.enter_cold(slow);
         // All active lanes make the access.
         let masks = match self.active.clone() {
             Some(active) => active,
@@ -527,7 +525,7 @@ impl Lowering<'_, '_> {
             self.fail_at(piece, mask, [addresses; 2], access);
         }
         self.b.jump(ok);
-        self.enter_join(ok, known);
+        self.b.enter_sealed(ok);
     }
 
     /// The place of an access in its granule, and how much of that is valid, in units of the access.
@@ -568,24 +566,8 @@ impl Lowering<'_, '_> {
         self.shift_int(Shift::Rotate, true, value, by as u8)
     }
 
-    /// Tests at run time whether the addresses of the active lanes are consecutive. Continues where they
-    /// are, with the first lane's address, and returns the block for the other case.
-    pub(super) fn if_contiguous(
-        &mut self,
-        address: &Address,
-        bytes: u32,
-    ) -> Option<(Value, crate::simd::machine::Label)> {
-        let (lanes, wide, base) = match address {
-            Address::Uniform(..) => return None,
-            Address::Lanes(lanes) => (lanes.clone(), true, None),
-            Address::Offsets(base, lanes, scale) => {
-                (lanes.clone(), false, Some((*base, *scale)))
-            }
-        };
-        let step = bytes >> base.map_or(0, |(_, scale)| scale);
-        if step == 0 {
-            return None;
-        }
+    /// The active lanes whose number is not that of the first lane and their distance from it, in steps.
+    pub(super) fn breaks(&mut self, lanes: &[Value], wide: bool, step: u32) -> Value {
         let first = self.first_lane(lanes[0], wide);
         let all = self.splat(first, wide);
         let mut differs: Option<Value> = None;
@@ -612,7 +594,32 @@ impl Lowering<'_, '_> {
                 Some(known) => self.mask_or(known, other),
             });
         }
-        let differs = differs?;
+        match differs {
+            Some(differs) => differs,
+            None => self.no_lanes(),
+        }
+    }
+
+    /// Tests at run time whether the addresses of the active lanes are consecutive. Continues where they
+    /// are, with the first lane's address, and returns the block for the other case.
+    pub(super) fn if_contiguous(
+        &mut self,
+        address: &Address,
+        bytes: u32,
+    ) -> Option<(Value, crate::simd::machine::Label)> {
+        let (lanes, wide, base) = match address {
+            Address::Uniform(..) => return None,
+            Address::Lanes(lanes) => (lanes.clone(), true, None),
+            Address::Offsets(base, lanes, scale) => {
+                (lanes.clone(), false, Some((*base, *scale)))
+            }
+        };
+        let step = bytes >> base.map_or(0, |(_, scale)| scale);
+        if step == 0 {
+            return None;
+        }
+        let first = self.first_lane(lanes[0], wide);
+        let differs = self.breaks(&lanes, wide, step);
         self.test_masks(&[differs]);
         let [together, apart] = [(); 2].map(|()| self.b.block());
         self.b.emit(
@@ -623,7 +630,7 @@ impl Lowering<'_, '_> {
             },
             [],
         );
-        self.enter(together);
+        self.b.enter_sealed(together);
         let start = match base {
             None => first,
             Some((base, scale)) => {

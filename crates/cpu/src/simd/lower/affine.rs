@@ -116,9 +116,6 @@ impl Lowering<'_, '_> {
 
     /// 16 lanes with a stride.
     pub(super) fn series(&mut self, first: Value, stride: i32, piece: usize) -> Value {
-        if let Some(&known) = self.known.series.get(&(first, stride, piece)) {
-            return known;
-        }
         let all = self.splat(first, false);
         let mut table = [0; 64];
         for (lane, place) in (0_i32..).zip(table.chunks_exact_mut(4)) {
@@ -126,9 +123,7 @@ impl Lowering<'_, '_> {
             place.copy_from_slice(&distance.to_le_bytes());
         }
         let distances = self.vector_constant(table);
-        let lanes = self.binary(v::ADD, Source::Vector(all), Source::Vector(distances));
-        self.known.series.insert((first, stride, piece), lanes);
-        lanes
+        self.binary(v::ADD, Source::Vector(all), Source::Vector(distances))
     }
 
     /// Eight lanes of a register of 64 bits that is a sum.
@@ -187,7 +182,7 @@ impl Lowering<'_, '_> {
             },
             [],
         );
-        self.enter_next(then);
+        self.b.enter_sealed(then);
     }
 
     /// The host address of the first lane of an access to consecutive places, which is checked for
@@ -248,8 +243,7 @@ impl Lowering<'_, '_> {
                 otherwise: elsewhere,
             };
             self.b.emit(op, []);
-            let known = self.known.clone();
-            self.enter_cold(elsewhere);
+            self.b.enter_cold(elsewhere);
             let (place, valid) = self.place_in_granule(address, shift);
             let end = self.add_offset(place, self.width as i64);
             self.compare_int(true, end, valid);
@@ -259,7 +253,7 @@ impl Lowering<'_, '_> {
                 otherwise: other,
             };
             self.b.emit(op, []);
-            return self.enter_join(good, known);
+            return self.b.enter_sealed(good);
         }
         let (place, valid) = self.place_in_granule(address, shift);
         let end = self.add_offset(place, self.width as i64);

@@ -42,7 +42,7 @@ impl Lowering<'_, '_> {
         }
         self.b.jump(head);
 
-        self.enter_open(head);
+        self.b.enter(head);
         let thread = self.b.get(self.thread);
         self.compare_int(false, thread, self.last);
         self.b.emit(
@@ -53,12 +53,12 @@ impl Lowering<'_, '_> {
             },
             [],
         );
-        self.enter(body);
+        self.b.enter_sealed(body);
         self.reciprocals = reciprocals;
         self.blocks()?;
 
         let next_group = self.next_group;
-        self.enter(next_group);
+        self.b.enter_sealed(next_group);
         if suspends {
             self.note_arrival();
         }
@@ -67,7 +67,7 @@ impl Lowering<'_, '_> {
         self.b.set(self.thread, next);
         self.b.jump(head);
 
-        self.enter(done);
+        self.b.enter_sealed(done);
         let mut result = self.b.immediate(0);
         if suspends {
             self.next_phase(head, first)?;
@@ -113,9 +113,9 @@ impl Lowering<'_, '_> {
                 },
                 [],
             );
-            self.enter(resumes);
+            self.b.enter_sealed(resumes);
             self.resume(&labels, state)?;
-            self.enter(start);
+            self.b.enter_sealed(start);
         }
         self.forget();
         self.start_group()?;
@@ -135,14 +135,14 @@ impl Lowering<'_, '_> {
                 if region.blocks.first() == Some(&at) {
                     let join = region.join;
                     let (waiting, start) = &regions[number];
-                    self.enter_open(*start);
+                    self.b.enter(*start);
                     entered.push(*start);
                     match join.filter(|join| self.divergence.is_partial(*join)) {
                         // All lanes continue in another region.
                         Some(join) => {
                             let label = self.b.block();
                             self.region(number, waiting, label)?;
-                            self.enter(label);
+                            self.b.enter_sealed(label);
                             self.enter_region(join, &regions);
                         }
                         None => {
@@ -154,7 +154,7 @@ impl Lowering<'_, '_> {
                 continue;
             }
             // Back edges are still to come.
-            self.enter_open(labels[at.index()]);
+            self.b.enter(labels[at.index()]);
             entered.push(labels[at.index()]);
             self.active = None;
             self.block = at;
@@ -187,7 +187,7 @@ impl Lowering<'_, '_> {
                     for (to, label) in entries {
                         // A branch may name a block twice.
                         if targets[to.index()] == label {
-                            self.enter(label);
+                            self.b.enter_sealed(label);
                             self.enter_region(to, &regions);
                         }
                     }
@@ -255,7 +255,7 @@ impl Lowering<'_, '_> {
                     }
                     Synchronized::Either(suspended) => {
                         self.b.jump(next);
-                        self.enter(suspended);
+                        self.b.enter_sealed(suspended);
                         let next = self.next_group;
                         self.b.jump(next);
                     }
@@ -373,7 +373,7 @@ impl Lowering<'_, '_> {
                     Synchronized::Either(suspended) => {
                         self.send(waiting, *next, &active);
                         self.b.jump(suspended);
-                        self.enter(suspended);
+                        self.b.enter_sealed(suspended);
                     }
                 }
             }
@@ -430,7 +430,7 @@ impl Lowering<'_, '_> {
             if self.divergence.loops.headed_by(at).is_some() {
                 let head = self.b.block();
                 self.b.jump(head);
-                self.enter_open(head);
+                self.b.enter(head);
                 heads[at.index()] = Some(head);
             }
             let [body, behind] = [(); 2].map(|()| self.b.block());
@@ -447,7 +447,7 @@ impl Lowering<'_, '_> {
                 },
                 [],
             );
-            self.enter(body);
+            self.b.enter_sealed(body);
             for &variable in &waiting.masks[at.index()] {
                 let none = self.no_lanes();
                 self.b.set(variable, none);
@@ -460,7 +460,7 @@ impl Lowering<'_, '_> {
             }
             self.distribute(at, waiting)?;
             self.b.jump(behind);
-            self.enter(behind);
+            self.b.enter_sealed(behind);
             for &head in &ends[at.index()] {
                 let lanes: Vec<Value> = waiting.masks[head.index()]
                     .iter()
@@ -480,7 +480,7 @@ impl Lowering<'_, '_> {
                     [],
                 );
                 self.b.seal(start);
-                self.enter(after);
+                self.b.enter_sealed(after);
             }
         }
         self.active = None;

@@ -2,33 +2,38 @@
 //! that of `array[index]`. Their accesses are checked and made by the index.
 
 use super::address::{Address, NOT_BELOW, Space, space_of};
-use super::operands::LONG;
-use super::{IndexedSum, Lowered, Lowering, Place, Source, Unsupported};
+use super::operands::{LONG, WORD};
+use super::vector::CURRENT;
+use super::{Addend, IndexedSum, Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::offset;
 use crate::program::{Arg, Base, Instruction};
 use crate::simd::machine::{Alu, Condition, Label, Shift, Value};
 use crate::simd::opcodes as v;
 use ptx::names::Opcode as O;
 
-/// What the valid indices of an access depend on: the shared part of the address, the allocation, and the
-/// powers of two of the access and of the scale.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct RangeOf {
-    base: Value,
-    extent: i32,
+/// An access that is checked by its index.
+pub(super) struct IndexedAccess {
+    /// 16 lanes of 32 bits in each vector. With the shared part of the index, they are the distances
+    /// from the first valid index.
+    lanes: Vec<Value>,
+    shared: Value,
+    /// The index itself has this in common, for unsigned indices.
+    index: Option<Value>,
+    range: IndexRange,
+    /// The powers of two of the access and of the scale.
     access: u32,
     scale: u32,
-    /// The access has less than 4 bytes for each lane.
+    /// It has less than 4 bytes for each lane.
     is_narrow: bool,
 }
 
 /// The indices whose access is in an allocation.
-#[derive(Clone, Copy)]
-pub(super) struct IndexRange {
-    /// The first, and their number, in units of the access where that is the larger.
+struct IndexRange {
+    /// The first, and their number, in units of the access where that is larger than the scale.
     first: Value,
     count: Value,
-    /// The host address of the first, and its distance from the start of the allocation.
+    /// The host address of the first, or for a narrow access the start of the allocation, and the
+    /// distance between these.
     start: Value,
     ahead: Option<Value>,
 }
@@ -42,7 +47,11 @@ const MAX_OFFSET: i64 = 1 << 24;
 /// The largest scale of a gather, as a power of two.
 const MAX_SCALE: u32 = 3;
 
-const SIGN: u64 = 1 << 31;
+/// The most terms of an index that are looked at.
+const MAX_TERMS: usize = 4;
+
+/// The table of `vpternlog` for the first operand, or the second and the third.
+const OR_AND: u8 = 0xF8;
 
 impl IndexedSum {
     /// The scale as a power of two.
@@ -173,17 +182,12 @@ impl Lowering<'_, '_> {
     }
 
     /// The indices of an access that are in the allocation to which the address probably points.
-    fn index_range(&mut self, of: RangeOf) -> IndexRange {
-        if let Some(known) = self.known.ranges.get(&of) {
-            return *known;
-        }
-        let RangeOf {
-            base,
-            extent,
-            access,
-            scale,
-            is_narrow,
-        } = of;
+    fn index_range(
+        &mut self,
+        base: Value,
+        extent: i32,
+        (access, scale, is_narrow): (u32, u32, bool),
+    ) -> IndexRange {
         let zero = self.b.immediate(0);
         let start = self.field(LONG, extent + offset::EXTENT_START);
         let units_at = extent + offset::EXTENT_UNITS + 8 * access as i32;
@@ -227,35 +231,58 @@ impl Lowering<'_, '_> {
             Some(ahead) if !is_narrow => self.alu(Alu::Add, true, start, ahead),
             _ => start,
         };
-        let range = IndexRange {
+        IndexRange {
             first,
             count,
             start,
             ahead,
-        };
-        self.known.ranges.insert(of, range);
-        range
+        }
     }
 
-    /// The host addresses of an access of `bytes` bytes for each lane, in elements of `element`, which is
-    /// checked by its index, and the block where it has to be checked in another way; `None` if the
+    /// The part of vectors that is the same in all of them, and the rest: sums of the same numbers are
+    /// split.
+    fn split_sums(&mut self, vectors: Vec<Value>) -> (Vec<Value>, Option<Value>) {
+        let (mut vectors, mut shared) = (vectors, None);
+        for _ in 0..MAX_TERMS {
+            let Some(&(_, addend)) = self.sums.get(&vectors[0]) else {
+                break;
+            };
+            let parts = vectors.iter().map(|vector| self.sums.get(vector));
+            let rests: Option<Vec<Value>> = parts
+                .map(|parts| parts.filter(|(_, other)| *other == addend).map(|(rest, _)| *rest))
+                .collect();
+            let Some(rests) = rests else {
+                break;
+            };
+            vectors = rests;
+            shared = Some(match (shared, addend) {
+                (None, Addend::Value(value)) => value,
+                (None, Addend::Constant(bits)) => self.b.immediate(bits.into()),
+                (Some(sum), Addend::Value(value)) => self.alu(Alu::Add, false, sum, value),
+                (Some(sum), Addend::Constant(bits)) => {
+                    self.alu_immediate(Alu::Add, false, sum, bits.cast_signed())
+                }
+            });
+        }
+        (vectors, shared)
+    }
+
+    /// An access of `bytes` bytes for each lane, in elements of `element`, by its index; `None` if the
     /// address is no such sum.
-    pub(super) fn indexed(
+    pub(super) fn indexed_access(
         &mut self,
         i: &Instruction,
         n: usize,
         (bytes, element): (u32, u32),
-    ) -> Lowered<Option<(Address, Label)>> {
+    ) -> Lowered<Option<IndexedAccess>> {
         let Arg::Address(Base::Reg(reg), at) = self.arg(i, n)? else {
             return Ok(None);
         };
         let Place::Indexed(sum) = self.places[reg.index()].clone() else {
             return Ok(None);
         };
-        let Some(extent) = self
-            .extent(Some(reg))
-            .filter(|_| space_of(i) == Space::Generic)
-        else {
+        let extent = self.extent(Some(reg));
+        let Some(extent) = extent.filter(|_| space_of(i) == Space::Generic) else {
             return Ok(None);
         };
         let (scale, at) = (sum.shift(), at.bytes());
@@ -265,39 +292,82 @@ impl Lowering<'_, '_> {
             offset if is_whole && offset.abs() <= MAX_OFFSET => (base, offset),
             _ => (self.add_offset(base, at), 0),
         };
-        let of = RangeOf {
-            base,
-            extent,
-            access: bytes.trailing_zeros(),
+        let (access, is_narrow) = (bytes.trailing_zeros(), element < 4);
+        let range = self.index_range(base, extent, (access, scale, is_narrow));
+        let indices = sum.index.iter().map(|&lanes| self.b.get(lanes)).collect();
+        let (lanes, index) = self.split_sums(indices);
+        let zero = self.b.immediate(0);
+        let index = index.unwrap_or(zero);
+        let ahead = self.add_offset(index, offset);
+        let shared = self.alu(Alu::Sub, false, ahead, range.first);
+        Ok(Some(IndexedAccess {
+            lanes,
+            shared,
+            index: (!sum.signed).then_some(index),
+            range,
+            access,
             scale,
-            is_narrow: element < 4,
-        };
-        let range = self.index_range(of);
-        let first = self.add_offset(range.first, -offset);
-        let (first, count) = (self.splat(first, false), self.splat(range.count, false));
+            is_narrow,
+        }))
+    }
+
+    /// The host address of an access to consecutive places; goes to another block where the indices are
+    /// not consecutive and in the range. `None` if the access is never so.
+    pub(super) fn consecutive_index(
+        &mut self,
+        access: &IndexedAccess,
+        otherwise: Label,
+    ) -> Option<Value> {
+        if access.access != access.scale {
+            return None;
+        }
+        let differs = self.breaks(&access.lanes, false, 1);
+        self.test_masks(&[differs]);
+        self.branch_unless(Condition::Equal, otherwise);
+        let first = self.first_lane(access.lanes[0], false);
+        if let Some(index) = access.index {
+            // An unsigned index from 2^31 on is outside.
+            let index = self.alu(Alu::Add, false, first, index);
+            self.compare_with(false, index, 0);
+            self.branch_unless(Condition::GreaterOrEqual, otherwise);
+        }
+        let first = self.alu(Alu::Add, false, first, access.shared);
+        let zero = self.b.immediate(0);
+        let places = self.add_offset(access.range.count, 1 - self.width as i64);
+        self.compare_with(true, places, 0);
+        let places = self.select_int(Condition::Less, true, places, zero);
+        self.compare_int(false, first, places);
+        self.branch_unless(Condition::Below, otherwise);
+        // It is not negative.
+        let first = self.extended(first, WORD);
+        let at = self.shift_int(Shift::Left, true, first, access.scale as u8);
+        Some(self.alu(Alu::Add, true, access.range.start, at))
+    }
+
+    /// The host addresses of the lanes of an access; goes to another block if one is outside the range.
+    pub(super) fn addresses_by_index(
+        &mut self,
+        access: &IndexedAccess,
+        otherwise: Label,
+    ) -> Address {
+        let shared = self.splat(access.shared, false);
+        let count = self.splat(access.range.count, false);
         let mut lanes = Vec::new();
         let mut outside = Vec::new();
-        for (piece, &variable) in sum.index.iter().enumerate() {
-            let index = self.b.get(variable);
-            let number = self.binary(v::SUB, Source::Vector(index), Source::Vector(first));
-            // An unsigned index from 2^31 on is outside.
-            let unit = match sum.signed {
-                true => number,
-                false => {
+        for (piece, &index) in access.lanes.iter().enumerate() {
+            let number = self.binary(v::ADD, Source::Vector(index), Source::Vector(shared));
+            let unit = match access.index {
+                None => number,
+                // An unsigned index from 2^31 on is outside.
+                Some(also) => {
+                    let also = self.splat(also, false);
+                    let index = self.binary(v::ADD, Source::Vector(index), Source::Vector(also));
                     let (number, index) = (Source::Vector(number), Source::Vector(index));
-                    let or_sign = Some(0xF8);
-                    let rounding = super::vector::CURRENT;
-                    self.ternary(
-                        v::TERNARY,
-                        number,
-                        index,
-                        Source::Bits(SIGN),
-                        or_sign,
-                        rounding,
-                    )
+                    let sign = Source::Bits(1 << 31);
+                    self.ternary(v::TERNARY, number, index, sign, Some(OR_AND), CURRENT)
                 }
             };
-            let unit = match of.access.saturating_sub(scale) {
+            let unit = match access.access.saturating_sub(access.scale) {
                 0 => unit,
                 by => self.shift(0, false, unit, by as u8),
             };
@@ -307,26 +377,21 @@ impl Lowering<'_, '_> {
             lanes.push(number);
         }
         self.test_masks(&outside);
-        let other = self.b.block();
-        self.branch_unless(Condition::Equal, other);
-        let unit = match of.is_narrow {
+        self.branch_unless(Condition::Equal, otherwise);
+        let unit = match access.is_narrow {
             true => 0,
-            false => scale.min(MAX_SCALE),
+            false => access.scale.min(MAX_SCALE),
         };
-        let by = scale - unit;
-        let ahead = range.ahead.filter(|_| of.is_narrow);
+        let ahead = access.range.ahead.filter(|_| access.is_narrow);
         let ahead = ahead.map(|ahead| self.splat(ahead, false));
         for lanes in &mut lanes {
-            if by > 0 {
-                *lanes = self.shift(6, false, *lanes, by as u8);
+            if access.scale > unit {
+                *lanes = self.shift(6, false, *lanes, (access.scale - unit) as u8);
             }
             if let Some(ahead) = ahead {
                 *lanes = self.binary(v::ADD, Source::Vector(*lanes), Source::Vector(ahead));
             }
         }
-        Ok(Some((
-            Address::Offsets(range.start, lanes, unit as u8),
-            other,
-        )))
+        Address::Offsets(access.range.start, lanes, unit as u8)
     }
 }

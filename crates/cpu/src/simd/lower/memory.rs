@@ -60,7 +60,6 @@ impl Lowering<'_, '_> {
             return self.copy_cell(i, to, cell, element);
         }
         let parts = self.parts(to);
-        let known = self.known.clone();
         if let [part] = parts[..]
             && let Some((start, other)) =
                 self.consecutive(i, 1, (super::address::space_of(i), element.bytes))?
@@ -72,7 +71,7 @@ impl Lowering<'_, '_> {
             }
             let join = self.b.block();
             self.b.jump(join);
-            self.enter_cold(other);
+            self.b.enter_cold(other);
             let address = self.address(i, 1, element.bytes, 0)?;
             let values = match address {
                 Address::Uniform(..) => return Err(Unsupported("an address with a stride")),
@@ -82,7 +81,7 @@ impl Lowering<'_, '_> {
                 self.b.set(*variable, value);
             }
             self.b.jump(join);
-            self.enter_join(join, known);
+            self.b.enter_sealed(join);
             let values: Vec<Value> = variables
                 .iter()
                 .map(|&variable| self.b.get(variable))
@@ -125,29 +124,42 @@ impl Lowering<'_, '_> {
         count: usize,
     ) -> Lowered<Option<Vec<Vec<Value>>>> {
         let bytes = element.bytes * count as u32;
-        let Some((address, other)) = self.indexed(i, 1, (bytes, element.bytes))? else {
+        let Some(access) = self.indexed_access(i, 1, (bytes, element.bytes))? else {
             return Ok(None);
         };
-        let known = self.known.clone();
         let variables: Vec<_> = (0..count).map(|_| self.lane_variables(element)).collect();
-        let join = self.b.block();
-        let loaded = self.load_lanes(&address, element, count);
+        let [join, apart, other] = [(); 3].map(|()| self.b.block());
+        if count == 1
+            && let Some(start) = self.consecutive_index(&access, apart)
+        {
+            for (piece, variable) in variables[0].iter().enumerate() {
+                let value = self.load_contiguous(element, start, piece);
+                self.b.set(*variable, value);
+            }
+            self.b.jump(join);
+            self.b.enter_cold(apart);
+        }
+        let address = self.addresses_by_index(&access, other);
+        let loaded = self.gather_all(&address, element, count);
         self.set_all(&variables, loaded);
         self.b.jump(join);
-        self.enter_cold(other);
+        self.b.enter_cold(other);
         let address = self.address_in_shadow(i, 1, bytes, 0)?;
-        let parts = 0..count as u32;
-        let loaded = parts
-            .map(|n| self.gather_lanes(&address, element, n * element.bytes))
-            .collect();
+        let loaded = self.gather_all(&address, element, count);
         self.set_all(&variables, loaded);
         self.b.jump(join);
-        self.enter_join(join, known);
+        self.b.enter_sealed(join);
         let values = variables.iter().map(|lanes| {
             let lanes = lanes.iter();
             lanes.map(|&variable| self.b.get(variable)).collect()
         });
         Ok(Some(values.collect()))
+    }
+
+    fn gather_all(&mut self, address: &Address, element: Element, count: usize) -> Vec<Vec<Value>> {
+        (0..count as u32)
+            .map(|n| self.gather_lanes(address, element, n * element.bytes))
+            .collect()
     }
 
     fn set_all(&mut self, variables: &[Vec<Variable>], values: Vec<Vec<Value>>) {
@@ -161,16 +173,12 @@ impl Lowering<'_, '_> {
     /// Loads elements from checked addresses that are not all the same: in one piece where they are
     /// consecutive.
     fn load_lanes(&mut self, address: &Address, element: Element, count: usize) -> Vec<Vec<Value>> {
-        let known = self.known.clone();
         let contiguous = match count {
             1 => self.if_contiguous(address, element.bytes),
             _ => None,
         };
         let Some((start, apart)) = contiguous else {
-            let parts = 0..count as u32;
-            return parts
-                .map(|n| self.gather_lanes(address, element, n * element.bytes))
-                .collect();
+            return self.gather_all(address, element, count);
         };
         let join = self.b.block();
         let variables = self.lane_variables(element);
@@ -179,13 +187,13 @@ impl Lowering<'_, '_> {
             self.b.set(*variable, value);
         }
         self.b.jump(join);
-        self.enter(apart);
+        self.b.enter_sealed(apart);
         let values = self.gather_lanes(address, element, 0);
         for (variable, value) in variables.iter().zip(values) {
             self.b.set(*variable, value);
         }
         self.b.jump(join);
-        self.enter_join(join, known);
+        self.b.enter_sealed(join);
         let variables = variables.iter();
         vec![variables.map(|&variable| self.b.get(variable)).collect()]
     }
@@ -417,7 +425,6 @@ impl Lowering<'_, '_> {
         let parts = self.parts(from);
         let unit = element.bytes * parts.len() as u32;
         let wide = element.is_wide();
-        let known = self.known.clone();
         if let [part] = parts[..]
             && let Some((start, other)) =
                 self.consecutive(i, 0, (super::address::space_of(i), element.bytes))?
@@ -428,27 +435,33 @@ impl Lowering<'_, '_> {
             }
             let join = self.b.block();
             self.b.jump(join);
-            self.enter_cold(other);
+            self.b.enter_cold(other);
             let address = self.address(i, 0, unit, Access::WRITE)?;
             let values = self.vectors(part, wide)?;
             self.scatter_lanes(&address, element, 0, &values);
             self.b.jump(join);
-            self.enter_join(join, known);
+            self.b.enter_sealed(join);
             return Ok(());
         }
-        if let Some((address, other)) = self.indexed(i, 0, (unit, element.bytes))? {
-            let known = self.known.clone();
-            self.store_parts(&address, element, &parts)?;
-            let join = self.b.block();
-            self.b.jump(join);
-            self.enter_cold(other);
-            let address = self.address_in_shadow(i, 0, unit, Access::WRITE)?;
-            for (n, &part) in (0..).zip(&parts) {
-                let values = self.vectors(part, wide)?;
-                self.scatter_lanes(&address, element, n * element.bytes, &values);
+        if let Some(access) = self.indexed_access(i, 0, (unit, element.bytes))? {
+            let [join, apart, other] = [(); 3].map(|()| self.b.block());
+            if let [part] = parts[..]
+                && let Some(start) = self.consecutive_index(&access, apart)
+            {
+                for (piece, &value) in self.vectors(part, wide)?.iter().enumerate() {
+                    self.store_contiguous(element, start, piece, value);
+                }
+                self.b.jump(join);
+                self.b.enter_cold(apart);
             }
+            let address = self.addresses_by_index(&access, other);
+            self.scatter_all(&address, element, &parts)?;
             self.b.jump(join);
-            self.enter_join(join, known);
+            self.b.enter_cold(other);
+            let address = self.address_in_shadow(i, 0, unit, Access::WRITE)?;
+            self.scatter_all(&address, element, &parts)?;
+            self.b.jump(join);
+            self.b.enter_sealed(join);
             return Ok(());
         }
         let address = self.address(i, 0, unit, Access::WRITE)?;
@@ -477,12 +490,19 @@ impl Lowering<'_, '_> {
         self.store_parts(&address, element, &parts)
     }
 
+    fn scatter_all(&mut self, address: &Address, element: Element, parts: &[Arg]) -> Lowered<()> {
+        for (n, &part) in (0..).zip(parts) {
+            let values = self.vectors(part, element.is_wide())?;
+            self.scatter_lanes(address, element, n * element.bytes, &values);
+        }
+        Ok(())
+    }
+
     /// Stores elements to checked addresses that are not all the same: in one piece where they are
     /// consecutive.
     fn store_parts(&mut self, address: &Address, element: Element, parts: &[Arg]) -> Lowered<()> {
         for (n, &part) in parts.iter().enumerate() {
             let values = self.vectors(part, element.is_wide())?;
-            let known = self.known.clone();
             let contiguous = match parts.len() {
                 1 => self.if_contiguous(address, element.bytes),
                 _ => None,
@@ -497,10 +517,10 @@ impl Lowering<'_, '_> {
                 self.store_contiguous(element, start, piece, value);
             }
             self.b.jump(join);
-            self.enter(apart);
+            self.b.enter_sealed(apart);
             self.scatter_lanes(address, element, offset, &values);
             self.b.jump(join);
-            self.enter_join(join, known);
+            self.b.enter_sealed(join);
         }
         Ok(())
     }

@@ -82,17 +82,11 @@ enum Source {
     Bits(u64),
 }
 
-/// Values that are computed already.
-#[derive(Clone, Default)]
-struct Known {
-    /// Vectors that have a general-purpose register in all lanes, of 32 or 64 bits.
-    splats: HashMap<(Value, bool), Value>,
-    /// 16 lanes from a first value on, by their stride.
-    series: HashMap<(Value, i32, usize), Value>,
-    /// The masks of the upper eight lanes.
-    eighths: HashMap<Value, Value>,
-    /// The valid indices of accesses.
-    ranges: HashMap<indexed::RangeOf, indexed::IndexRange>,
+/// What a sum has in all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Addend {
+    Value(Value),
+    Constant(u32),
 }
 
 pub(super) struct Lowering<'p, 'a> {
@@ -117,8 +111,10 @@ pub(super) struct Lowering<'p, 'a> {
     active: Option<Vec<Value>>,
     /// The block that is being lowered, for what its lanes have to keep.
     block: crate::program::BlockId,
-    /// What is known in the current block of code.
-    known: Known,
+    /// Vectors that have a general-purpose register in all lanes of 32 bits.
+    splats: HashMap<Value, Value>,
+    /// Sums of lanes of 32 bits with a value that they share.
+    sums: HashMap<Value, (Value, Addend)>,
     /// Affine operands are read as their first lane's value.
     takes_first: bool,
     line: u32,
@@ -199,7 +195,8 @@ pub(super) fn lower(program: &Program<'_>, suspension: &Suspension, width: usize
         reciprocals: [None; 2],
         active: None,
         block: crate::program::BlockId::ENTRY,
-        known: Known::default(),
+        splats: HashMap::new(),
+        sums: HashMap::new(),
         takes_first: false,
         line: 0,
         next_group,
@@ -213,35 +210,6 @@ pub(super) fn lower(program: &Program<'_>, suspension: &Suspension, width: usize
 }
 
 impl Lowering<'_, '_> {
-    /// Continues in a block of code.
-    fn enter(&mut self, block: Label) {
-        self.known = Known::default();
-        self.b.enter_sealed(block);
-    }
-
-    /// Continues in a block of code to which more jumps may lead.
-    fn enter_open(&mut self, block: Label) {
-        self.known = Known::default();
-        self.b.enter(block);
-    }
-
-    /// Continues in a block whose only way is from the current one.
-    fn enter_next(&mut self, block: Label) {
-        self.b.enter_sealed(block);
-    }
-
-    /// Continues where paths join that all start where `known` held.
-    fn enter_join(&mut self, block: Label, known: Known) {
-        self.known = known;
-        self.b.enter_sealed(block);
-    }
-
-    /// Continues in a block that is rarely executed.
-    fn enter_cold(&mut self, block: Label) {
-        self.known = Known::default();
-        self.b.enter_cold(block);
-    }
-
     fn step(&mut self, step: &Step) -> Lowered<()> {
         match step {
             Step::Instruction(i) => {

@@ -264,16 +264,15 @@ impl Lowering<'_, '_> {
 
     /// A general-purpose register in all lanes.
     pub(super) fn splat(&mut self, value: Value, wide: bool) -> Value {
-        if let Some(&known) = self.known.splats.get(&(value, wide)) {
-            return known;
-        }
         let code = if wide {
             v::BROADCAST_INT64
         } else {
             v::BROADCAST_INT
         };
         let vector = self.unary(code, Source::Vector(value));
-        self.known.splats.insert((value, wide), vector);
+        if !wide {
+            self.splats.insert(vector, value);
+        }
         vector
     }
 

@@ -172,7 +172,7 @@ impl Lowering<'_, '_> {
         };
         let class = self.class(to);
         let is_uniform = match self.places[to.index()] {
-            Place::Uniform(_) => true,
+            Place::Uniform(_) | Place::Indexed(_) => true,
             Place::Affine(..) => self.takes_first,
             _ => false,
         };
@@ -191,11 +191,12 @@ impl Lowering<'_, '_> {
             Type::U32 | Type::S32 | Type::B32 | Type::U64 | Type::S64 | Type::B64
         );
         let product = matches!(i.opcode, O::Mul | O::Mad);
-        let plain = !i.modifiers.has(M::Sat) && !i.modifiers.has(M::Cc) && !i.modifiers.has(M::Hi);
+        let wide = ty.bits() == 64;
+        let is_high = i.modifiers.has(M::Hi);
+        let plain = !i.modifiers.has(M::Sat) && !i.modifiers.has(M::Cc) && !(is_high && wide);
         if !integer || !plain {
             return Ok(false);
         }
-        let wide = ty.bits() == 64;
         if !product && (class.bytes() == 8) != wide {
             return Ok(false);
         }
@@ -212,7 +213,7 @@ impl Lowering<'_, '_> {
                 self.alu_of(op, wide, a, args[2])?
             }
             O::Mul | O::Mad => {
-                let product = if i.modifiers.has(M::Wide) {
+                let product = if is_high || i.modifiers.has(M::Wide) {
                     if wide {
                         return Ok(false);
                     }
@@ -229,7 +230,11 @@ impl Lowering<'_, '_> {
                     let [Some(a), Some(b)] = factors else {
                         return Ok(false);
                     };
-                    self.multiply_int(true, a, b)
+                    let product = self.multiply_int(true, a, b);
+                    match is_high {
+                        true => self.shift_int(Shift::Right, true, product, 32),
+                        false => product,
+                    }
                 } else {
                     let a = self.int(args[1], wide)?;
                     let b = self.int(args[2], wide)?;

@@ -233,7 +233,7 @@ impl Lowering<'_, '_> {
         for (&state, &target) in states.iter().zip(&targets) {
             let number = state as usize - 1;
             let place = self.suspension.places[number].clone();
-            self.enter(target);
+            self.b.enter_sealed(target);
             self.forget();
             self.start_group()?;
             self.reload(&place.reload, apart);
@@ -243,7 +243,7 @@ impl Lowering<'_, '_> {
             self.b.jump(labels[place.next.index()]);
         }
         // All others: one lane after the other.
-        self.enter(apart);
+        self.b.enter_sealed(apart);
         self.run_scalar();
         let next = self.next_group;
         self.b.jump(next);
@@ -273,9 +273,9 @@ impl Lowering<'_, '_> {
             otherwise: rest,
         };
         self.b.emit(op, []);
-        self.enter(below);
+        self.b.enter_sealed(below);
         self.dispatch(state, &states[..at], &targets[..at], otherwise);
-        self.enter(rest);
+        self.b.enter_sealed(rest);
         self.dispatch(state, &states[at..], &targets[at..], otherwise);
     }
 
@@ -441,7 +441,7 @@ impl Lowering<'_, '_> {
             },
             [],
         );
-        self.enter(all);
+        self.b.enter_sealed(all);
         // Behind barriers of the block, all of them go on.
         let all = (1_u32..).zip(&places);
         let states: Vec<u32> = all
@@ -451,13 +451,13 @@ impl Lowering<'_, '_> {
         let again = self.b.block();
         let targets: Vec<Label> = states.iter().map(|_| again).collect();
         self.dispatch(state, &states, &targets, part);
-        self.enter(again);
+        self.b.enter_sealed(again);
         self.b.set(self.state, state);
         self.b.set(self.thread, first);
         let none = self.b.immediate(NONE.into());
         self.b.set(self.arrival, none);
         self.b.jump(head);
-        self.enter(part);
+        self.b.enter_sealed(part);
         Ok(())
     }
 

@@ -153,11 +153,11 @@ impl Lowering<'_, '_> {
             },
             [],
         );
-        self.enter(bad);
+        self.b.enter_sealed(bad);
         self.suspend(at, i)?;
         let after = self.b.block();
         self.b.jump(after);
-        self.enter(good);
+        self.b.enter_sealed(good);
         self.together(i)?;
         Ok(Synchronized::Either(after))
     }
@@ -353,7 +353,7 @@ impl Lowering<'_, '_> {
         }
         let [again, done] = [(); 2].map(|()| self.b.block());
         self.b.jump(again);
-        self.enter_open(again);
+        self.b.enter(again);
         let bits = self.b.get(left);
         let lane = self.trailing_zeros(bits);
         let lane = self.splat(lane, false);
@@ -391,7 +391,7 @@ impl Lowering<'_, '_> {
         };
         self.b.emit(op, []);
         self.b.seal(again);
-        self.enter(done);
+        self.b.enter_sealed(done);
         let results = results.map(|result| self.b.get(result));
         let to = self.arg(i, 0)?;
         self.write(i, to, false, &results, false)

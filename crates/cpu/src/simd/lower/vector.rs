@@ -2,7 +2,7 @@
 
 use regalloc2::Operand;
 
-use super::{Lowering, Source};
+use super::{Addend, Lowering, Source};
 use crate::simd::machine::{Constant, Evex, Form, INT, MASK, Masking, Op, Value, ZMM};
 use crate::simd::opcodes as v;
 
@@ -90,7 +90,27 @@ impl Lowering<'_, '_> {
             CURRENT => b,
             _ => Source::Vector(self.in_register(b, code.wide)),
         };
-        self.emit_vector(code, Form::Binary, Some(a), b, None, immediate, rounding)
+        let result = self.emit_vector(code, Form::Binary, Some(a), b, None, immediate, rounding);
+        if code == v::ADD {
+            self.note_sum(result, a, b);
+        }
+        result
+    }
+
+    /// Keeps that a vector is the sum of another and a value that all lanes share.
+    fn note_sum(&mut self, sum: Value, a: Value, b: Source) {
+        let splat = |e: &Self, value| e.splats.get(&value).copied().map(Addend::Value);
+        let parts = match b {
+            Source::Bits(bits) => Some((a, Addend::Constant(bits as u32))),
+            Source::Vector(b) => match (splat(self, a), splat(self, b)) {
+                (_, Some(shared)) => Some((a, shared)),
+                (Some(shared), None) => Some((b, shared)),
+                (None, None) => None,
+            },
+        };
+        if let Some(parts) = parts {
+            self.sums.insert(sum, parts);
+        }
     }
 
     /// A commutative instruction: a constant becomes the second operand.
@@ -323,13 +343,9 @@ impl Lowering<'_, '_> {
         if half == 0 {
             return mask;
         }
-        if let Some(&known) = self.known.eighths.get(&mask) {
-            return known;
-        }
         let result = self.b.value(MASK);
         let operands = [Operand::reg_def(result), Operand::reg_use(mask)];
         self.b.emit(Op::MaskShift { right: true, by: 8 }, operands);
-        self.known.eighths.insert(mask, result);
         result
     }
 
