@@ -378,6 +378,10 @@ impl Assembler {
         self.bytes.push(0xC3);
     }
 
+    pub fn prefetch(&mut self, place: Place) {
+        self.general(false, &[0x0F, 0x18], 1, place, false, 0);
+    }
+
     pub fn fence(&mut self) {
         self.bytes.extend([0x0F, 0xAE, 0xF0]);
     }

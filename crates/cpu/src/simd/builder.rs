@@ -382,6 +382,7 @@ impl Op {
                 }
                 | Op::StoreInt { .. }
                 | Op::Fence
+                | Op::Prefetch { .. }
                 | Op::Check { .. }
                 | Op::CallLanes { .. }
                 | Op::StoreLanes { .. }

@@ -259,6 +259,11 @@ pub(super) enum Op {
         wide: bool,
     },
     Fence,
+    /// Base, index: loads memory into the cache.
+    Prefetch {
+        scale: u8,
+        offset: i32,
+    },
     /// If the mask (the first operand) is not empty, calls a runtime function out of line: see
     /// [`LaneCall`].
     Check {

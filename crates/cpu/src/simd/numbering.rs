@@ -442,6 +442,7 @@ impl Op {
                 | Op::Not { .. }
                 | Op::Set(_)
                 | Op::Select { .. }
+                | Op::Prefetch { .. }
                 | Op::MaskToInt
                 | Op::IntToMask
                 | Op::MaskBinary(_)

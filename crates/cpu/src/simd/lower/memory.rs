@@ -8,9 +8,14 @@ use crate::abi::Access;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use crate::simd::builder::Variable;
-use crate::simd::machine::{Evex, Masking, Memory, Op, Value, ZMM};
+use crate::simd::machine::{Alu, Evex, INT, Masking, Memory, Op, Value, ZMM};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Type};
+
+const CACHE_LINE: usize = 64;
+
+/// How many iterations ahead a load in a loop is prefetched, as a power of two.
+const ITERATIONS: u8 = 3;
 
 /// A type in memory.
 #[derive(Clone, Copy)]
@@ -64,6 +69,7 @@ impl Lowering<'_, '_> {
             && let Some((start, other)) =
                 self.consecutive(i, 1, (super::address::space_of(i), element.bytes))?
         {
+            self.prefetch(element, start);
             let variables = self.lane_variables(element);
             for (piece, variable) in variables.iter().enumerate() {
                 let value = self.load_contiguous(element, start, piece);
@@ -132,6 +138,7 @@ impl Lowering<'_, '_> {
         if count == 1
             && let Some(start) = self.consecutive_index(&access, apart)
         {
+            self.prefetch(element, start);
             for (piece, variable) in variables[0].iter().enumerate() {
                 let value = self.load_contiguous(element, start, piece);
                 self.b.set(*variable, value);
@@ -276,6 +283,26 @@ impl Lowering<'_, '_> {
             return Err(Unsupported("a float of another width"));
         }
         self.write_int(i, reg, value)
+    }
+
+    /// Prefetches what a load in a loop loads some iterations later, if its address goes on as it did since
+    /// the last time. Strides of a grid are too large for the processor's own prefetchers.
+    fn prefetch(&mut self, element: Element, start: Value) {
+        if self.divergence.loops.innermost(self.block).is_none() {
+            return;
+        }
+        let last = self.b.variable(INT);
+        let before = self.b.get(last);
+        self.b.set(last, start);
+        let stride = self.alu(Alu::Sub, true, start, before);
+        let bytes = self.width as i32 * element.bytes as i32;
+        for offset in (0..bytes).step_by(CACHE_LINE) {
+            let op = Op::Prefetch {
+                scale: ITERATIONS,
+                offset,
+            };
+            self.b.emit(op, [start, stride].map(Operand::reg_use));
+        }
     }
 
     fn load_contiguous(&mut self, element: Element, start: Value, piece: usize) -> Value {
