@@ -178,10 +178,6 @@ fn lanes_code(
     let program = &program;
     let checks = WrapChecks::none(program);
     let plan = ResumePlan::new(program, None, checks, together, Vec::new()).ok()?;
-    if !plan.matrices.is_empty() {
-        refused("it has operations on matrices");
-        return None;
-    }
     let of_warp = |point: &SyncPoint| {
         !matches!(
             point.kind,
@@ -190,6 +186,7 @@ fn lanes_code(
                 | SyncKind::BarrierPopc
                 | SyncKind::BarrierAnd
                 | SyncKind::BarrierOr
+                | SyncKind::Matrix
                 | SyncKind::Yield
         )
     };
@@ -237,6 +234,10 @@ fn suspension(plan: &ResumePlan, width: u32) -> Suspension {
         next: point.next,
         dirty: if passes { &point.live } else { &point.dirty }.clone(),
         reload: if passes { &point.live } else { &point.reload }.clone(),
+        distance: sync
+            .matrix
+            .and_then(|number| plan.matrices.get(number as usize))
+            .map_or(0, Operation::default_distance),
         is_block_barrier: sync.kind == SyncKind::Barrier
             && sync.barrier.is_some_and(|[_, threads]| threads == 0),
     });

@@ -314,19 +314,10 @@ impl Emitter<'_, '_> {
             let (base, offset) = self.address(i, n)?;
             values.push(self.address_in(space_of(i), base, offset));
         }
-        // Without a distance, rows and columns lie behind each other.
         if values.len() == 1
             && let Some(operation) = describe(self.program, i)
         {
-            let [m, n, k] = operation.shape;
-            let columns = operation.flags & Operation::A_COLUMNS != 0;
-            let (rows, row) = match operation.code {
-                Code::LoadA => (m, k),
-                Code::LoadB => (k, n),
-                _ => (m, n),
-            };
-            let distance = if columns { rows } else { row };
-            values.push(self.int(types::I32, distance.into()));
+            values.push(self.int(types::I32, operation.default_distance().into()));
         }
         Ok(values)
     }

@@ -111,6 +111,19 @@ impl Operation {
     /// ([`Rounding`](crate::math::rounding::Rounding)).
     pub const ROUNDING: u32 = 8;
 
+    /// The elements from a row or column to the next of a transfer that does not state it: they lie
+    /// behind each other.
+    pub fn default_distance(&self) -> u32 {
+        let [m, n, k] = self.shape;
+        let columns = self.flags & Operation::A_COLUMNS != 0;
+        let (rows, row) = match self.code {
+            Code::LoadA => (m, k),
+            Code::LoadB => (k, n),
+            _ => (m, n),
+        };
+        if columns { rows } else { row }
+    }
+
     /// The warps that execute it together.
     pub fn warps(&self) -> u32 {
         match self.code {

@@ -47,31 +47,69 @@ unsafe fn copy_each<const SIZE: usize>(
     [to_offset, from_offset]: [u64; 2],
     lanes: &CopyLanes,
 ) -> u32 {
-    let (size, threads) = (SIZE as u32, encoded as u32 >> 16);
+    let threads = encoded as u32 >> 16;
     for lane in 0..threads.min(WARP_SIZE) as usize {
         // Addresses of shared memory have 32 bits.
         let to = u64::from(lanes.to[lane].wrapping_add(to_offset as u32));
         let from = lanes.from[lane].wrapping_add(from_offset);
         let count = lanes.counts[lane];
         // SAFETY: the caller's contract.
-        let block = unsafe { self::context(&context) };
-        let access = Access::WRITE | Access::SHARED | size;
-        let is_valid = passes_inline_check(block, to, size.into(), access)
-            && (count == 0 || count >= size && passes_inline_check(block, from, size.into(), size));
-        if is_valid {
-            let to = block.shared.wrapping_add(to) as *mut [u8; SIZE];
-            // SAFETY: the bytes have been checked.
-            unsafe {
-                *to = match count {
-                    0 => [0; SIZE],
-                    _ => *(from as *const [u8; SIZE]),
-                }
-            }
-            continue;
-        }
-        // SAFETY: the caller's contract.
-        if unsafe { copy_one(context, thread + lane as u32, encoded, [to, from], count) } != 0 {
+        let failed = unsafe {
+            copy_sized::<SIZE>(context, thread + lane as u32, encoded, [to, from], count)
+        };
+        if failed != 0 {
             return 1;
+        }
+    }
+    0
+}
+
+/// Copies for one thread: of the size in `encoded` the first `count` bytes, and then zeros.
+///
+/// # Safety
+/// That of [`copy_partial`].
+pub(super) unsafe fn copy_lane(
+    context: *mut BlockContext,
+    thread: u32,
+    encoded: u64,
+    addresses: [u64; 2],
+    count: u32,
+) -> u32 {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match encoded as u32 & 0xFFFF {
+            16 => copy_sized::<16>(context, thread, encoded, addresses, count),
+            8 => copy_sized::<8>(context, thread, encoded, addresses, count),
+            _ => copy_sized::<4>(context, thread, encoded, addresses, count),
+        }
+    }
+}
+
+/// # Safety
+/// That of [`copy_lane`].
+unsafe fn copy_sized<const SIZE: usize>(
+    context: *mut BlockContext,
+    thread: u32,
+    encoded: u64,
+    [to, from]: [u64; 2],
+    count: u32,
+) -> u32 {
+    let size = SIZE as u32;
+    // SAFETY: the caller's contract.
+    let block = unsafe { self::context(&context) };
+    let access = Access::WRITE | Access::SHARED | size;
+    let is_valid = passes_inline_check(block, to, size.into(), access)
+        && (count == 0 || count >= size && passes_inline_check(block, from, size.into(), size));
+    if !is_valid {
+        // SAFETY: the caller's contract.
+        return unsafe { copy_one(context, thread, encoded, [to, from], count) };
+    }
+    let to = block.shared.wrapping_add(to) as *mut [u8; SIZE];
+    // SAFETY: the bytes have been checked.
+    unsafe {
+        *to = match count {
+            0 => [0; SIZE],
+            _ => *(from as *const [u8; SIZE]),
         }
     }
     0

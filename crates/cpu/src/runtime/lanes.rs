@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use super::async_copy::copy_lane;
 use crate::abi::{BlockContext, FaultKind, KernelFn, Request};
 use crate::access;
 use crate::math::approximate;
@@ -141,6 +142,25 @@ pub(crate) unsafe extern "C" fn store_lanes(_: *mut BlockContext, lanes: *mut La
                     AtomicU16::from_ptr(address as *mut u16).store(value as u16, Ordering::Relaxed);
                 }
             }
+        }
+    }
+    0
+}
+
+/// Copies to shared memory for some lanes. Returns 0, or 1 after recording a fault.
+pub(crate) unsafe extern "C" fn copy_lanes_async(
+    context: *mut BlockContext,
+    lanes: *mut Lanes,
+) -> u32 {
+    // SAFETY: the caller passes its own memory.
+    let lanes = unsafe { &*lanes };
+    for lane in lanes.active() {
+        let thread = lanes.thread as u32 + lanes.request[1] as u32 + lane as u32;
+        let (from, to) = (lanes.address(lane), lanes.word(2, lane).into());
+        let count = lanes.word(3, lane);
+        // SAFETY: the code passes the context of its own block.
+        if unsafe { copy_lane(context, thread, lanes.request[0], [to, from], count) } != 0 {
+            return 1;
         }
     }
     0

@@ -336,6 +336,8 @@ helpers! {
     lanes::fault_lanes(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
     /// Stores of bytes and halves by lanes of vector code.
     lanes::store_lanes(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
+    /// `cp.async` by lanes of vector code.
+    lanes::copy_lanes_async(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
     /// Results of all lanes of vector code.
     lanes::each_lane(context: *mut BlockContext, values: *mut lanes::Lanes) -> u32;
     /// Atomic operations by lanes of vector code.

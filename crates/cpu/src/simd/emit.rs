@@ -429,7 +429,8 @@ impl Emission<'_> {
             Op::Divide { signed, wide } => self.a.divide(signed, wide, reg(3)),
             Op::Fence => self.a.fence(),
             Op::Prefetch { scale, offset } => {
-                self.a.prefetch(Place::Indexed(reg(0), reg(1), scale, offset));
+                self.a
+                    .prefetch(Place::Indexed(reg(0), reg(1), scale, offset));
             }
             Op::Check { call } => {
                 let [start, back] = [(); 2].map(|()| self.a.target());

@@ -46,8 +46,7 @@ pub(crate) fn compile(
     if steps > MAX_STEPS {
         return Err("it is too large".to_owned());
     }
-    let code =
-        lower::lower(program, suspension, width).map_err(|why| format!("it has {}", why.0))?;
+    let code = lower::lower(program, suspension, width).map_err(|what| format!("it has {what}"))?;
     let blocks = code.layout.iter();
     let instructions = blocks.map(|block| code.blocks[block.0 as usize].instructions.len());
     if instructions.sum::<usize>() > MAX_INSTRUCTIONS {

@@ -102,9 +102,7 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
                 continue;
             };
             if op.is_constant() {
-                let number = *constants
-                    .entry(op.clone())
-                    .or_insert(result.vreg() as u32);
+                let number = *constants.entry(op.clone()).or_insert(result.vreg() as u32);
                 values.number[result.vreg()] = number;
                 if let Op::Immediate(bits) = op {
                     values.constants.insert(number, bits);
@@ -161,8 +159,7 @@ impl Values {
         for operand in &mut instruction.operands {
             if operand.kind() == OperandKind::Use {
                 let value = self.replaced[operand.vreg().vreg()];
-                *operand =
-                    Operand::new(value, operand.constraint(), operand.kind(), operand.pos());
+                *operand = Operand::new(value, operand.constraint(), operand.kind(), operand.pos());
             }
         }
     }
@@ -198,9 +195,8 @@ impl Values {
                 let is_fixed = self.is_fixed[base.vreg()];
                 // The context has the addresses of parameters and of variables' addresses.
                 let tables = [offset::PARAMS, offset::GLOBALS];
-                self.is_fixed[first.vreg()] = is_fixed
-                    && Some(base) == self.context
-                    && tables.contains(&offset);
+                self.is_fixed[first.vreg()] =
+                    is_fixed && Some(base) == self.context && tables.contains(&offset);
                 is_fixed
             }
             Op::Load { binary, .. } => {

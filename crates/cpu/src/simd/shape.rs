@@ -28,12 +28,22 @@ impl Shape {
         match (self, other) {
             (one, other) if one == other => one,
             (indexed @ Indexed { .. }, Uniform) | (Uniform, indexed @ Indexed { .. }) => indexed,
-            (indexed @ Indexed { scale, signed }, Extended { scale: s, signed: e, .. })
-            | (Extended { scale: s, signed: e, .. }, indexed @ Indexed { scale, signed })
-                if (scale, signed) == (s, e) =>
-            {
-                indexed
-            }
+            (
+                indexed @ Indexed { scale, signed },
+                Extended {
+                    scale: s,
+                    signed: e,
+                    ..
+                },
+            )
+            | (
+                Extended {
+                    scale: s,
+                    signed: e,
+                    ..
+                },
+                indexed @ Indexed { scale, signed },
+            ) if (scale, signed) == (s, e) => indexed,
             _ => Divergent,
         }
     }

@@ -14,6 +14,8 @@ pub(crate) struct ResumePlace {
     pub reload: Vec<Reg>,
     /// It is a barrier of all threads of the block, without operands that the scheduler needs.
     pub is_block_barrier: bool,
+    /// The elements from a row of a matrix to the next, for a transfer that does not state it.
+    pub distance: u32,
 }
 
 /// The resume points of a kernel, and the slots of its registers.

@@ -120,7 +120,15 @@ impl Lowering<'_, '_> {
             }
         }
         match space {
-            Space::Param => Err(Unsupported("an address in parameters")),
+            Space::Param if self.is_uniform(arg) => {
+                let address = self.int(arg, true)?;
+                let address = self.add_offset(address, offset);
+                self.check_uniform(address, (space, None), bytes, access);
+                let params = self.field(LONG, offset::PARAMS);
+                let address = self.alu(Alu::Add, true, address, params);
+                Ok(Address::Uniform(address, 0))
+            }
+            Space::Param => Err(Unsupported("addresses in parameters")),
             Space::Generic if self.is_uniform(arg) => {
                 let address = self.int(arg, true)?;
                 let address = self.add_offset(address, offset);
@@ -181,7 +189,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn plus(&mut self, lanes: Value, offset: i64) -> Value {
+    pub(super) fn plus(&mut self, lanes: Value, offset: i64) -> Value {
         match offset {
             0 => lanes,
             _ => self.binary(
@@ -494,9 +502,14 @@ impl Lowering<'_, '_> {
                 [],
             );
         };
-        if space == Space::Shared {
+        if let Space::Shared | Space::Param = space {
             let unit = self.rotated(address, shift);
-            let units = self.field(WORD, offset::SHARED_UNITS + 4 * shift as i32);
+            let units = match space {
+                Space::Param => self
+                    .b
+                    .immediate(u64::from(self.program.param_bytes >> shift)),
+                _ => self.field(WORD, offset::SHARED_UNITS + 4 * shift as i32),
+            };
             self.compare_int(true, unit, units);
             good(self, Condition::Below, slow);
         } else {
@@ -610,9 +623,7 @@ impl Lowering<'_, '_> {
         let (lanes, wide, base) = match address {
             Address::Uniform(..) => return None,
             Address::Lanes(lanes) => (lanes.clone(), true, None),
-            Address::Offsets(base, lanes, scale) => {
-                (lanes.clone(), false, Some((*base, *scale)))
-            }
+            Address::Offsets(base, lanes, scale) => (lanes.clone(), false, Some((*base, *scale))),
         };
         let step = bytes >> base.map_or(0, |(_, scale)| scale);
         if step == 0 {

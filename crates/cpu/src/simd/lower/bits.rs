@@ -126,7 +126,7 @@ impl Lowering<'_, '_> {
             }
             O::Prmt => {
                 let b = operand(self, 2)?;
-                self.permuted(i, a, b)?
+                self.permuted(i, a, b, piece)?
             }
             O::Popc => self.unary(by_width(wide, v::COUNT_ONES, v::COUNT_ONES64), a),
             O::Clz => self.unary(by_width(wide, v::LEADING_ZEROS, v::LEADING_ZEROS64), a),
@@ -267,15 +267,21 @@ impl Lowering<'_, '_> {
         Ok(self.blended(wide, is_empty, zero, Source::Vector(value)))
     }
 
-    /// `prmt` with a constant selector.
-    fn permuted(&mut self, i: &Instruction, a: Source, b: Source) -> Lowered<Value> {
+    /// `prmt`
+    fn permuted(&mut self, i: &Instruction, a: Source, b: Source, piece: usize) -> Lowered<Value> {
         let modes = [M::F4e, M::B4e, M::Rc8, M::Ecl, M::Ecr, M::Rc16];
-        let (None, Arg::Int(selector)) = (i.modifiers.first_of(&modes), self.arg(i, 3)?) else {
-            return Err(Unsupported("a selector that is not constant"));
-        };
-        if selector & 0x8888 != 0 {
-            return Err(Unsupported("bytes of signs"));
+        if i.modifiers.first_of(&modes).is_some() {
+            return Err(Unsupported("a mode of a permutation"));
         }
+        match self.arg(i, 3)? {
+            Arg::Int(selector) if selector & 0x8888 == 0 => {
+                self.permuted_by_constant(selector, a, b)
+            }
+            selector => self.permuted_by_lane(selector, a, b, piece),
+        }
+    }
+
+    fn permuted_by_constant(&mut self, selector: u64, a: Source, b: Source) -> Lowered<Value> {
         let mut parts = Vec::new();
         for (source, first) in [(a, 0), (b, 4)] {
             let mut table = [0x80; 64];
@@ -298,6 +304,64 @@ impl Lowering<'_, '_> {
             [one, other] => Ok(self.binary(v::OR, Source::Vector(one), Source::Vector(other))),
             _ => Err(Unsupported("an operand is missing")),
         }
+    }
+
+    fn permuted_by_lane(
+        &mut self,
+        selector: Arg,
+        a: Source,
+        b: Source,
+        piece: usize,
+    ) -> Lowered<Value> {
+        let vector = Source::Vector;
+        // A byte for each of the four digits of the selector.
+        let digits = self.vector(selector, false, piece)?;
+        let digits = self.binary(v::AND, vector(digits), Source::Bits(0xFFFF));
+        let up = self.shift(LEFT, false, digits, 8);
+        let pairs = self.binary(v::OR, vector(digits), vector(up));
+        let pairs = self.binary(v::AND, vector(pairs), Source::Bits(0x00FF_00FF));
+        let up = self.shift(LEFT, false, pairs, 4);
+        let digits = self.binary(v::OR, vector(pairs), vector(up));
+        let digits = self.binary(v::AND, vector(digits), Source::Bits(0x0F0F_0F0F));
+        // Bytes of each lane: the first one's place in its 16 bytes.
+        let places: [u8; 64] = std::array::from_fn(|at| (at % 16 / 4 * 4) as u8);
+        let places = self.vector_constant(places);
+        let place = self.binary(v::AND, vector(digits), Source::Bits(0x0303_0303));
+        let place = self.binary(v::OR, vector(place), vector(places));
+        // The top bit of an index makes a zero.
+        let is_second = self.shift(LEFT, false, digits, 5);
+        let is_second = self.binary(v::AND, vector(is_second), Source::Bits(0x8080_8080));
+        let is_first = self.binary(v::XOR, vector(is_second), Source::Bits(0x8080_8080));
+        let mut parts = [None; 2];
+        for (part, (source, other)) in parts.iter_mut().zip([(a, is_second), (b, is_first)]) {
+            let source = vector(self.in_register(source, false));
+            let index = self.binary(v::OR, vector(place), vector(other));
+            *part = Some(self.binary(v::SHUFFLE_BYTES, source, vector(index)));
+        }
+        let [Some(one), Some(other)] = parts else {
+            return Err(Unsupported("an operand is missing"));
+        };
+        let bytes = self.binary(v::OR, vector(one), vector(other));
+        // Digits from 8 on select the sign of the byte, in all its bits.
+        let signs = self.filled_bytes(bytes, 7);
+        let by_sign = self.filled_bytes(digits, 3);
+        let table = Some(0xCA);
+        Ok(self.ternary(
+            v::TERNARY,
+            vector(by_sign),
+            vector(signs),
+            vector(bytes),
+            table,
+            CURRENT,
+        ))
+    }
+
+    /// Bytes of ones where a bit of the byte is set.
+    fn filled_bytes(&mut self, bytes: Value, bit: u8) -> Value {
+        let bits = self.shift(RIGHT, false, bytes, bit);
+        let bits = self.binary(v::AND, Source::Vector(bits), Source::Bits(0x0101_0101));
+        let up = self.shift(LEFT, false, bits, 8);
+        self.binary(v::SUB, Source::Vector(up), Source::Vector(bits))
     }
 
     /// `brev`

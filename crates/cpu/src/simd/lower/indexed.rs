@@ -249,7 +249,11 @@ impl Lowering<'_, '_> {
             };
             let parts = vectors.iter().map(|vector| self.sums.get(vector));
             let rests: Option<Vec<Value>> = parts
-                .map(|parts| parts.filter(|(_, other)| *other == addend).map(|(rest, _)| *rest))
+                .map(|parts| {
+                    parts
+                        .filter(|(_, other)| *other == addend)
+                        .map(|(rest, _)| *rest)
+                })
                 .collect();
             let Some(rests) = rests else {
                 break;

@@ -53,7 +53,10 @@ impl Lowering<'_, '_> {
             Type::U16 | Type::S16 | Type::U32 | Type::S32 | Type::U64 | Type::S64
         );
         let m = &i.modifiers;
-        if !plain || m.has(M::Sat) || m.has(M::Cc) || m.has(M::Relu) {
+        if matches!(ty, Type::U16x2 | Type::S16x2) {
+            return self.packed(i, ty);
+        }
+        if !plain || m.has(M::Sat) || m.has(M::Cc) {
             return Err(Unsupported("integer arithmetic of this kind"));
         }
         let signed = is_signed(ty);
@@ -94,6 +97,36 @@ impl Lowering<'_, '_> {
         self.write(i, to, result_wide, &values, signed)
     }
 
+    /// Two halves of 16 bits in each lane.
+    fn packed(&mut self, i: &Instruction, ty: Type) -> Lowered<()> {
+        let m = &i.modifiers;
+        let code = match (i.opcode, ty, m.has(M::Sat)) {
+            (O::Add, _, false) => v::ADD_HALVES,
+            (O::Add, Type::S16x2, true) => v::ADD_HALVES_S,
+            (O::Add, _, true) => v::ADD_HALVES_U,
+            (O::Sub, _, false) => v::SUB_HALVES,
+            (O::Min, Type::S16x2, _) => v::MIN_HALVES_S,
+            (O::Min, ..) => v::MIN_HALVES_U,
+            (O::Max, Type::S16x2, _) => v::MAX_HALVES_S,
+            (O::Max, ..) => v::MAX_HALVES_U,
+            _ => return Err(Unsupported("arithmetic of pairs")),
+        };
+        let [to, a, b] = [self.arg(i, 0)?, self.arg(i, 1)?, self.arg(i, 2)?];
+        let mut values = Vec::new();
+        for piece in 0..self.pieces_for(to, false) {
+            let [a, b] = [self.vector(a, false, piece)?, self.vector(b, false, piece)?];
+            let value = self.binary(code, Source::Vector(a), Source::Vector(b));
+            values.push(match m.has(M::Relu) {
+                true => {
+                    let zero = Source::Vector(self.in_register(Source::Bits(0), false));
+                    self.binary(v::MAX_HALVES_S, Source::Vector(value), zero)
+                }
+                false => value,
+            });
+        }
+        self.write(i, to, false, &values, false)
+    }
+
     fn arithmetic(
         &mut self,
         i: &Instruction,
@@ -118,7 +151,15 @@ impl Lowering<'_, '_> {
                     (false, true) => by_width(wide, v::MAX_S, v::MAX_S64),
                     (false, false) => by_width(wide, v::MAX_U, v::MAX_U64),
                 };
-                self.commutative(code, a, b)
+                let value = self.commutative(code, a, b);
+                match i.modifiers.has(M::Relu) {
+                    true => {
+                        let zero = Source::Vector(self.in_register(Source::Bits(0), wide));
+                        let most = by_width(wide, v::MAX_S, v::MAX_S64);
+                        self.binary(most, Source::Vector(value), zero)
+                    }
+                    false => value,
+                }
             }
             O::Sad => {
                 let (least, greatest) = match signed {

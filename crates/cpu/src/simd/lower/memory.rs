@@ -593,7 +593,12 @@ impl Lowering<'_, '_> {
             match (address, wide) {
                 (Address::Offsets(base, lanes, scale), false) => {
                     let base = self.add_offset(*base, offset.into());
-                    self.scatter((v::SCATTER_BY_WORDS, *scale), value, (base, lanes[piece]), mask);
+                    self.scatter(
+                        (v::SCATTER_BY_WORDS, *scale),
+                        value,
+                        (base, lanes[piece]),
+                        mask,
+                    );
                 }
                 (Address::Offsets(base, lanes, scale), true) => {
                     let base = self.add_offset(*base, offset.into());
@@ -619,7 +624,13 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn scatter(&mut self, (code, scale): (Evex, u8), value: Value, (base, indices): (Value, Value), mask: Value) {
+    fn scatter(
+        &mut self,
+        (code, scale): (Evex, u8),
+        value: Value,
+        (base, indices): (Value, Value),
+        mask: Value,
+    ) {
         let after = self.b.value(crate::simd::machine::MASK);
         let operands = [
             Operand::reg_reuse_def(after, 4),

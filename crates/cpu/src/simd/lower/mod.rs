@@ -6,6 +6,7 @@
 
 mod address;
 mod affine;
+mod async_copy;
 mod atomic;
 mod bits;
 mod compare;
@@ -118,6 +119,8 @@ pub(super) struct Lowering<'p, 'a> {
     /// Affine operands are read as their first lane's value.
     takes_first: bool,
     line: u32,
+    /// Of the last instruction.
+    opcode: Option<O>,
     /// Where the next group starts.
     next_group: Label,
     suspension: &'p Suspension,
@@ -128,13 +131,20 @@ pub(super) struct Lowering<'p, 'a> {
 }
 
 /// The code of a kernel that runs `width` threads at a time.
-pub(super) fn lower(program: &Program<'_>, suspension: &Suspension, width: usize) -> Lowered<Code> {
+///
+/// # Errors
+/// What it has that there is no lowering for.
+pub(super) fn lower(
+    program: &Program<'_>,
+    suspension: &Suspension,
+    width: usize,
+) -> Result<Code, String> {
     let liveness = Liveness::new(program);
     let rows = program
         .block
         .is_some_and(|[x, ..]| (x as usize).is_multiple_of(width));
     let divergence = Divergence::find(program, &liveness, (rows, width == 32))
-        .ok_or(Unsupported("control flow that is too large"))?;
+        .ok_or("control flow that is too large")?;
     if dump::wants(Stage::Passes, program.name) {
         dump::print("lanes", &divergence);
     }
@@ -199,14 +209,20 @@ pub(super) fn lower(program: &Program<'_>, suspension: &Suspension, width: usize
         sums: HashMap::new(),
         takes_first: false,
         line: 0,
+        opcode: None,
         next_group,
         suspension,
         state,
         group_state,
         arrival,
     };
-    lowering.function(first)?;
-    Ok(lowering.b.finish())
+    match lowering.function(first) {
+        Ok(()) => Ok(lowering.b.finish()),
+        Err(Unsupported(what)) => Err(match lowering.opcode {
+            Some(opcode) => format!("{what}: {}", opcode.text()),
+            None => what.to_owned(),
+        }),
+    }
 }
 
 impl Lowering<'_, '_> {
@@ -214,6 +230,7 @@ impl Lowering<'_, '_> {
         match step {
             Step::Instruction(i) => {
                 self.line = i.line;
+                self.opcode = Some(i.opcode);
                 self.instruction(i)
             }
             Step::SystemCall { .. } => Err(Unsupported("a call of the system")),
@@ -228,6 +245,8 @@ impl Lowering<'_, '_> {
             O::Ld | O::Ldu => self.load(i),
             O::St => self.store(i),
             O::Atom | O::Red => self.atomic(i),
+            O::Cp => self.copy_async(i),
+            O::Createpolicy => self.create_policy(i),
             O::Membar | O::Fence => {
                 self.b.emit(super::machine::Op::Fence, []);
                 Ok(())

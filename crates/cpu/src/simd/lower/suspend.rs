@@ -2,10 +2,11 @@
 
 use regalloc2::Operand;
 
+use super::address::Space;
 use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::{EXITED, SLOT_BYTES, WARP_SIZE, offset};
-use crate::program::{BlockId, Instruction, Reg, RegClass};
+use crate::program::{Arg, Base, BlockId, Instruction, Reg, RegClass};
 use crate::runtime::Helper;
 use crate::simd::machine::{Alu, Condition, Label, Masking, Op, Shift, Value, ZMM};
 use crate::simd::opcodes as v;
@@ -78,10 +79,10 @@ impl Lowering<'_, '_> {
             (Place::Lanes(variables), _) => Ok(self.b.get(variables[piece])),
             (Place::Uniform(variable), class) if class.is_float() => Ok(self.b.get(variable)),
             (Place::Affine(..) | Place::Extended(_) | Place::Indexed(_), _) => {
-                self.vector(crate::program::Arg::Reg(reg), wide, piece)
+                self.vector(Arg::Reg(reg), wide, piece)
             }
             (Place::Uniform(_), _) => {
-                let value = self.int(crate::program::Arg::Reg(reg), wide)?;
+                let value = self.int(Arg::Reg(reg), wide)?;
                 Ok(self.splat(value, wide))
             }
         }
@@ -210,7 +211,7 @@ impl Lowering<'_, '_> {
         let place = self.suspension.places[number as usize].clone();
         self.save(&place.dirty)?;
         if !place.is_block_barrier {
-            self.store_request(i)?;
+            self.store_request(i, place.distance)?;
         }
         self.set_state(number + 1);
         if self.active.is_none() {
@@ -329,8 +330,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Stores operands for the scheduler.
-    fn store_request(&mut self, i: &Instruction) -> Lowered<()> {
-        let operands = super::sync::operands(self.program, i)?;
+    fn store_request(&mut self, i: &Instruction, distance: u32) -> Lowered<()> {
+        let operands = super::sync::operands(self.program, i, distance)?;
         for piece in 0..self.width / 16 {
             for (n, operand) in operands.iter().enumerate() {
                 let halves = self.request_operand(operand, piece)?;
@@ -368,6 +369,28 @@ impl Lowering<'_, '_> {
                 let value = self.vector(arg, false, piece)?;
                 [0, 1].map(|half| self.widened(value, half, false))
             }
+            R::Address(Arg::Address(Base::Reg(reg), offset), space) => {
+                let (arg, offset) = (Arg::Reg(reg), offset.bytes());
+                match space {
+                    Space::Generic | Space::Param => {
+                        let low = self.vector(arg, true, 2 * piece)?;
+                        let high = self.vector(arg, true, 2 * piece + 1)?;
+                        [low, high].map(|half| self.plus(half, offset))
+                    }
+                    Space::Shared | Space::Local => {
+                        let value = self.vector(arg, false, piece)?;
+                        let offset = Source::Bits(u64::from(offset as u32));
+                        let value = self.binary(v::ADD, Source::Vector(value), offset);
+                        [0, 1].map(|half| self.widened(value, half, false))
+                    }
+                }
+            }
+            R::Address(Arg::Symbol(storage, offset), _)
+            | R::Address(Arg::Address(Base::Storage(storage), offset), _) => {
+                let value = self.int(Arg::Symbol(storage, offset), true)?;
+                [self.splat(value, true); 2]
+            }
+            R::Address(..) => return Err(Unsupported("a kind of address")),
             R::Long(arg) => {
                 let low = self.vector(arg, true, 2 * piece)?;
                 [low, self.vector(arg, true, 2 * piece + 1)?]
@@ -383,11 +406,12 @@ impl Lowering<'_, '_> {
 
     /// Loads the results from the scheduler.
     fn load_results(&mut self, i: &Instruction) -> Lowered<()> {
-        if !self.program.has_destination(i) {
+        // Results of matrices are in slots.
+        if !self.program.has_destination(i) || i.is_matrix() {
             return Ok(());
         }
         let parts = match self.arg(i, 0)? {
-            crate::program::Arg::List(list) => self.program.list(list).to_vec(),
+            Arg::List(list) => self.program.list(list).to_vec(),
             single => vec![single],
         };
         for (n, part) in parts.into_iter().enumerate().take(2) {
@@ -401,7 +425,7 @@ impl Lowering<'_, '_> {
                 halves.push(self.load_lanes_at(0));
                 halves.push(self.load_lanes_at(1));
             }
-            let crate::program::Arg::Reg(reg) = part else {
+            let Arg::Reg(reg) = part else {
                 continue;
             };
             if self.class(reg) == RegClass::Pred {

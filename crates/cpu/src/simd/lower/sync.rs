@@ -1,6 +1,7 @@
 //! Sync points: barriers, at which lanes are suspended, and operations of the warp, which its lanes
 //! execute where they are.
 
+use super::address::{Space, space_of};
 use super::vector::CURRENT;
 use super::{Lowered, Lowering, Source, Unsupported};
 use crate::abi::WARP_SIZE;
@@ -18,12 +19,19 @@ pub(super) enum RequestOperand {
     Word(Arg),
     Long(Arg),
     Predicate(Arg),
+    /// An address, in its state space.
+    Address(Arg, Space),
 }
 
 const ALL_LANES: u64 = 0xFFFF_FFFF;
 
 /// The operands that a sync point stores for the scheduler (see [`SyncKind`](crate::abi::SyncKind)).
-pub(super) fn operands(program: &Program<'_>, i: &Instruction) -> Lowered<Vec<RequestOperand>> {
+/// `distance` is the distance of rows of a matrix that the instruction does not state.
+pub(super) fn operands(
+    program: &Program<'_>,
+    i: &Instruction,
+    distance: u32,
+) -> Lowered<Vec<RequestOperand>> {
     use RequestOperand as R;
     let args = program.list(i.args);
     let m = &i.modifiers;
@@ -37,6 +45,22 @@ pub(super) fn operands(program: &Program<'_>, i: &Instruction) -> Lowered<Vec<Re
             .map_or(R::Number(ALL_LANES), |arg| R::Word(*arg))
     };
     Ok(match i.opcode {
+        // Its operands are registers, but for the selector of a sparse one.
+        O::Mma => Vec::new(),
+        O::Ldmatrix | O::Stmatrix | O::Movmatrix | O::Wmma => {
+            let all = args.iter().copied().enumerate();
+            let mut operands: Vec<R> = all
+                .filter(|(n, arg)| !i.is_fragment(*n, *arg))
+                .map(|(_, arg)| match arg {
+                    Arg::Address(..) | Arg::Symbol(..) => R::Address(arg, space_of(i)),
+                    _ => R::Word(arg),
+                })
+                .collect();
+            if operands.len() == 1 {
+                operands.push(R::Number(distance.into()));
+            }
+            operands
+        }
         O::Bar if m.has(M::Warp) => vec![R::Word(arg(0)?)],
         O::Barrier if m.has(M::Cluster) => return Err(Unsupported("a barrier of the cluster")),
         O::Bar | O::Barrier if m.has(M::Red) => {
