@@ -22,6 +22,7 @@ mod divergent_regions;
 mod extents;
 mod guarded;
 mod halves;
+mod indexed;
 mod known_lanes;
 mod lockstep;
 mod masks;
