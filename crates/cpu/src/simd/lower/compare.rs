@@ -39,10 +39,19 @@ impl Lowering<'_, '_> {
                 no.push(self.combined(i, combine, is_false, piece)?);
             }
         }
-        self.write_masks(i, first, &yes)?;
-        match second {
-            Some(second) => self.write_masks(i, second, &no),
-            None => Ok(()),
+        let Some(second) = second else {
+            return self.write_masks(i, first, &yes);
+        };
+        // Both are written where the guard held before.
+        match i.guard {
+            Some(guard) if first == Arg::Reg(guard.reg) => {
+                self.write_masks(i, second, &no)?;
+                self.write_masks(i, first, &yes)
+            }
+            _ => {
+                self.write_masks(i, first, &yes)?;
+                self.write_masks(i, second, &no)
+            }
         }
     }
 

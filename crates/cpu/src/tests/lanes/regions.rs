@@ -60,6 +60,11 @@ fn sync_points_in_regions() {
 #[test]
 fn bits_and_numbers() {
     for body in [
+        // The guard is one of the results.
+        "setp.lt.u32 %p0, %r3, 0x200000; @!%p0 setp.ne.s32 %p0|%p1, %i, 3; selp.b32 %r4, 5, 6, %p0; \
+         @%p1 add.u32 %r4, %r4, 100;",
+        "setp.lt.u32 %p0, %n, 200; @!%p0 setp.ne.s32 %p0|%p1, %n, 3; selp.b32 %r4, 5, 6, %p0; \
+         @%p1 add.u32 %r4, %r4, %r3;",
         "brev.b32 %r4, %r3; bfe.u32 %r5, %r3, 5, %r2; xor.b32 %r4, %r4, %r5;",
         "bfe.s32 %r4, %r3, %r2, 11; bfi.b32 %r4, %r3, %r4, %r2, 9;",
         "prmt.b32 %r4, %r3, %i, 0x6152; lop3.b32 %r4, %r4, %r3, %r2, 0xB4;",
