@@ -81,13 +81,23 @@ pub(crate) unsafe extern "C" fn ex2_lanes(values: *mut f32, count: u32) -> u32 {
     // SAFETY: the caller's contract.
     let values = unsafe { std::slice::from_raw_parts_mut(values, count as usize) };
     #[cfg(target_arch = "x86_64")]
-    if is_x86_feature_detected!("avx2") {
+    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+        // SAFETY: the processor has the instructions.
+        unsafe { ex2_lanes_avx512(values) };
+        return 0;
+    } else if is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has the instructions.
         unsafe { ex2_lanes_avx2(values) };
         return 0;
     }
     ex2_all(values);
     0
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq")]
+unsafe fn ex2_lanes_avx512(values: &mut [f32]) {
+    ex2_all(values);
 }
 
 #[cfg(target_arch = "x86_64")]

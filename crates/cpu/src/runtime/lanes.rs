@@ -27,8 +27,12 @@ pub(crate) const MULTIPLY_HIGH: u64 = 2;
 
 impl Lanes {
     fn active(&self) -> impl Iterator<Item = usize> + use<> {
-        let mask = self.mask & 0xFFFF;
-        (0..16).filter(move |lane| mask >> lane & 1 != 0)
+        let mut mask = self.mask & 0xFFFF;
+        std::iter::from_fn(move || {
+            let lane = (mask != 0).then(|| mask.trailing_zeros() as usize);
+            mask &= mask.wrapping_sub(1);
+            lane
+        })
     }
 
     fn address(&self, lane: usize) -> u64 {
@@ -227,12 +231,11 @@ pub(crate) enum Function {
 fn functions(lanes: &mut Lanes, number: u8) {
     type Single = unsafe extern "C" fn(f32) -> f32;
     type Double = unsafe extern "C" fn(f64) -> f64;
-    let singles: [(Function, Single); 6] = [
+    let singles: [(Function, Single); 5] = [
         (Function::RsqrtF32, approximate::rsqrt_f32),
         (Function::SinF32, approximate::sin_f32),
         (Function::CosF32, approximate::cos_f32),
         (Function::Lg2F32, approximate::lg2_f32),
-        (Function::Ex2F32, approximate::ex2_f32),
         (Function::TanhF32, approximate::tanh_f32),
     ];
     let doubles: [(Function, Double); 3] = [
@@ -241,7 +244,10 @@ fn functions(lanes: &mut Lanes, number: u8) {
         (Function::RsqrtFlushedF64, approximate::rsqrt_approx_f64),
     ];
     let is_it = |known: Function| known as u8 == number;
-    if let Some((_, function)) = singles.iter().find(|(known, _)| is_it(*known)) {
+    if is_it(Function::Ex2F32) {
+        // SAFETY: a vector has 16 of them.
+        unsafe { approximate::ex2_lanes(lanes.vectors[0].as_mut_ptr().cast(), 16) };
+    } else if let Some((_, function)) = singles.iter().find(|(known, _)| is_it(*known)) {
         for lane in 0..16 {
             let value = f32::from_bits(lanes.word(0, lane));
             // SAFETY: these functions compute.
@@ -372,6 +378,20 @@ impl AtomicOperation {
     }
 }
 
+/// Updates memory that no other host thread accesses, lane by lane. The usual operations have loops of
+/// their own.
+#[inline(always)]
+fn update_alone(lanes: &mut Lanes, change: impl Fn(u32, u32) -> u32) -> bool {
+    for lane in lanes.active() {
+        // SAFETY: the code has checked the address and its alignment.
+        let place = unsafe { AtomicU32::from_ptr(lanes.address(lane) as *mut u32) };
+        let old = place.load(Ordering::Relaxed);
+        place.store(change(old, lanes.word(2, lane)), Ordering::Relaxed);
+        lanes.set_word(2, lane, old);
+    }
+    true
+}
+
 /// Atomic operations of some lanes, in their order. The addresses are checked; results replace the
 /// operands.
 pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut Lanes) -> u32 {
@@ -380,6 +400,21 @@ pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut L
     let Some(operation) = AtomicOperation::decoded(lanes.request[0]) else {
         return 0;
     };
+    if operation.is_alone && !operation.is_wide && !operation.is_float {
+        let of_updates = |lanes: &mut Lanes| match (operation.update, operation.is_signed) {
+            (Update::Add, _) => update_alone(lanes, u32::wrapping_add),
+            (Update::Min, false) => update_alone(lanes, u32::min),
+            (Update::Max, false) => update_alone(lanes, u32::max),
+            (Update::And, _) => update_alone(lanes, |old, value| old & value),
+            (Update::Or, _) => update_alone(lanes, |old, value| old | value),
+            (Update::Xor, _) => update_alone(lanes, |old, value| old ^ value),
+            (Update::Exchange, _) => update_alone(lanes, |_, value| value),
+            _ => false,
+        };
+        if of_updates(lanes) {
+            return 0;
+        }
+    }
     for lane in lanes.active() {
         let address = lanes.address(lane);
         if operation.is_wide {

@@ -9,7 +9,7 @@ use crate::memory::GRANULE_SHIFT;
 use crate::program::{Arg, Base, Instruction, Reg, Storage};
 use crate::runtime::Helper;
 use crate::simd::machine::{
-    Alu, Condition, Evex, INT, LaneCall, MASK, Masking, Memory, Op, Shift, Value, ZMM,
+    Alu, Condition, Evex, INT, MASK, Masking, Memory, Op, Shift, Value, ZMM,
 };
 use crate::simd::opcodes as v;
 use ptx::names::Modifier as M;
@@ -35,7 +35,7 @@ pub(super) enum Address {
 
 /// Compares unsigned numbers: not less.
 pub(super) const NOT_BELOW: u8 = 5;
-const NOT_EQUAL: u8 = 4;
+pub(super) const NOT_EQUAL: u8 = 4;
 
 pub(super) fn space_of(i: &Instruction) -> Space {
     let spaces = [
@@ -245,7 +245,7 @@ impl Lowering<'_, '_> {
         self.compared(v::COMPARE_U64, unit, limit, Some(NOT_BELOW), only)
     }
 
-    fn active_eighth(&mut self, piece: usize) -> Option<Value> {
+    pub(super) fn active_eighth(&mut self, piece: usize) -> Option<Value> {
         let active = self.active.clone()?;
         Some(self.eighth(active[piece / 2], piece % 2))
     }
@@ -472,16 +472,6 @@ impl Lowering<'_, '_> {
         self.b.emit(Op::Check { call }, operands);
     }
 
-    pub(super) fn call_number(&mut self, helper: Helper, request: [u64; 2]) -> u32 {
-        let code = &mut self.b.code;
-        code.lane_bytes = code.lane_bytes.max(64 + 2 * 64);
-        code.calls.push(LaneCall {
-            helper: helper as u32,
-            request,
-        });
-        code.calls.len() as u32 - 1
-    }
-
     /// Checks an address that all lanes share.
     fn check_uniform(
         &mut self,
@@ -577,84 +567,5 @@ impl Lowering<'_, '_> {
 
     fn rotated(&mut self, value: Value, by: u32) -> Value {
         self.shift_int(Shift::Rotate, true, value, by as u8)
-    }
-
-    /// The active lanes whose number is not that of the first lane and their distance from it, in steps.
-    pub(super) fn breaks(&mut self, lanes: &[Value], wide: bool, step: u32) -> Value {
-        let first = self.first_lane(lanes[0], wide);
-        let all = self.splat(first, wide);
-        let mut differs: Option<Value> = None;
-        for (piece, &lanes) in lanes.iter().enumerate() {
-            let count = if wide { 8 } else { 16 };
-            let mut constant = [0; 64];
-            for (lane, place) in constant.chunks_exact_mut(64 / count).enumerate() {
-                let at = ((piece * count + lane) as u64 * u64::from(step)).to_le_bytes();
-                let size = place.len();
-                place.copy_from_slice(&at[..size]);
-            }
-            let distances = self.vector_constant(constant);
-            let code = if wide { v::ADD64 } else { v::ADD };
-            let expected = self.binary(code, Source::Vector(all), Source::Vector(distances));
-            let only = match wide {
-                true => self.active_eighth(piece),
-                false => self.active.as_ref().map(|active| active[piece]),
-            };
-            let code = if wide { v::COMPARE_U64 } else { v::COMPARE_U };
-            let (a, b) = (Source::Vector(lanes), Source::Vector(expected));
-            let other = self.compared(code, a, b, Some(NOT_EQUAL), only);
-            differs = Some(match differs {
-                None => other,
-                Some(known) => self.mask_or(known, other),
-            });
-        }
-        match differs {
-            Some(differs) => differs,
-            None => self.no_lanes(),
-        }
-    }
-
-    /// Tests at run time whether the addresses of the active lanes are consecutive. Continues where they
-    /// are, with the first lane's address, and returns the block for the other case.
-    pub(super) fn if_contiguous(
-        &mut self,
-        address: &Address,
-        bytes: u32,
-    ) -> Option<(Value, crate::simd::machine::Label)> {
-        let (lanes, wide, base) = match address {
-            Address::Uniform(..) => return None,
-            Address::Lanes(lanes) => (lanes.clone(), true, None),
-            Address::Offsets(base, lanes, scale) => (lanes.clone(), false, Some((*base, *scale))),
-        };
-        let step = bytes >> base.map_or(0, |(_, scale)| scale);
-        if step == 0 {
-            return None;
-        }
-        let first = self.first_lane(lanes[0], wide);
-        let differs = self.breaks(&lanes, wide, step);
-        self.test_masks(&[differs]);
-        let [together, apart] = [(); 2].map(|()| self.b.block());
-        self.b.emit(
-            Op::Branch {
-                condition: Condition::Equal,
-                then: together,
-                otherwise: apart,
-            },
-            [],
-        );
-        self.b.enter_sealed(together);
-        let start = match base {
-            None => first,
-            Some((base, scale)) => {
-                // The first lane may not be active, and its offset negative.
-                let signed = Memory {
-                    signed: true,
-                    ..WORD
-                };
-                let first = self.extended(first, signed);
-                let first = self.shift_int(Shift::Left, true, first, scale);
-                self.alu(Alu::Add, true, first, base)
-            }
-        };
-        Some((start, apart))
     }
 }

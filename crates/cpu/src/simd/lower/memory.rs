@@ -8,20 +8,15 @@ use crate::abi::Access;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use crate::simd::builder::Variable;
-use crate::simd::machine::{Alu, Evex, INT, Masking, Memory, Op, Value, ZMM};
+use crate::simd::machine::{Evex, Masking, Memory, Op, Value, ZMM};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Type};
 
-const CACHE_LINE: usize = 64;
-
-/// How many iterations ahead a load in a loop is prefetched, as a power of two.
-const ITERATIONS: u8 = 3;
-
 /// A type in memory.
 #[derive(Clone, Copy)]
-struct Element {
-    bytes: u32,
-    signed: bool,
+pub(super) struct Element {
+    pub bytes: u32,
+    pub signed: bool,
 }
 
 impl Element {
@@ -36,7 +31,7 @@ impl Element {
         }
     }
 
-    fn is_wide(self) -> bool {
+    pub fn is_wide(self) -> bool {
         self.bytes == 8
     }
 
@@ -285,57 +280,6 @@ impl Lowering<'_, '_> {
         self.write_int(i, reg, value)
     }
 
-    /// Prefetches what a load in a loop loads some iterations later, if its address goes on as it did since
-    /// the last time. Strides of a grid are too large for the processor's own prefetchers.
-    fn prefetch(&mut self, element: Element, start: Value) {
-        if self.divergence.loops.innermost(self.block).is_none() {
-            return;
-        }
-        let last = self.b.variable(INT);
-        let before = self.b.get(last);
-        self.b.set(last, start);
-        let stride = self.alu(Alu::Sub, true, start, before);
-        let bytes = self.width as i32 * element.bytes as i32;
-        for offset in (0..bytes).step_by(CACHE_LINE) {
-            let op = Op::Prefetch {
-                scale: ITERATIONS,
-                offset,
-            };
-            self.b.emit(op, [start, stride].map(Operand::reg_use));
-        }
-    }
-
-    fn load_contiguous(&mut self, element: Element, start: Value, piece: usize) -> Value {
-        let (code, unit) = match (element.bytes, element.signed) {
-            (1, false) => (v::LOAD_BYTES_U, 16),
-            (1, true) => (v::LOAD_BYTES_S, 16),
-            (2, false) => (v::LOAD_HALVES_U, 32),
-            (2, true) => (v::LOAD_HALVES_S, 32),
-            (4, _) => (v::LOAD, 64),
-            _ => (v::LOAD64, 64),
-        };
-        let wide = element.is_wide();
-        let active = self.active.clone();
-        let mask = active.map(|active| self.mask_for(&active, wide, piece));
-        let result = self.b.value(ZMM);
-        let mut operands = vec![Operand::reg_def(result), Operand::reg_use(start)];
-        operands.extend(mask.map(Operand::reg_use));
-        let op = Op::Load {
-            code,
-            offset: piece as i32 * i32::from(unit),
-            unit,
-            masking: match mask {
-                Some(_) => Masking::Zero,
-                None => Masking::None,
-            },
-            broadcast: false,
-            binary: false,
-            immediate: None,
-        };
-        self.b.emit(op, operands);
-        result
-    }
-
     /// Loads from the addresses of the lanes, and an offset.
     fn gather_lanes(&mut self, address: &Address, element: Element, offset: u32) -> Vec<Value> {
         let wide = element.is_wide();
@@ -552,26 +496,6 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    fn store_contiguous(&mut self, element: Element, start: Value, piece: usize, value: Value) {
-        let (code, unit) = match element.bytes {
-            1 => (v::NARROW_TO_BYTES, 16),
-            2 => (v::NARROW_TO_HALVES, 32),
-            4 => (v::STORE, 64),
-            _ => (v::STORE64, 64),
-        };
-        let active = self.active.clone();
-        let mask = active.map(|active| self.mask_for(&active, element.is_wide(), piece));
-        let mut operands = vec![Operand::reg_use(value), Operand::reg_use(start)];
-        operands.extend(mask.map(Operand::reg_use));
-        let op = Op::Store {
-            code,
-            offset: piece as i32 * i32::from(unit),
-            unit,
-            masked: mask.is_some(),
-        };
-        self.b.emit(op, operands);
-    }
-
     /// Stores to the addresses of the lanes, and an offset.
     fn scatter_lanes(
         &mut self,
@@ -684,26 +608,5 @@ impl Lowering<'_, '_> {
         self.b
             .emit(Op::StoreMaskLanes { at: 0 }, [Operand::reg_use(mask)]);
         self.b.emit(Op::CallLanes { call }, []);
-    }
-
-    /// Puts vectors where a function of the runtime sees them.
-    pub(super) fn store_lanes_at(&mut self, vectors: &[Value]) {
-        for (n, &vector) in vectors.iter().enumerate() {
-            let at = 64 + 64 * n as i32;
-            self.b
-                .emit(Op::StoreLanes { at }, [Operand::reg_use(vector)]);
-        }
-        let code = &mut self.b.code;
-        code.lane_bytes = code.lane_bytes.max(64 + 64 * vectors.len() as u32);
-    }
-
-    /// What a function of the runtime has put into a vector.
-    pub(super) fn load_lanes_at(&mut self, number: usize) -> Value {
-        let value = self.b.value(ZMM);
-        let at = 64 + 64 * number as i32;
-        self.b.emit(Op::LoadLanes { at }, [Operand::reg_def(value)]);
-        let code = &mut self.b.code;
-        code.lane_bytes = code.lane_bytes.max(128 + 64 * number as u32);
-        value
     }
 }

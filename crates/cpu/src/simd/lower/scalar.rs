@@ -193,8 +193,8 @@ impl Lowering<'_, '_> {
         let product = matches!(i.opcode, O::Mul | O::Mad);
         let wide = ty.bits() == 64;
         let is_high = i.modifiers.has(M::Hi);
-        let plain = !i.modifiers.has(M::Sat) && !i.modifiers.has(M::Cc) && !(is_high && wide);
-        if !integer || !plain {
+        let other = i.modifiers.first_of(&[M::Sat, M::Cc]).is_some() || is_high && wide;
+        if !integer || other {
             return Ok(false);
         }
         if !product && (class.bytes() == 8) != wide {
