@@ -27,6 +27,7 @@ struct Values {
     trigger_host: bool,
     lightweight: bool,
     file: Vec<u8>,
+    pipe: Vec<u8>,
     flags: u32,
 }
 
@@ -34,6 +35,7 @@ static VALUES: Mutex<Values> = Mutex::new(Values {
     trigger_host: true,
     lightweight: false,
     file: Vec::new(),
+    pipe: Vec::new(),
     flags: 0,
 });
 
@@ -74,12 +76,21 @@ fn check_size(kind: Kind, size: usize) -> Result {
     }
 }
 
-/// The bytes that an attribute takes.
-fn size_of(kind: Kind, values: &Values) -> usize {
-    match kind {
-        Kind::Truth => 1,
-        Kind::Flags => 4,
-        Kind::Text => values.file.len() + 1,
+impl Values {
+    fn text(&mut self, attribute: c_uint) -> &mut Vec<u8> {
+        match attribute {
+            FILE => &mut self.file,
+            _ => &mut self.pipe,
+        }
+    }
+
+    /// The bytes that an attribute takes.
+    fn size(&mut self, kind: Kind, attribute: c_uint) -> usize {
+        match kind {
+            Kind::Truth => 1,
+            Kind::Flags => 4,
+            Kind::Text => self.text(attribute).len() + 1,
+        }
     }
 }
 
@@ -92,9 +103,9 @@ pub(crate) fn get(
 ) -> Result {
     let space = size.get()?;
     let kind = kind(attribute, scope)?;
-    let values = VALUES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut values = VALUES.lock().unwrap_or_else(PoisonError::into_inner);
     if value.is_null() {
-        return size.put(size_of(kind, &values));
+        return size.put(values.size(kind, attribute));
     }
     check_size(kind, space)?;
     match attribute {
@@ -102,8 +113,8 @@ pub(crate) fn get(
         LIGHTWEIGHT => value.cast::<bool>().put(values.lightweight),
         GENERATION_FLAGS => value.cast::<u32>().put(values.flags),
         FILE | PIPE => {
-            let text: &[u8] = if attribute == FILE { &values.file } else { &[] };
-            let bytes = text.iter().copied().chain([0]).take(space);
+            let text = values.text(attribute).iter().copied();
+            let bytes = text.chain([0]).take(space);
             for (index, byte) in bytes.enumerate() {
                 value.cast::<u8>().put_at(index, byte)?;
             }
@@ -124,21 +135,17 @@ pub(crate) fn set(
     let kind = kind(attribute, scope)?;
     let mut values = VALUES.lock().unwrap_or_else(PoisonError::into_inner);
     if value.is_null() {
-        return size.put(size_of(kind, &values));
+        return size.put(values.size(kind, attribute));
     }
     check_size(kind, given)?;
     match attribute {
         TRIGGER_HOST => values.trigger_host = value.cast::<u8>().get()? != 0,
         LIGHTWEIGHT => values.lightweight = value.cast::<u8>().get()? != 0,
         GENERATION_FLAGS => values.flags = value.cast::<u32>().get()?,
-        FILE => {
+        FILE | PIPE => {
             let bytes = (0..given).map(|index| value.cast::<u8>().get_at(index));
             let text = bytes.collect::<Result<Vec<u8>>>()?;
-            values.file = text.into_iter().take_while(|byte| *byte != 0).collect();
-        }
-        PIPE => {
-            return Err(Status::NOT_SUPPORTED
-                .because("the pipe of core dumps is fixed when a process starts"));
+            *values.text(attribute) = text.into_iter().take_while(|byte| *byte != 0).collect();
         }
         _ if value.cast::<u8>().get()? == 0 => {}
         _ => {
