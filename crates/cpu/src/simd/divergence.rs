@@ -8,7 +8,7 @@ use crate::program::{
     Arg, BlockId, Instruction, Liveness, Program, Reg, RegisterSet, Step, Terminator,
 };
 use analysis::control_flow::{Graph, LoopId, Loops};
-use ptx::names::Opcode as O;
+use ptx::names::{Opcode as O, SpecialRegister};
 
 /// A divergent branch, and the blocks up to where its lanes meet again.
 pub(super) struct Region {
@@ -26,6 +26,8 @@ pub(super) struct Divergence {
     pub shapes: Vec<Option<Shape>>,
     /// The reachable blocks in the order of the code: predecessors first, loops in one piece.
     pub order: Vec<BlockId>,
+    /// By register: whether it is always `%tid.x`.
+    pub is_tid: Vec<bool>,
     /// By block: its position in the order.
     pub position: Vec<usize>,
     /// By block: the region that it is in.
@@ -74,6 +76,7 @@ impl Divergence {
         let defined = definitions(program);
         let mut found = Divergence {
             shapes: vec![None; program.registers.len()],
+            is_tid: copies_of_tid(program),
             region_of: vec![None; program.blocks.len()],
             regions: Vec::new(),
             starts: vec![None; program.blocks.len()],
@@ -110,6 +113,11 @@ impl Divergence {
 
     pub fn shape(&self, reg: Reg) -> Shape {
         self.shapes[reg.index()].unwrap_or(Shape::Uniform)
+    }
+
+    /// The lanes of a group, as a power of two.
+    pub fn lane_bits(&self) -> u32 {
+        if self.is_warp { 5 } else { 4 }
     }
 
     /// Whether lanes may have different values.
@@ -521,6 +529,31 @@ fn place(
             }
         }
     }
+}
+
+/// By register: whether all that is written to it is `%tid.x`.
+fn copies_of_tid(program: &Program<'_>) -> Vec<bool> {
+    let mut is_tid: Vec<Option<bool>> = vec![None; program.registers.len()];
+    let mut write = |reg: Reg, is: bool| {
+        let known = &mut is_tid[reg.index()];
+        *known = Some(is && known.unwrap_or(true));
+    };
+    for block in &program.blocks {
+        for step in &block.steps {
+            let is_copy = match step {
+                Step::Instruction(i) => {
+                    let from = program.list(i.args).get(1);
+                    i.opcode == O::Mov && from == Some(&Arg::Special(SpecialRegister::TidX))
+                }
+                Step::SystemCall { .. } => false,
+            };
+            program.step_effects(step, &mut |_| {}, &mut |reg| write(reg, is_copy));
+        }
+        if let Terminator::Sync { instruction, .. } = &block.terminator {
+            program.effects(instruction, &mut |_| {}, &mut |reg| write(reg, false));
+        }
+    }
+    is_tid.into_iter().map(|is| is.unwrap_or(false)).collect()
 }
 
 /// By block: the registers that it writes.

@@ -59,6 +59,9 @@ impl Divergence {
         if is_local || carry || guard {
             return Some(Shape::Divergent);
         }
+        if self.is_group_number(program, i) {
+            return Some(Shape::Uniform);
+        }
         let mut unknown = false;
         for &arg in sources {
             program.registers_of(arg, &mut |reg| {
@@ -86,6 +89,31 @@ impl Divergence {
             Arg::Symbol(storage, _) if !matches!(storage, Storage::Local(_)) => Shape::Uniform,
             _ => Shape::Divergent,
         }
+    }
+
+    /// Whether an operand is the thread's index in its row, of which the first lane's is a multiple of the
+    /// number of lanes.
+    fn is_lane_index(&self, arg: Arg) -> bool {
+        self.rows
+            && match arg {
+                Arg::Reg(reg) => self.is_tid[reg.index()],
+                arg => arg == Arg::Special(S::TidX),
+            }
+    }
+
+    /// Whether an instruction computes the number of a group of lanes, such as `%tid.x / 32`: all lanes
+    /// have the first one's result.
+    pub fn is_group_number(&self, program: &Program<'_>, i: &Instruction) -> bool {
+        let &[_, a, Arg::Int(number)] = program.list(i.args) else {
+            return false;
+        };
+        let lanes = (1_u64 << self.lane_bits()) - 1;
+        let is_of_group = match i.opcode {
+            O::Shr => (self.lane_bits().into()..32).contains(&number),
+            O::And => number & lanes == 0,
+            _ => false,
+        };
+        is_of_group && i.guard.is_none() && self.is_lane_index(a)
     }
 
     /// The shape of sums and multiples of lanes' indices; `None` for everything else.
@@ -135,6 +163,8 @@ impl Divergence {
                         _ => return None,
                     }
                 }
+                // The number of a lane in its warp.
+                O::And if number(1)? == 31 && self.is_lane_index(sources[0]) => Affine(1),
                 O::Shl => match (shape(0)?, number(1)?) {
                     (Affine(a), by @ 0..=20) => affine(i64::from(a) << by),
                     _ => return None,

@@ -17,6 +17,12 @@ impl Lowering<'_, '_> {
             return Ok(false);
         };
         match self.places[to.index()].clone() {
+            Place::Uniform(_) if self.divergence.is_group_number(self.program, i) => {
+                self.takes_first = true;
+                let lowered = self.scalar(i);
+                self.takes_first = false;
+                lowered
+            }
             Place::Affine(..) if i.opcode != O::St => {
                 self.takes_first = true;
                 let lowered = self.first_of(i, to);

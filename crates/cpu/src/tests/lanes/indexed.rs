@@ -145,6 +145,24 @@ fn parameters_by_address() {
     ));
 }
 
+/// The number of a warp, and of a lane in it, from the thread's index.
+#[test]
+fn numbers_of_warps_and_lanes() {
+    for body in [
+        "shr.u32 %r5, %r2, 5; and.b32 %r6, %r2, 31; mad.lo.u32 %r4, %r5, 100, %r6;",
+        "shr.s32 %r5, %r2, 4; and.b32 %r6, %r2, 0xFFFFFFE0; add.u32 %r4, %r5, %r6;",
+        "shr.u32 %r5, %r2, 5; setp.eq.u32 %p0, %r5, 0; mov.u32 %r4, %r3; @%p0 bra END; \
+         shfl.sync.bfly.b32 %r4, %r3, 1, 31, -1; END:",
+        // A register that is also something else.
+        "mov.u32 %r6, %r2; setp.lt.u32 %p0, %r3, 0x200000; @%p0 mov.u32 %r6, %r3; shr.u32 %r4, %r6, 5;",
+        "shr.u32 %r4, %r2, 5; setp.lt.u32 %p0, %r3, 0x200000; @%p0 add.u32 %r4, %r4, %r3;",
+    ] {
+        agree(&with(&format!(
+            "mov.u32 %r2, %tid.x; {body} add.u32 %r4, %r4, %r3;"
+        )));
+    }
+}
+
 /// A product of matrices, between other code and barriers.
 #[test]
 fn products_of_matrices() {
