@@ -1,13 +1,16 @@
-//! Atomic operations, which the runtime makes one lane after the other.
+//! Atomic operations. Those that no other host thread sees are made by vectors, as far as the lanes have
+//! different addresses; the runtime makes the others, one lane after the other.
 
 use regalloc2::Operand;
 
-use super::{Lowered, Lowering, Unsupported};
+use super::address::Address;
+use super::{Lowered, Lowering, Source, Unsupported};
 use crate::abi::Access;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use crate::runtime::{AtomicOperation, Update};
-use crate::simd::machine::{Op, Value};
+use crate::simd::machine::{Condition, Evex, MASK, Op, Value, ZMM};
+use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
 /// The operation of an instruction, if there is one for its type.
@@ -45,7 +48,98 @@ fn operation_of(i: &Instruction, ty: Type) -> Option<AtomicOperation> {
     })
 }
 
+/// What a vector instruction does to values of 32 bits.
+#[derive(Clone, Copy)]
+enum VectorUpdate {
+    Operation(Evex),
+    Exchange,
+}
+
+/// The vector instruction of an operation that no other host thread sees.
+fn vector_update(operation: AtomicOperation) -> Option<VectorUpdate> {
+    if !operation.is_alone || operation.is_wide || operation.is_float {
+        return None;
+    }
+    let code = match (operation.update, operation.is_signed) {
+        (Update::Add, _) => v::ADD,
+        (Update::And, _) => v::AND,
+        (Update::Or, _) => v::OR,
+        (Update::Xor, _) => v::XOR,
+        (Update::Min, true) => v::MIN_S,
+        (Update::Min, false) => v::MIN_U,
+        (Update::Max, true) => v::MAX_S,
+        (Update::Max, false) => v::MAX_U,
+        (Update::Exchange, _) => return Some(VectorUpdate::Exchange),
+        _ => return None,
+    };
+    Some(VectorUpdate::Operation(code))
+}
+
 impl Lowering<'_, '_> {
+    /// Updates shared memory at offsets of the lanes. Lanes wait for those before them with the same
+    /// address.
+    fn update_alone(
+        &mut self,
+        i: &Instruction,
+        (base, offsets): (Value, &[Value]),
+        update: VectorUpdate,
+        at: usize,
+    ) -> Lowered<()> {
+        let mut results = Vec::new();
+        for (piece, &offsets) in offsets.iter().enumerate() {
+            let operand = self.arg(i, at + 1)?;
+            let operand = self.vector(operand, false, piece)?;
+            let zero = self.in_register(Source::Bits(0), false);
+            let active = match &self.active {
+                Some(active) => active[piece],
+                None => self.b.ones(),
+            };
+            let conflicts = self.unary(v::CONFLICTS, Source::Vector(offsets));
+            let [waiting, result] = [MASK, ZMM].map(|class| self.b.variable(class));
+            self.b.set(waiting, active);
+            self.b.set(result, zero);
+            let [head, done] = [(); 2].map(|()| self.b.block());
+            self.b.jump(head);
+            self.b.enter(head);
+            let waits = self.b.get(waiting);
+            let bits = self.mask_to_int(waits);
+            let bits = self.splat(bits, false);
+            let (conflicts, bits) = (Source::Vector(conflicts), Source::Vector(bits));
+            let ready = self.compared(v::HAVE_NO_BIT, conflicts, bits, None, Some(waits));
+            let old = self.gather(v::GATHER_BY_WORDS, 0, (base, offsets), zero, ready);
+            let new = match update {
+                VectorUpdate::Operation(code) => {
+                    self.binary(code, Source::Vector(old), Source::Vector(operand))
+                }
+                VectorUpdate::Exchange => operand,
+            };
+            self.scatter((v::SCATTER_BY_WORDS, 0), new, (base, offsets), ready);
+            let known = self.b.get(result);
+            let (old, known) = (Source::Vector(old), Source::Vector(known));
+            let merged = self.blended(false, ready, old, known);
+            self.b.set(result, merged);
+            let rest = self.mask_without(ready, waits);
+            self.b.set(waiting, rest);
+            self.test_masks(&[rest]);
+            let op = Op::Branch {
+                condition: Condition::NotEqual,
+                then: head,
+                otherwise: done,
+            };
+            self.b.emit(op, []);
+            self.b.seal(head);
+            self.b.enter_sealed(done);
+            results.push(self.b.get(result));
+        }
+        match i.opcode {
+            O::Atom => {
+                let to = self.arg(i, 0)?;
+                self.write(i, to, false, &results, false)
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn atomic(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let has_result = i.opcode == O::Atom;
@@ -61,6 +155,12 @@ impl Lowering<'_, '_> {
         let bytes = ty.bits() / 8;
         let wide = bytes == 8;
         let address = self.address(i, at, bytes, Access::WRITE)?;
+        if let (Address::Offsets(base, lanes, _), Some(update)) =
+            (&address, vector_update(operation))
+        {
+            let (base, lanes) = (*base, lanes.clone());
+            return self.update_alone(i, (base, &lanes), update, at);
+        }
         let mut results: Vec<Value> = Vec::new();
         for piece in 0..self.width / 16 {
             let addresses = self.host_addresses(&address, piece, 0);

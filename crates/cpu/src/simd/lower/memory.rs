@@ -548,7 +548,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn scatter(
+    pub(super) fn scatter(
         &mut self,
         (code, scale): (Evex, u8),
         value: Value,

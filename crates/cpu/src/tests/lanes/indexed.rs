@@ -163,6 +163,28 @@ fn numbers_of_warps_and_lanes() {
     }
 }
 
+/// Atomic operations of lanes that share addresses, in their order.
+#[test]
+fn counters_in_shared_memory() {
+    for update in [
+        "atom.shared.add.u32 %r8, [%r5], %r3;",
+        "atom.shared.exch.b32 %r8, [%r5], %r3;",
+        "atom.shared.max.s32 %r8, [%r5], %r3;",
+        "and.b32 %r9, %r3, 64; setp.eq.u32 %p0, %r9, 0; mov.u32 %r8, 1; \
+         @%p0 atom.shared.xor.b32 %r8, [%r5], %r3;",
+        "mov.u32 %r8, 5; red.shared.min.u32 [%r5+4], %r3; red.shared.or.b32 [%r5], 1;",
+    ] {
+        for bins in [1, 7, 255] {
+            agree(&with(&format!(
+                "mov.u32 %r6, tile; shl.b32 %r7, %r2, 2; add.u32 %r7, %r7, %r6; st.shared.u32 [%r7], %r2; \
+                 st.shared.u32 [%r7+1024], %r2; bar.sync 0; and.b32 %r5, %r3, {bins}; \
+                 shl.b32 %r5, %r5, 2; add.u32 %r5, %r5, %r6; {update} bar.sync 0; \
+                 ld.shared.u32 %r4, [%r5]; mad.lo.u32 %r4, %r8, 3, %r4;"
+            )));
+        }
+    }
+}
+
 /// A product of matrices, between other code and barriers.
 #[test]
 fn products_of_matrices() {
