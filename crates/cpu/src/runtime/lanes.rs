@@ -378,20 +378,6 @@ impl AtomicOperation {
     }
 }
 
-/// Updates memory that no other host thread accesses, lane by lane. The usual operations have loops of
-/// their own.
-#[inline(always)]
-fn update_alone(lanes: &mut Lanes, change: impl Fn(u32, u32) -> u32) -> bool {
-    for lane in lanes.active() {
-        // SAFETY: the code has checked the address and its alignment.
-        let place = unsafe { AtomicU32::from_ptr(lanes.address(lane) as *mut u32) };
-        let old = place.load(Ordering::Relaxed);
-        place.store(change(old, lanes.word(2, lane)), Ordering::Relaxed);
-        lanes.set_word(2, lane, old);
-    }
-    true
-}
-
 /// Atomic operations of some lanes, in their order. The addresses are checked; results replace the
 /// operands.
 pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut Lanes) -> u32 {
@@ -400,21 +386,6 @@ pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut L
     let Some(operation) = AtomicOperation::decoded(lanes.request[0]) else {
         return 0;
     };
-    if operation.is_alone && !operation.is_wide && !operation.is_float {
-        let of_updates = |lanes: &mut Lanes| match (operation.update, operation.is_signed) {
-            (Update::Add, _) => update_alone(lanes, u32::wrapping_add),
-            (Update::Min, false) => update_alone(lanes, u32::min),
-            (Update::Max, false) => update_alone(lanes, u32::max),
-            (Update::And, _) => update_alone(lanes, |old, value| old & value),
-            (Update::Or, _) => update_alone(lanes, |old, value| old | value),
-            (Update::Xor, _) => update_alone(lanes, |old, value| old ^ value),
-            (Update::Exchange, _) => update_alone(lanes, |_, value| value),
-            _ => false,
-        };
-        if of_updates(lanes) {
-            return 0;
-        }
-    }
     for lane in lanes.active() {
         let address = lanes.address(lane);
         if operation.is_wide {
