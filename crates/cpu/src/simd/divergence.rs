@@ -90,6 +90,7 @@ impl Divergence {
         // Registers that are read before they are written are 0.
         for &reg in liveness.live_in(BlockId::ENTRY) {
             found.shapes[reg.index()] = Some(Shape::Uniform);
+            found.is_tid[reg.index()] = false;
         }
         loop {
             while found.round(program) {}
@@ -543,7 +544,9 @@ fn copies_of_tid(program: &Program<'_>) -> Vec<bool> {
             let is_copy = match step {
                 Step::Instruction(i) => {
                     let from = program.list(i.args).get(1);
-                    i.opcode == O::Mov && from == Some(&Arg::Special(SpecialRegister::TidX))
+                    i.opcode == O::Mov
+                        && i.guard.is_none()
+                        && from == Some(&Arg::Special(SpecialRegister::TidX))
                 }
                 Step::SystemCall { .. } => false,
             };

@@ -156,6 +156,9 @@ fn numbers_of_warps_and_lanes() {
         // A register that is also something else.
         "mov.u32 %r6, %r2; setp.lt.u32 %p0, %r3, 0x200000; @%p0 mov.u32 %r6, %r3; shr.u32 %r4, %r6, 5;",
         "shr.u32 %r4, %r2, 5; setp.lt.u32 %p0, %r3, 0x200000; @%p0 add.u32 %r4, %r4, %r3;",
+        // One that only some lanes write: in the others it is 0.
+        "setp.lt.u32 %p0, %r3, 0x200000; @%p0 mov.u32 %r6, %tid.x; shr.u32 %r4, %r6, 5;",
+        "setp.lt.u32 %p0, %r3, 0x200000; @%p0 bra END; mov.u32 %r6, %tid.x; END: shr.u32 %r4, %r6, 4;",
     ] {
         agree(&with(&format!(
             "mov.u32 %r2, %tid.x; {body} add.u32 %r4, %r4, %r3;"
