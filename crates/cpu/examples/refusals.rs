@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         arguments.remove(0);
     }
     if depth == Depth::Lanes {
-        tracing::subscriber::set_global_default(Reasons).expect("the first subscriber");
+        tracing::subscriber::set_global_default(Reasons).expect("no subscriber is set before");
     }
     let mut longest = None;
     if let [word, number, ..] = arguments.as_slice()

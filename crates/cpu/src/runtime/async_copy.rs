@@ -27,44 +27,23 @@ pub(crate) unsafe extern "C" fn copy_lanes(
     lanes: *const CopyLanes,
 ) -> u32 {
     // SAFETY: the caller's contract.
-    unsafe {
-        let lanes = &*lanes;
-        let offsets = [to_offset, from_offset];
-        match encoded as u32 & 0xFFFF {
-            16 => copy_each::<16>(context, thread, encoded, offsets, lanes),
-            8 => copy_each::<8>(context, thread, encoded, offsets, lanes),
-            _ => copy_each::<4>(context, thread, encoded, offsets, lanes),
-        }
-    }
-}
-
-/// # Safety
-/// That of [`copy_lanes`].
-unsafe fn copy_each<const SIZE: usize>(
-    context: *mut BlockContext,
-    thread: u32,
-    encoded: u64,
-    [to_offset, from_offset]: [u64; 2],
-    lanes: &CopyLanes,
-) -> u32 {
-    let threads = encoded as u32 >> 16;
+    let lanes = unsafe { &*lanes };
+    let threads = encoded as u32 >> 16 & 0xFFFF;
     for lane in 0..threads.min(WARP_SIZE) as usize {
         // Addresses of shared memory have 32 bits.
         let to = u64::from(lanes.to[lane].wrapping_add(to_offset as u32));
         let from = lanes.from[lane].wrapping_add(from_offset);
-        let count = lanes.counts[lane];
+        let (thread, count) = (thread + lane as u32, lanes.counts[lane]);
         // SAFETY: the caller's contract.
-        let failed = unsafe {
-            copy_sized::<SIZE>(context, thread + lane as u32, encoded, [to, from], count)
-        };
-        if failed != 0 {
+        if unsafe { copy_lane(context, thread, encoded, [to, from], count) } != 0 {
             return 1;
         }
     }
     0
 }
 
-/// Copies for one thread: of the size in `encoded` the first `count` bytes, and then zeros.
+/// Copies the first `count` of the bytes in `encoded` for one thread, and zeros for the others. Returns 0, or
+/// 1 after recording a fault.
 ///
 /// # Safety
 /// That of [`copy_partial`].

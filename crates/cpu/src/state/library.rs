@@ -156,7 +156,7 @@ pub(crate) fn compiled_in(handle: usize, context: &Arc<Context>) -> Result<Compi
 /// Makes a library of an image that was read; returns its handle.
 ///
 /// # Errors
-/// Those of reading it, but for those of the image.
+/// Fails if the image cannot be read. An invalid image is kept: the first use of the library fails.
 pub(crate) fn create(code: Result<Arc<ModuleCode>>) -> Result<usize> {
     let names = match &code {
         Ok(code) => module::c_names(code)?,

@@ -149,16 +149,39 @@ pub(super) fn run_image(
     Ok(unsafe { std::slice::from_raw_parts(b as *const u32, WORDS) }.to_vec())
 }
 
+/// The blocks, their size, and the parameter `n` of a launch.
+type Launch = (u32, [u32; 3], u32);
+
+/// Small launches, whose kernels know no bounds of allocations.
+const SMALL: [Launch; 5] = [
+    (4, [64, 1, 1], 256),
+    (3, [64, 1, 1], 150),
+    (1, [16, 16, 1], 256),
+    (2, [32, 2, 1], 77),
+    (1, [24, 2, 1], 48),
+];
+
+/// Launches of at least 1,024 threads, whose kernels know the bounds of allocations.
+const LARGE: [Launch; 3] = [
+    (16, [64, 1, 1], 1024),
+    (5, [16, 16, 1], 1000),
+    (12, [32, 4, 1], 77),
+];
+
 /// Together and alone must agree, and something must have been written.
 pub(super) fn agree(body: &str) {
+    agree_in(&SMALL, body);
+}
+
+/// The same in large launches, too.
+pub(super) fn agree_with_bounds(body: &str) {
+    agree_in(&SMALL, body);
+    agree_in(&LARGE, body);
+}
+
+fn agree_in(launches: &[Launch], body: &str) {
     let source = kernel(body);
-    for (grid, block, n) in [
-        (4, [64, 1, 1], 256),
-        (3, [64, 1, 1], 150),
-        (1, [16, 16, 1], 256),
-        (2, [32, 2, 1], 77),
-        (1, [24, 2, 1], 48),
-    ] {
+    for &(grid, block, n) in launches {
         let alone = run(&source, Vectorization::Never, grid, block, n);
         let together = run(&source, Vectorization::Always, grid, block, n);
         let launch = format!("{body}\n{grid} blocks of {block:?}, n = {n}");

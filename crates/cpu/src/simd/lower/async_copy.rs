@@ -1,24 +1,13 @@
 //! `cp.async`, which is executed at once: the runtime copies, one lane after the other.
 
-use regalloc2::Operand;
-
 use super::{Lowered, Lowering, Source, Unsupported};
 use crate::program::{Arg, Base, Instruction, RegClass};
 use crate::runtime::Helper;
-use crate::simd::machine::{Op, Value};
+use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
 use ptx::names::Modifier as M;
 
 impl Lowering<'_, '_> {
-    /// A cache policy has no effect: it is 0.
-    pub(super) fn create_policy(&mut self, i: &Instruction) -> Lowered<()> {
-        let Arg::Reg(to) = self.arg(i, 0)? else {
-            return Err(Unsupported("a kind of result"));
-        };
-        let zero = self.b.immediate(0);
-        self.write_int(i, to, zero)
-    }
-
     pub(super) fn copy_async(&mut self, i: &Instruction) -> Lowered<()> {
         let m = &i.modifiers;
         let is_other = m.first_of(&[M::Bulk, M::Mbarrier]).is_some() || !m.has(M::Async);
@@ -55,19 +44,9 @@ impl Lowering<'_, '_> {
                 true => self.copied_bytes(i, size, piece)?,
                 false => self.in_register(Source::Bits(size), false),
             };
-            let mask = match &self.active {
-                Some(active) => active[piece],
-                None => self.b.ones(),
-            };
-            let request = [u64::from(self.line) << 32 | size, 16 * piece as u64];
-            let call = self.call_number(Helper::copy_lanes_async, request);
-            let thread = self.b.get(self.thread);
-            self.store_lanes_at(&[low, high, to, count]);
-            self.b
-                .emit(Op::StoreIntLanes { at: 8 }, [Operand::reg_use(thread)]);
-            self.b
-                .emit(Op::StoreMaskLanes { at: 0 }, [Operand::reg_use(mask)]);
-            self.b.emit(Op::CallLanes { call }, []);
+            let request = u64::from(self.line) << 32 | size;
+            let vectors = [low, high, to, count];
+            self.call_for_active((Helper::copy_lanes_async, request), piece, &vectors);
         }
         Ok(())
     }

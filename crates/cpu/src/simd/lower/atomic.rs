@@ -1,7 +1,5 @@
-//! Atomic operations. Those that no other host thread sees are made by vectors, as far as the lanes have
-//! different addresses; the runtime makes the others, one lane after the other.
-
-use regalloc2::Operand;
+//! Atomic operations. On shared memory, which one host thread accesses, lanes with different addresses are
+//! updated together. For others, the runtime updates one lane after the other.
 
 use super::address::Address;
 use super::{Lowered, Lowering, Source, Unsupported};
@@ -48,14 +46,14 @@ fn operation_of(i: &Instruction, ty: Type) -> Option<AtomicOperation> {
     })
 }
 
-/// What a vector instruction does to values of 32 bits.
+/// A vector update of values of 32 bits.
 #[derive(Clone, Copy)]
 enum VectorUpdate {
     Operation(Evex),
     Exchange,
 }
 
-/// The vector instruction of an operation that no other host thread sees.
+/// The vector update of an operation on shared memory, if there is one.
 fn vector_update(operation: AtomicOperation) -> Option<VectorUpdate> {
     if !operation.is_alone || operation.is_wide || operation.is_float {
         return None;
@@ -76,9 +74,9 @@ fn vector_update(operation: AtomicOperation) -> Option<VectorUpdate> {
 }
 
 impl Lowering<'_, '_> {
-    /// Updates shared memory at offsets of the lanes. Lanes wait for those before them with the same
+    /// Updates shared memory at the offsets of the lanes. A lane waits for earlier lanes with the same
     /// address.
-    fn update_alone(
+    fn update_shared(
         &mut self,
         i: &Instruction,
         (base, offsets): (Value, &[Value]),
@@ -159,7 +157,7 @@ impl Lowering<'_, '_> {
             (&address, vector_update(operation))
         {
             let (base, lanes) = (*base, lanes.clone());
-            return self.update_alone(i, (base, &lanes), update, at);
+            return self.update_shared(i, (base, &lanes), update, at);
         }
         let mut results: Vec<Value> = Vec::new();
         for piece in 0..self.width / 16 {
@@ -181,15 +179,8 @@ impl Lowering<'_, '_> {
                     }
                 }
             }
-            let mask = match &self.active {
-                Some(active) => active[piece],
-                None => self.b.ones(),
-            };
-            let call = self.call_number(Helper::atomic_lanes, [operation.encoded(), 0]);
-            self.store_lanes_at(&vectors);
-            self.b
-                .emit(Op::StoreMaskLanes { at: 0 }, [Operand::reg_use(mask)]);
-            self.b.emit(Op::CallLanes { call }, []);
+            let request = (Helper::atomic_lanes, operation.encoded());
+            self.call_for_active(request, piece, &vectors);
             if has_result {
                 results.push(self.load_lanes_at(2));
                 if wide {

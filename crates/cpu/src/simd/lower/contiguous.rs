@@ -15,8 +15,8 @@ const CACHE_LINE: usize = 64;
 const ITERATIONS: u8 = 3;
 
 impl Lowering<'_, '_> {
-    /// The active lanes whose number is not that of the first lane and their distance from it, in steps.
-    pub(super) fn breaks(&mut self, lanes: &[Value], wide: bool, step: u32) -> Value {
+    /// Returns the active lanes whose number is not the first lane's plus their distance from it, in steps.
+    pub(super) fn not_consecutive(&mut self, lanes: &[Value], wide: bool, step: u32) -> Value {
         let first = self.first_lane(lanes[0], wide);
         let all = self.splat(first, wide);
         let mut differs: Option<Value> = None;
@@ -66,7 +66,7 @@ impl Lowering<'_, '_> {
             return None;
         }
         let first = self.first_lane(lanes[0], wide);
-        let differs = self.breaks(&lanes, wide, step);
+        let differs = self.not_consecutive(&lanes, wide, step);
         self.test_masks(&[differs]);
         let [together, apart] = [(); 2].map(|()| self.b.block());
         self.b.emit(
@@ -94,8 +94,8 @@ impl Lowering<'_, '_> {
         Some((start, apart))
     }
 
-    /// Prefetches what a load in a loop loads some iterations later, if its address goes on as it did since
-    /// the last time. Strides of a grid are too large for the processor's own prefetchers.
+    /// Prefetches the operand of a load in a loop for a later iteration, whose address is extrapolated from
+    /// the last two. The strides of grid-stride loops are too large for the processor's own prefetchers.
     pub(super) fn prefetch(&mut self, element: Element, start: Value) {
         if self.divergence.loops.innermost(self.block).is_none() {
             return;

@@ -1,5 +1,5 @@
-//! Addresses that are sums of a value that all lanes share and a multiple of an index of 32 bits, such as
-//! that of `array[index]`. Their accesses are checked and made by the index.
+//! Indexed addresses: a uniform base plus a multiple of an index of 32 bits, such as `array[index]`. Bounds
+//! checks and gathers use the index.
 
 use super::address::{Address, NOT_BELOW, Space, space_of};
 use super::operands::{LONG, WORD};
@@ -13,11 +13,11 @@ use ptx::names::Opcode as O;
 
 /// An access that is checked by its index.
 pub(super) struct IndexedAccess {
-    /// 16 lanes of 32 bits in each vector. With the shared part of the index, they are the distances
-    /// from the first valid index.
+    /// 16 lanes of 32 bits in each vector. Plus the uniform part, they are the distances from the first
+    /// valid index.
     lanes: Vec<Value>,
-    shared: Value,
-    /// The index itself has this in common, for unsigned indices.
+    uniform: Value,
+    /// The uniform part of the index itself, for unsigned indices.
     index: Option<Value>,
     range: IndexRange,
     /// The powers of two of the access and of the scale.
@@ -47,7 +47,7 @@ const MAX_OFFSET: i64 = 1 << 24;
 /// The largest scale of a gather, as a power of two.
 const MAX_SCALE: u32 = 3;
 
-/// The most terms of an index that are looked at.
+/// The maximum number of uniform terms that are split off an index.
 const MAX_TERMS: usize = 4;
 
 /// The table of `vpternlog` for the first operand, or the second and the third.
@@ -103,7 +103,7 @@ impl Lowering<'_, '_> {
         Ok(self.vectors(arg, false)?.to_vec())
     }
 
-    /// The parts of a 64-bit operand: the shared part, and the indices of the lanes if it has them.
+    /// The parts of a 64-bit operand: the uniform base, and the indices of the lanes if it has them.
     fn parts_of_indexed(&mut self, arg: Arg) -> Lowered<(Value, Option<Vec<Value>>)> {
         if let Arg::Reg(reg) = arg {
             match self.places[reg.index()].clone() {
@@ -125,7 +125,7 @@ impl Lowering<'_, '_> {
         Ok((self.int(arg, true)?, None))
     }
 
-    /// Assigns a sum; without indices, a value that all lanes share.
+    /// Assigns a sum, or a uniform value if there are no indices.
     pub(super) fn set_indexed(&mut self, to: &IndexedSum, base: Value, index: Option<Vec<Value>>) {
         self.b.set(to.base, base);
         for (piece, &variable) in to.index.iter().enumerate() {
@@ -239,10 +239,9 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// The part of vectors that is the same in all of them, and the rest: sums of the same numbers are
-    /// split.
-    fn split_sums(&mut self, vectors: Vec<Value>) -> (Vec<Value>, Option<Value>) {
-        let (mut vectors, mut shared) = (vectors, None);
+    /// Splits sums of the same uniform terms into the rest and the sum of the terms.
+    fn split_uniform(&mut self, vectors: Vec<Value>) -> (Vec<Value>, Option<Value>) {
+        let (mut vectors, mut uniform) = (vectors, None);
         for _ in 0..MAX_TERMS {
             let Some(&(_, addend)) = self.sums.get(&vectors[0]) else {
                 break;
@@ -259,7 +258,7 @@ impl Lowering<'_, '_> {
                 break;
             };
             vectors = rests;
-            shared = Some(match (shared, addend) {
+            uniform = Some(match (uniform, addend) {
                 (None, Addend::Value(value)) => value,
                 (None, Addend::Constant(bits)) => self.b.immediate(bits.into()),
                 (Some(sum), Addend::Value(value)) => self.alu(Alu::Add, false, sum, value),
@@ -268,7 +267,7 @@ impl Lowering<'_, '_> {
                 }
             });
         }
-        (vectors, shared)
+        (vectors, uniform)
     }
 
     /// An access of `bytes` bytes for each lane, in elements of `element`, by its index; `None` if the
@@ -299,14 +298,14 @@ impl Lowering<'_, '_> {
         let (access, is_narrow) = (bytes.trailing_zeros(), element < 4);
         let range = self.index_range(base, extent, (access, scale, is_narrow));
         let indices = sum.index.iter().map(|&lanes| self.b.get(lanes)).collect();
-        let (lanes, index) = self.split_sums(indices);
+        let (lanes, index) = self.split_uniform(indices);
         let zero = self.b.immediate(0);
         let index = index.unwrap_or(zero);
         let ahead = self.add_offset(index, offset);
-        let shared = self.alu(Alu::Sub, false, ahead, range.first);
+        let uniform = self.alu(Alu::Sub, false, ahead, range.first);
         Ok(Some(IndexedAccess {
             lanes,
-            shared,
+            uniform,
             index: (!sum.signed).then_some(index),
             range,
             access,
@@ -325,7 +324,7 @@ impl Lowering<'_, '_> {
         if access.access != access.scale {
             return None;
         }
-        let differs = self.breaks(&access.lanes, false, 1);
+        let differs = self.not_consecutive(&access.lanes, false, 1);
         self.test_masks(&[differs]);
         self.branch_unless(Condition::Equal, otherwise);
         let first = self.first_lane(access.lanes[0], false);
@@ -335,7 +334,7 @@ impl Lowering<'_, '_> {
             self.compare_with(false, index, 0);
             self.branch_unless(Condition::GreaterOrEqual, otherwise);
         }
-        let first = self.alu(Alu::Add, false, first, access.shared);
+        let first = self.alu(Alu::Add, false, first, access.uniform);
         let zero = self.b.immediate(0);
         let places = self.add_offset(access.range.count, 1 - self.width as i64);
         self.compare_with(true, places, 0);
@@ -354,12 +353,12 @@ impl Lowering<'_, '_> {
         access: &IndexedAccess,
         otherwise: Label,
     ) -> Address {
-        let shared = self.splat(access.shared, false);
+        let uniform = self.splat(access.uniform, false);
         let count = self.splat(access.range.count, false);
         let mut lanes = Vec::new();
         let mut outside = Vec::new();
         for (piece, &index) in access.lanes.iter().enumerate() {
-            let number = self.binary(v::ADD, Source::Vector(index), Source::Vector(shared));
+            let number = self.binary(v::ADD, Source::Vector(index), Source::Vector(uniform));
             let unit = match access.index {
                 None => number,
                 // An unsigned index from 2^31 on is outside.

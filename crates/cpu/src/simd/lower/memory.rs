@@ -31,6 +31,14 @@ impl Element {
         }
     }
 
+    /// The bounds in the context are in units of up to 16 bytes.
+    fn check_width(self, count: usize) -> Lowered<()> {
+        match self.bytes as usize * count {
+            0..=16 => Ok(()),
+            _ => Err(Unsupported("an access of more than 16 bytes")),
+        }
+    }
+
     pub fn is_wide(self) -> bool {
         self.bytes == 8
     }
@@ -60,6 +68,7 @@ impl Lowering<'_, '_> {
             return self.copy_cell(i, to, cell, element);
         }
         let parts = self.parts(to);
+        element.check_width(parts.len())?;
         if let [part] = parts[..]
             && let Some((start, other)) =
                 self.consecutive(i, 1, (super::address::space_of(i), element.bytes))?
@@ -394,6 +403,7 @@ impl Lowering<'_, '_> {
             return self.copy_cell(i, cell, from, element);
         }
         let parts = self.parts(from);
+        element.check_width(parts.len())?;
         let unit = element.bytes * parts.len() as u32;
         let wide = element.is_wide();
         if let [part] = parts[..]
@@ -511,7 +521,7 @@ impl Lowering<'_, '_> {
                 None => self.b.ones(),
             };
             if element.bytes < 4 {
-                self.store_each(address, element, offset, (piece, value, mask));
+                self.store_each(address, element, offset, (piece, value));
                 continue;
             }
             match (address, wide) {
@@ -599,14 +609,10 @@ impl Lowering<'_, '_> {
         address: &Address,
         element: Element,
         offset: u32,
-        (piece, value, mask): (usize, Value, Value),
+        (piece, value): (usize, Value),
     ) {
         let addresses = self.host_addresses(address, piece, offset);
-        let request = [u64::from(element.bytes), 0];
-        let call = self.call_number(Helper::store_lanes, request);
-        self.store_lanes_at(&[addresses[0], addresses[1], value]);
-        self.b
-            .emit(Op::StoreMaskLanes { at: 0 }, [Operand::reg_use(mask)]);
-        self.b.emit(Op::CallLanes { call }, []);
+        let request = (Helper::store_lanes, element.bytes.into());
+        self.call_for_active(request, piece, &[addresses[0], addresses[1], value]);
     }
 }

@@ -85,7 +85,7 @@ enum Source {
     Bits(u64),
 }
 
-/// What a sum has in all lanes.
+/// The term of a sum that all lanes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addend {
     Value(Value),
@@ -248,7 +248,8 @@ impl Lowering<'_, '_> {
             O::St => self.store(i),
             O::Atom | O::Red => self.atomic(i),
             O::Cp => self.copy_async(i),
-            O::Createpolicy => self.create_policy(i),
+            // A cache policy has no effect.
+            O::Createpolicy => self.write_zero(i),
             O::Membar | O::Fence => {
                 self.b.emit(super::machine::Op::Fence, []);
                 Ok(())

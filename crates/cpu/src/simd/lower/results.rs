@@ -282,6 +282,15 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Writes 0 to the first operand.
+    pub(super) fn write_zero(&mut self, i: &Instruction) -> Lowered<()> {
+        let Arg::Reg(to) = self.arg(i, 0)? else {
+            return Err(Unsupported("a kind of result"));
+        };
+        let zero = self.b.immediate(0);
+        self.write_int(i, to, zero)
+    }
+
     /// Writes a predicate.
     pub(super) fn write_masks(
         &mut self,

@@ -18,6 +18,28 @@ impl Lowering<'_, '_> {
         code.calls.len() as u32 - 1
     }
 
+    /// Calls a function of the runtime for 16 lanes, or for those that are active. It finds vectors, and the
+    /// request with the piece of the group in its second word.
+    pub(super) fn call_for_active(
+        &mut self,
+        (helper, request): (Helper, u64),
+        piece: usize,
+        vectors: &[Value],
+    ) {
+        let mask = match &self.active {
+            Some(active) => active[piece],
+            None => self.b.ones(),
+        };
+        let call = self.call_number(helper, [request, 16 * piece as u64]);
+        let thread = self.b.get(self.thread);
+        self.store_lanes_at(vectors);
+        self.b
+            .emit(Op::StoreIntLanes { at: 8 }, [Operand::reg_use(thread)]);
+        self.b
+            .emit(Op::StoreMaskLanes { at: 0 }, [Operand::reg_use(mask)]);
+        self.b.emit(Op::CallLanes { call }, []);
+    }
+
     /// Puts vectors where a function of the runtime sees them.
     pub(super) fn store_lanes_at(&mut self, vectors: &[Value]) {
         for (n, &vector) in vectors.iter().enumerate() {

@@ -335,19 +335,7 @@ impl Lowering<'_, '_> {
         for piece in 0..self.width / 16 {
             for (n, operand) in operands.iter().enumerate() {
                 let halves = self.request_operand(operand, piece)?;
-                let mask = match &self.active {
-                    Some(active) => active[piece],
-                    None => self.b.ones(),
-                };
-                let request = [n as u64, 16 * piece as u64];
-                let call = self.call_number(Helper::store_operands, request);
-                let thread = self.b.get(self.thread);
-                self.store_lanes_at(&halves);
-                self.b
-                    .emit(Op::StoreIntLanes { at: 8 }, [Operand::reg_use(thread)]);
-                self.b
-                    .emit(Op::StoreMaskLanes { at: 0 }, [Operand::reg_use(mask)]);
-                self.b.emit(Op::CallLanes { call }, []);
+                self.call_for_active((Helper::store_operands, n as u64), piece, &halves);
             }
         }
         Ok(())

@@ -45,7 +45,7 @@ pub(super) fn operands(
             .map_or(R::Number(ALL_LANES), |arg| R::Word(*arg))
     };
     Ok(match i.opcode {
-        // Its operands are registers, but for the selector of a sparse one.
+        // All operands are in slots, except the constant selector of a sparse operation.
         O::Mma => Vec::new(),
         O::Ldmatrix | O::Stmatrix | O::Movmatrix | O::Wmma => {
             let all = args.iter().copied().enumerate();

@@ -1,7 +1,7 @@
 //! Accesses by an index, and instructions that vector code has for whole vectors: both compilers agree with
 //! one thread after the other.
 
-use super::{ADDRESSES, agree, kernel, run};
+use super::{ADDRESSES, agree_with_bounds, kernel, run};
 use crate::Vectorization;
 
 fn with(body: &str) -> String {
@@ -41,8 +41,30 @@ fn loads_by_an_index() {
              ld.global.u32 %r4, [%x3]; add.s32 %r6, %r6, 5; mul.wide.s32 %x3, %r6, 4; \
              add.s64 %x3, %in, %x3; ld.global.u32 %r6, [%x3]; sub.u32 %r4, %r4, %r6;",
         ] {
-            agree(&with(&format!("{index} {body}")));
+            agree_with_bounds(&with(&format!("{index} {body}")));
         }
+    }
+}
+
+/// Vectors of 32 bytes, in bounds and behind the end.
+#[test]
+fn loads_of_the_widest_vectors() {
+    for (n, is_inside) in [
+        (0, true),
+        (1 << 12, false),
+        (1 << 16, false),
+        (1 << 22, false),
+    ] {
+        let source = kernel(&with(
+            "and.b32 %r5, %r2, 511; add.u32 %r5, %r5, %n; mul.wide.u32 %x3, %r5, 32; add.s64 %x3, %in, %x3; \
+             ld.global.v8.b32 {%r4, %r6, %r7, %r8, %r9, %r10, %r11, %r12}, [%x3]; \
+             add.u32 %r4, %r4, %r12;",
+        ));
+        let source = source.replace(".target sm_90", ".target sm_100");
+        let [alone, together] = [Vectorization::Never, Vectorization::Always]
+            .map(|vectorization| run(&source, vectorization, 2, [1024, 1, 1], n));
+        assert_eq!(alone, together, "{n}");
+        assert_eq!(alone.is_ok(), is_inside, "{n}: {alone:?}");
     }
 }
 
@@ -58,7 +80,7 @@ fn stores_by_an_index() {
         "and.b32 %r6, %r3, 1; setp.eq.u32 %p0, %r6, 0; mul.wide.s32 %x3, %r5, 4; \
          add.s64 %x3, %out, %x3; @%p0 st.global.u32 [%x3], %r3;",
     ] {
-        agree(&format!(
+        agree_with_bounds(&format!(
             "{ADDRESSES} ld.global.u32 %r3, [%x1]; {HIDDEN} {body}"
         ));
     }
@@ -78,10 +100,29 @@ fn indices_far_from_the_start() {
         "sub.s32 %r5, %r5, 1; mul.wide.u32 %x3, %r5, 4; add.s64 %x3, %in, %x3; \
          mov.u32 %r4, 1; setp.eq.u32 %p0, %r5, 0xFFFFFFFF; @%p0 bra END; \
          ld.global.u32 %r4, [%x3+4]; END:",
-        "add.s32 %r5, %r5, 100000000; mul.wide.s32 %x3, %r5, 4; add.s64 %x3, %in, %x3; \
-         mov.u32 %r4, 3; setp.lt.u32 %p0, %n, 1000; @%p0 bra END; ld.global.u32 %r4, [%x3]; END:",
     ] {
-        agree(&with(&format!("{HIDDEN} {body}")));
+        agree_with_bounds(&with(&format!("{HIDDEN} {body}")));
+    }
+}
+
+/// An index in front of the array or behind it is a fault, and the fault is the thread's.
+#[test]
+fn indices_outside() {
+    for body in [
+        "add.s32 %r5, %r5, 100000000; mul.wide.s32 %x3, %r5, 4; add.s64 %x3, %in, %x3; \
+         ld.global.u32 %r4, [%x3];",
+        "sub.s32 %r5, 600, %r5; mul.wide.s32 %x3, %r5, 4; add.s64 %x3, %in, %x3; \
+         ld.global.u32 %r4, [%x3+-400];",
+        "sub.s32 %r5, 600, %r5; mul.wide.u32 %x3, %r5, 4; add.s64 %x3, %in, %x3; \
+         ld.global.u32 %r4, [%x3];",
+        "mov.u32 %r4, 0; mul.wide.s32 %x3, %r5, 32; add.s64 %x3, %out, %x3; st.global.u8 [%x3], %r3;",
+        "mul.wide.s32 %x3, %r5, 2; add.s64 %x3, %in, %x3; ld.global.u32 %r4, [%x3];",
+    ] {
+        let source = kernel(&with(&format!("{HIDDEN} {body}")));
+        let [alone, together] = [Vectorization::Never, Vectorization::Always]
+            .map(|vectorization| run(&source, vectorization, 16, [64, 1, 1], 0));
+        assert_eq!(alone, together, "{body}");
+        assert!(alone.is_err(), "{body}");
     }
 }
 
@@ -100,7 +141,7 @@ fn sums_across_barriers_and_loops() {
          ld.global.u32 %r7, [%x3]; add.u32 %r4, %r4, %r7;",
     ] {
         for index in [SCATTERED, HIDDEN] {
-            agree(&with(&format!("{index} {body}")));
+            agree_with_bounds(&with(&format!("{index} {body}")));
         }
     }
 }
@@ -119,7 +160,7 @@ fn bytes_and_pairs() {
         "mul.hi.u32 %r5, %n, 0x12345678; mul.hi.s32 %r6, %n, -77; add.u32 %r4, %r5, %r6; \
          add.u32 %r4, %r4, %r3;",
     ] {
-        agree(&with(body));
+        agree_with_bounds(&with(body));
     }
 }
 
@@ -131,7 +172,7 @@ fn asynchronous_copies() {
         "and.b32 %r5, %r3, 3; cp.async.ca.shared.global [%r4], [%x1], 4, %r5;",
         "setp.lt.u32 %p0, %r3, 0x100000; cp.async.ca.shared.global [%r4], [%x1], 4, %p0;",
     ] {
-        agree(&with(&format!(
+        agree_with_bounds(&with(&format!(
             "and.b32 %r4, %r2, 63; shl.b32 %r4, %r4, 2; mov.u32 %r6, tile; add.u32 %r4, %r4, %r6; {copy} \
              cp.async.commit_group; cp.async.wait_group 0; ld.shared.u32 %r4, [%r4];"
         )));
@@ -140,7 +181,7 @@ fn asynchronous_copies() {
 
 #[test]
 fn parameters_by_address() {
-    agree(&with(
+    agree_with_bounds(&with(
         "mov.u64 %x3, in; ld.param.u32 %r4, [%x3+16]; add.u32 %r4, %r4, %r3;",
     ));
 }
@@ -160,7 +201,7 @@ fn numbers_of_warps_and_lanes() {
         "setp.lt.u32 %p0, %r3, 0x200000; @%p0 mov.u32 %r6, %tid.x; shr.u32 %r4, %r6, 5;",
         "setp.lt.u32 %p0, %r3, 0x200000; @%p0 bra END; mov.u32 %r6, %tid.x; END: shr.u32 %r4, %r6, 4;",
     ] {
-        agree(&with(&format!(
+        agree_with_bounds(&with(&format!(
             "mov.u32 %r2, %tid.x; {body} add.u32 %r4, %r4, %r3;"
         )));
     }
@@ -178,7 +219,7 @@ fn counters_in_shared_memory() {
         "mov.u32 %r8, 5; red.shared.min.u32 [%r5+4], %r3; red.shared.or.b32 [%r5], 1;",
     ] {
         for bins in [1, 7, 255] {
-            agree(&with(&format!(
+            agree_with_bounds(&with(&format!(
                 "mov.u32 %r6, tile; shl.b32 %r7, %r2, 2; add.u32 %r7, %r7, %r6; st.shared.u32 [%r7], %r2; \
                  st.shared.u32 [%r7+1024], %r2; bar.sync 0; and.b32 %r5, %r3, {bins}; \
                  shl.b32 %r5, %r5, 2; add.u32 %r5, %r5, %r6; {update} bar.sync 0; \
