@@ -74,6 +74,8 @@ mod edges;
 mod tensor_map;
 
 const INVALID_VALUE: i32 = 1;
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: a global capture forbids calls of the tests in other threads.
+const THREAD_LOCAL: u32 = 1;
 
 /// A context that ends with the test, and its module.
 struct Current(CUcontext, CUmodule);
@@ -333,7 +335,7 @@ fn a_capture_is_told_and_changed() {
     };
     told(&mut status, &mut id, &mut made, &mut nodes, &mut count);
     assert_eq!(status, 0);
-    ok!(cuStreamBeginCapture_v2(stream, 0));
+    ok!(cuStreamBeginCapture_v2(stream, THREAD_LOCAL));
     told(&mut status, &mut id, &mut made, &mut nodes, &mut count);
     assert_eq!((status, count), (1, 0));
     let mut by_hand = current.launch(made, &[], c"add", sum, 1_u32);
@@ -359,7 +361,7 @@ fn a_capture_is_told_and_changed() {
         null(),
         null(),
         0,
-        0
+        THREAD_LOCAL
     ));
     ok!(cuMemsetD32Async(sum, 9, 1, stream));
     ok!(cuStreamEndCapture(stream, &mut ended));
@@ -374,7 +376,7 @@ fn captured_allocations_are_freed_outside() {
     let _current = Current::new();
     let (mut stream, mut address, mut made) = (null_mut(), 0, null_mut());
     ok!(cuStreamCreate(&mut stream, 1));
-    ok!(cuStreamBeginCapture_v2(stream, 0));
+    ok!(cuStreamBeginCapture_v2(stream, THREAD_LOCAL));
     ok!(cuMemAllocAsync(&mut address, 64, stream));
     ok!(cuMemsetD32Async(address, 5, 16, stream));
     ok!(cuStreamEndCapture(stream, &mut made));
