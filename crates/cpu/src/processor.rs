@@ -1,5 +1,7 @@
 //! The host's processor.
 
+use std::sync::LazyLock;
+
 /// Vectors of 512 bits, which are not among [`features`]: Cranelift makes no code for them, and few
 /// kernels have some.
 pub(crate) const AVX_512: &str = "has_avx512f";
@@ -11,7 +13,24 @@ pub(crate) const F16C: &str = "has_f16c";
 /// [lanes](crate::simd) needs.
 pub(crate) const AVX_512_LANES: &str = "has_avx512_lanes";
 
-/// Whether this processor has a feature.
+/// The instructions on vectors of 256 bits that Haswell and Zen have, for code of lanes on processors
+/// without AVX-512.
+pub(crate) const AVX2_LANES: &str = "has_avx2_lanes";
+
+/// The variable with the newest vector instructions that code uses: `avx2` or `avx512`.
+const MAX_ISA: &str = "PTXKIT_CPU_MAX_ISA";
+
+/// Whether code may use AVX-512.
+static ALLOWS_AVX_512: LazyLock<bool> = LazyLock::new(|| match std::env::var(MAX_ISA).as_deref() {
+    Ok("avx2") => false,
+    Ok("avx512" | "") | Err(_) => true,
+    Ok(word) => {
+        tracing::warn!("{MAX_ISA}={word} is unknown: use avx2 or avx512");
+        true
+    }
+});
+
+/// Whether this processor has a feature, and the environment does not forbid it.
 pub(crate) fn has(feature: &str) -> bool {
     let found = features();
     #[cfg(target_arch = "x86_64")]
@@ -20,6 +39,8 @@ pub(crate) fn has(feature: &str) -> bool {
             ($($feature:tt)*) => { $(std::arch::is_x86_feature_detected!($feature))&&* };
         }
         match feature {
+            AVX_512 | AVX_512_LANES if !*ALLOWS_AVX_512 => return false,
+            AVX2_LANES => return all!("avx2" "fma" "f16c" "bmi1" "bmi2"),
             AVX_512 => return all!("avx512f") && found.contains(&"has_avx"),
             AVX_512_LANES => {
                 return all!("avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx512vbmi2"

@@ -13,6 +13,8 @@ pub enum Mode {
     Auto,
     /// Vector code always.
     Vectors,
+    /// The same without AVX-512.
+    Avx2,
     /// The code of a kernel that became hot, after launches of larger grids.
     Hot,
     /// The kernel's slice of the module, vectorized.
@@ -27,11 +29,12 @@ pub enum Mode {
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 9] = [
+    pub const ALL: [Mode; 10] = [
         Mode::Baseline,
         Mode::Scalar,
         Mode::Auto,
         Mode::Vectors,
+        Mode::Avx2,
         Mode::Hot,
         Mode::Sliced,
         Mode::OneWorker,
@@ -46,6 +49,7 @@ impl Mode {
             Mode::Scalar => "scalar",
             Mode::Auto => "auto",
             Mode::Vectors => "vectors",
+            Mode::Avx2 => "avx2",
             Mode::Hot => "hot",
             Mode::Sliced => "sliced",
             Mode::OneWorker => "one-worker",
@@ -58,6 +62,7 @@ impl Mode {
     pub fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Mode::OneWorker => &[("PTXKIT_CPU_THREADS", "1")],
+            Mode::Avx2 => &[("PTXKIT_CPU_THREADS", "2"), ("PTXKIT_CPU_MAX_ISA", "avx2")],
             // As few as there may be cores for each of several kernels at a time.
             _ => &[("PTXKIT_CPU_THREADS", "2")],
         }
@@ -69,7 +74,7 @@ impl Mode {
         match self {
             Mode::Scalar => Some(Vectorization::Never),
             Mode::Auto | Mode::Sliced | Mode::OneWorker => Some(Vectorization::Auto),
-            Mode::Vectors => Some(Vectorization::Always),
+            Mode::Vectors | Mode::Avx2 => Some(Vectorization::Always),
             Mode::Baseline | Mode::Hot | Mode::Nvidia | Mode::Reference => None,
         }
     }

@@ -26,7 +26,6 @@ use super::{arrival, first_code, group_loop, one_thread};
 use crate::abi::{SyncKind, SyncPoint, WARP_SIZE};
 use crate::dump::{self, Stage};
 use crate::matrix::Operation;
-use crate::processor::AVX_512_LANES;
 use crate::program::{
     BlockId, LoweringError, Program, Terminator, UniformityInfo, pass, rematerialize,
 };
@@ -158,15 +157,11 @@ fn lanes_code(
     contexts: &mut CompilerContexts,
 ) -> Option<KernelCode> {
     let is_wanted = matches!(vectorization, Vectorization::Auto | Vectorization::Always);
-    if !is_wanted || !host.has_simd {
-        return None;
-    }
+    let vectors = host.lanes.filter(|_| is_wanted)?;
     #[cfg(test)]
-    if !crate::simd::IN_TESTS.get() {
-        return None;
-    }
+    let vectors = crate::simd::IN_TESTS.get()?.min(vectors);
     let refused = |reason: &str| {
-        tracing::debug!(kernel = program.name, reason, "not compiled for AVX-512");
+        tracing::debug!(kernel = program.name, reason, "not compiled for lanes");
     };
     let mut program = program.clone();
     let together = CheckedTogether::default();
@@ -199,7 +194,8 @@ fn lanes_code(
         refused("the rows of its blocks are not whole groups");
         return None;
     }
-    let bytes = match crate::simd::compile(program, &suspension(&plan, width), width as usize) {
+    let suspension = suspension(&plan, width);
+    let bytes = match crate::simd::compile(program, &suspension, width as usize, vectors) {
         Ok(bytes) => bytes,
         Err(reason) => {
             refused(&reason);
@@ -209,7 +205,7 @@ fn lanes_code(
     let vector = MachineCode {
         bytes,
         thunk_calls: Vec::new(),
-        feature: Some(AVX_512_LANES),
+        feature: Some(vectors.feature()),
     };
     let isa = &host.quick;
     let encoded = emit(program, host, contexts, isa, (None, false), &plan).ok()?;

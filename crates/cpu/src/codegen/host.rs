@@ -9,6 +9,7 @@ use super::thunks::Thunks;
 use crate::nan::NanBits;
 use crate::processor;
 use crate::sanitizer::Checks;
+use crate::simd::Isa;
 
 /// Cranelift's target for the host processor.
 pub(crate) struct HostIsa {
@@ -27,9 +28,8 @@ pub(crate) struct HostIsa {
     pub has_wide_vectors: bool,
     /// They may have 512 bits.
     pub has_512: bool,
-    /// The instructions of AVX-512 that [`simd`](crate::simd) uses, in a process without checks of
-    /// accesses and NaNs.
-    pub has_simd: bool,
+    /// The vectors that [`simd`](crate::simd) uses, in a process without checks of accesses and NaNs.
+    pub lanes: Option<Isa>,
     pub has_rounding: bool,
     /// Atomics of 128 bits.
     pub has_wide_atomics: bool,
@@ -66,9 +66,7 @@ impl HostIsa {
                     .iter()
                     .all(|f| found.contains(f)),
             has_512: processor::has(processor::AVX_512),
-            has_simd: processor::has(processor::AVX_512_LANES)
-                && !has_gpu_nans
-                && !Checks::of_process().any(),
+            lanes: Isa::of_processor().filter(|_| !has_gpu_nans && !Checks::of_process().any()),
             has_rounding: !x86 || found.contains(&"has_sse41"),
             has_wide_atomics: found.contains(&"has_cmpxchg16b"),
             is_sanitized: Checks::of_process().any(),

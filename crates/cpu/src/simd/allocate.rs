@@ -10,6 +10,7 @@ use super::machine::{Code, INT, Label, MASK, Op, ZMM};
 
 /// The scratch registers of the allocator's moves.
 pub(super) const SCRATCH_ZMM: u8 = 31;
+pub(super) const SCRATCH_YMM: u8 = 15;
 pub(super) const SCRATCH_MASK: u8 = 7;
 
 /// The code as regalloc2 reads it: blocks and instructions are numbered in layout order.
@@ -118,18 +119,23 @@ impl Function for View<'_> {
     }
 
     fn spillslot_size(&self, class: RegClass) -> usize {
-        if class == ZMM { 8 } else { 1 }
+        match (class, self.code.is_avx2) {
+            (ZMM, true) => 4,
+            (ZMM, false) => 8,
+            _ => 1,
+        }
     }
 }
 
-fn environment() -> MachineEnv {
+fn environment(is_avx2: bool) -> MachineEnv {
     let registers = |class, numbers: &[u8]| -> Vec<PReg> {
         let numbers = numbers.iter();
         numbers.map(|&n| PReg::new(n.into(), class)).collect()
     };
     let set = |class, numbers: &[u8]| registers(class, numbers).into_iter().collect::<PRegSet>();
     debug_assert!(![R11, RBP, RSP].contains(&3));
-    let zmm: Vec<u8> = (0..SCRATCH_ZMM).collect();
+    let scratch = if is_avx2 { SCRATCH_YMM } else { SCRATCH_ZMM };
+    let zmm: Vec<u8> = (0..scratch).collect();
     MachineEnv {
         preferred_regs_by_class: [
             set(INT, &[0, 1, 2, 6, 7, 8, 9, 10]),
@@ -143,7 +149,7 @@ fn environment() -> MachineEnv {
         ],
         scratch_by_class: [
             Some(PReg::new(R11.into(), INT)),
-            Some(PReg::new(SCRATCH_ZMM.into(), ZMM)),
+            Some(PReg::new(scratch.into(), ZMM)),
             Some(PReg::new(SCRATCH_MASK.into(), MASK)),
         ],
         fixed_stack_slots: Vec::new(),
@@ -157,5 +163,5 @@ pub(super) fn allocate(code: &Code) -> Result<Output, RegAllocError> {
         validate_ssa: cfg!(debug_assertions),
         algorithm: Algorithm::Ion,
     };
-    regalloc2::run(&View::new(code), &environment(), &options)
+    regalloc2::run(&View::new(code), &environment(code.is_avx2), &options)
 }

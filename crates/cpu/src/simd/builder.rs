@@ -369,6 +369,8 @@ impl Op {
             self,
             Op::Store { .. }
                 | Op::Scatter { .. }
+                | Op::ScatterArea { .. }
+                | Op::StoreNarrow { .. }
                 | Op::Gather { .. }
                 | Op::MaskTest
                 | Op::Test { .. }

@@ -29,6 +29,18 @@ pub(super) struct Evex {
     pub maskable: bool,
 }
 
+impl Evex {
+    /// Whether the W bit is set if the instruction has the VEX prefix.
+    pub fn is_wide_vex(self) -> bool {
+        let counts = match self.map {
+            1 => matches!(self.opcode, 0x6E | 0x7E),
+            2 => matches!(self.opcode, 0x45 | 0x47 | 0x8C | 0x8E | 0x90..=0xBF),
+            _ => matches!(self.opcode, 0x00),
+        };
+        counts && self.wide
+    }
+}
+
 /// How the operands of an EVEX instruction are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
@@ -183,15 +195,37 @@ pub(super) enum Op {
         right: bool,
         by: u8,
     },
-    /// `kortestw`: sets the flags.
+    /// `kortestw`: sets the flags. With AVX2, `vptest` of vectors.
     MaskTest,
     /// A mask of ones or zeros.
     MaskConstant(bool),
     /// The function's arguments: the context, the first thread and the end of the range.
     Arguments,
-    /// From a mask to a general-purpose register, and back.
+    /// From a mask to a general-purpose register. With AVX2, the signs of a vector.
     MaskToInt,
+    /// From a general-purpose register with zeros or ones.
     IntToMask,
+    /// AVX2 has no scatters: base, mask in a general-purpose register, two registers for its own use.
+    /// Stores the lanes in the area whose bits are set to the indices behind the lanes.
+    ScatterArea {
+        bytes: u8,
+        index: Memory,
+        scale: u8,
+        area: i32,
+    },
+    /// AVX2 has no masks for bytes and halves: result, base, mask in a general-purpose register, two
+    /// registers for its own use. Loads 16 of them.
+    LoadNarrow {
+        bytes: u8,
+        offset: i32,
+        area: i32,
+    },
+    /// The same with the operand in place of the result.
+    StoreNarrow {
+        bytes: u8,
+        offset: i32,
+        area: i32,
+    },
     Immediate(u64),
     /// Result, operand (its register is reused), operand. A comparison has no result.
     Alu {
@@ -346,4 +380,6 @@ pub(super) struct Code {
     pub calls: Vec<LaneCall>,
     /// The size of the lane area in bytes.
     pub lane_bytes: u32,
+    /// It is for processors without AVX-512.
+    pub is_avx2: bool,
 }

@@ -1,15 +1,20 @@
-//! The compiler for processors with AVX-512: a group of 16 threads, or a warp of 32, runs as lanes of
-//! vectors, and lanes that do not take a branch are masked.
+//! The compiler for vectors of x86-64: a group of 16 threads, or a warp of 32, runs as lanes of vectors,
+//! and lanes that do not take a branch are masked.
 //!
 //! ```text
 //! program → divergence → lower → builder (SSA) → numbering → allocate (regalloc2) → emit → assembler
 //! ```
+//!
+//! Everything up to `numbering` is in terms of AVX-512. For processors without it, `avx2` makes pairs of
+//! vectors of 256 bits of all vectors and masks.
 
 mod allocate;
 mod assembler;
+mod avx2;
 mod builder;
 mod divergence;
 mod emit;
+mod isa;
 mod lower;
 mod machine;
 mod numbering;
@@ -18,15 +23,15 @@ mod result_shape;
 mod shape;
 mod suspension;
 
+pub(crate) use isa::Isa;
 pub(crate) use suspension::{ResumePlace, Suspension};
 
 use crate::program::Program;
 
 #[cfg(test)]
 thread_local! {
-    /// Whether kernels of this thread's tests are compiled here: by default they are for processors
-    /// without AVX-512, wherever the tests run.
-    pub(crate) static IN_TESTS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// The vectors for which kernels of this thread's tests are compiled here.
+    pub(crate) static IN_TESTS: std::cell::Cell<Option<Isa>> = const { std::cell::Cell::new(None) };
 }
 
 /// The most steps of a kernel that is compiled so, and the most instructions of its code.
@@ -41,6 +46,7 @@ pub(crate) fn compile(
     program: &Program<'_>,
     suspension: &Suspension,
     width: usize,
+    isa: Isa,
 ) -> Result<Vec<u8>, String> {
     let steps: usize = program.blocks.iter().map(|block| block.steps.len()).sum();
     if steps > MAX_STEPS {
@@ -52,6 +58,10 @@ pub(crate) fn compile(
     if instructions.sum::<usize>() > MAX_INSTRUCTIONS {
         return Err("its code is too large".to_owned());
     }
+    let code = match isa {
+        Isa::Avx512 => code,
+        Isa::Avx2 => avx2::legalize(code).map_err(|_| "it has instructions of AVX-512")?,
+    };
     let allocated = allocate::allocate(&code).map_err(|error| format!("no registers: {error}"))?;
     if allocated.num_spillslots > MAX_SLOTS {
         return Err("its values take too much of the stack".to_owned());

@@ -7,7 +7,7 @@ use crate::blob::Image;
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
-use crate::simd;
+use crate::simd::{IN_TESTS, Isa};
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
 
@@ -86,15 +86,22 @@ pub(super) fn run_with(
     );
     let result = run_image(image, grid, block, (n, shared_bytes));
     if vectorization == Vectorization::Always && !ORDER_COUNTS.get() {
-        simd::IN_TESTS.set(true);
-        let image = compile_image(source, &options);
-        simd::IN_TESTS.set(false);
-        let image = image.map_err(|e| e.to_string())?;
-        let with_simd = run_image(image, grid, block, (n, shared_bytes));
-        assert!(
-            is_alike(&with_simd, &result),
-            "{with_simd:?}\n{result:?}\n{source}"
-        );
+        // Whether the kernel is compiled here does not depend on the processor.
+        let mut is_compiled = Vec::new();
+        for isa in [Isa::Avx2, Isa::Avx512] {
+            IN_TESTS.set(Some(isa));
+            let image = compile_image(source, &options);
+            IN_TESTS.set(None);
+            let image = image.map_err(|e| e.to_string())?;
+            let is_for = |isa: Isa| image.features.iter().any(|known| known == isa.feature());
+            is_compiled.push(is_for(Isa::Avx2) || is_for(Isa::Avx512));
+            let with_simd = run_image(image, grid, block, (n, shared_bytes));
+            assert!(
+                is_alike(&with_simd, &result),
+                "{isa:?}: {with_simd:?}\n{result:?}\n{source}"
+            );
+        }
+        assert_eq!(is_compiled[0], is_compiled[1], "{source}");
     }
     result
 }

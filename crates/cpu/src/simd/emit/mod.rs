@@ -1,15 +1,14 @@
 //! Emits machine code from allocated instructions.
 
+mod avx2;
+mod stubs;
+
 use regalloc2::{Allocation, Edit, InstOrEdit, Output, RegClass};
 
-use super::assembler::{
-    Assembler, Options, Place, R8, R9, R10, R11, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, Register,
-    Target,
-};
+use super::assembler::{Assembler, Options, Place, R11, RBP, RBX, RDI, RSP, Register, Target};
 use super::machine::{
-    Alu, Code, Condition, Constant, Evex, Form, INT, Label, MASK, Masking, Memory, Op, ZMM,
+    Alu, Code, Condition, Constant, Evex, Form, INT, Label, Masking, Memory, Op, ZMM,
 };
-use crate::abi::offset;
 
 /// The frame's offset of the saved context pointer.
 const CONTEXT: i32 = -48;
@@ -54,6 +53,7 @@ struct Emission<'c> {
 /// The machine code of a function.
 pub(super) fn machine_code(code: &Code, allocated: &Output) -> Vec<u8> {
     let mut a = Assembler::default();
+    a.uses_vex = code.is_avx2;
     let labels = code.blocks.iter().map(|_| a.target()).collect();
     let [fails, calls] = [(); 2].map(|()| a.target());
     let mut e = Emission {
@@ -174,7 +174,7 @@ impl Emission<'_> {
                 let place = self.slot(to);
                 match class {
                     INT => self.a.store(8, register(from), place),
-                    ZMM => self.a.evex(STORE, register(from), 0, place, options),
+                    ZMM => self.a.vector(STORE, register(from), 0, place, options),
                     _ => self
                         .a
                         .vex((1, 0, true, false), 0x91, register(from), 0, place),
@@ -184,7 +184,7 @@ impl Emission<'_> {
                 let place = self.slot(from);
                 match class {
                     INT => self.a.load(LONG, register(to), place),
-                    ZMM => self.a.evex(LOAD, register(to), 0, place, options),
+                    ZMM => self.a.vector(LOAD, register(to), 0, place, options),
                     _ => self
                         .a
                         .vex((1, 0, true, false), 0x90, register(to), 0, place),
@@ -197,7 +197,7 @@ impl Emission<'_> {
         let place = Place::Register(from);
         match class {
             INT => self.a.copy(to, from),
-            ZMM => self.a.evex(COPY, to, 0, place, Options::default()),
+            ZMM => self.a.vector(COPY, to, 0, place, Options::default()),
             _ => self.a.vex((1, 0, true, false), 0x90, to, 0, place),
         }
     }
@@ -208,8 +208,22 @@ impl Emission<'_> {
             Constant::Long(bits) => self.a.constant(&bits.to_le_bytes()),
             Constant::Vector(number) => {
                 let bytes = self.code.vectors[number as usize];
-                self.a.constant(&bytes)
+                let length = if self.code.is_avx2 { 32 } else { 64 };
+                self.a.constant(&bytes[..length])
             }
+        }
+    }
+
+    /// A constant as an operand in memory. With AVX2, all its lanes are there.
+    fn constant_operand(&mut self, constant: Constant) -> Place {
+        match constant {
+            Constant::Word(bits) if self.code.is_avx2 => {
+                self.a.constant(&bits.to_le_bytes().repeat(8))
+            }
+            Constant::Long(bits) if self.code.is_avx2 => {
+                self.a.constant(&bits.to_le_bytes().repeat(4))
+            }
+            _ => self.constant(constant),
         }
     }
 
@@ -235,7 +249,7 @@ impl Emission<'_> {
                 masking,
                 rounding,
             } => {
-                let constant = constant.map(|constant| self.constant(constant));
+                let constant = constant.map(|constant| self.constant_operand(constant));
                 let mut inputs = operands[1..].iter().map(|&allocation| register(allocation));
                 let mut input = || inputs.next().unwrap_or_default();
                 let result = reg(0);
@@ -268,14 +282,19 @@ impl Emission<'_> {
                     immediate,
                     unit: 0,
                 };
+                if self.code.is_avx2 {
+                    let registers = (result, first);
+                    return self.vector_of_avx2((code, form), registers, place, options);
+                }
                 match (form, place) {
                     (Form::Reversed, Place::Register(from)) => {
-                        self.a.evex(code, from, 0, Place::Register(result), options);
+                        self.a
+                            .vector(code, from, 0, Place::Register(result), options);
                     }
                     (Form::Shift(operation), _) => {
-                        self.a.evex(code, operation, result, place, options);
+                        self.a.vector(code, operation, result, place, options);
                     }
-                    _ => self.a.evex(code, result, first, place, options),
+                    _ => self.a.vector(code, result, first, place, options),
                 }
             }
             Op::Load {
@@ -307,7 +326,7 @@ impl Emission<'_> {
                     ..Options::default()
                 };
                 self.a
-                    .evex(code, reg(0), first, Place::Memory(base, offset), options);
+                    .vector(code, reg(0), first, Place::Memory(base, offset), options);
             }
             Op::Store {
                 code,
@@ -315,13 +334,15 @@ impl Emission<'_> {
                 unit,
                 masked,
             } => {
+                let mask = if masked { reg(2) } else { 0 };
                 let options = Options {
-                    mask: if masked { reg(2) } else { 0 },
+                    mask,
                     unit,
                     ..Options::default()
                 };
-                self.a
-                    .evex(code, reg(0), 0, Place::Memory(reg(1), offset), options);
+                let second = if self.code.is_avx2 { mask } else { 0 };
+                let place = Place::Memory(reg(1), offset);
+                self.a.vector(code, reg(0), second, place, options);
             }
             Op::Gather { code, scale } => {
                 let options = Options {
@@ -329,7 +350,8 @@ impl Emission<'_> {
                     ..Options::default()
                 };
                 let place = Place::Indexed(reg(2), reg(3), scale, 0);
-                self.a.evex(code, reg(0), 0, place, options);
+                let second = if self.code.is_avx2 { reg(1) } else { 0 };
+                self.a.vector(code, reg(0), second, place, options);
             }
             Op::Scatter { code, scale } => {
                 let options = Options {
@@ -337,7 +359,7 @@ impl Emission<'_> {
                     ..Options::default()
                 };
                 let place = Place::Indexed(reg(2), reg(3), scale, 0);
-                self.a.evex(code, reg(1), 0, place, options);
+                self.a.vector(code, reg(1), 0, place, options);
             }
             Op::Constant(constant) => {
                 let place = self.constant(constant);
@@ -347,14 +369,14 @@ impl Emission<'_> {
                     Constant::Long(_) => evex(2, 1, true, 0x59),
                     Constant::Vector(_) => LOAD,
                 };
-                self.a.evex(code, reg(0), 0, place, Options::default());
+                self.a.vector(code, reg(0), 0, place, Options::default());
             }
             Op::ZeroVector => {
                 let to = reg(0);
                 // vpxord
                 let code = evex(1, 1, false, 0xEF);
                 self.a
-                    .evex(code, to, to, Place::Register(to), Options::default());
+                    .vector(code, to, to, Place::Register(to), Options::default());
             }
             Op::MaskBinary(opcode) => {
                 let place = Place::Register(reg(2));
@@ -375,6 +397,10 @@ impl Emission<'_> {
             }
             Op::MaskTest => {
                 let place = Place::Register(reg(1));
+                if self.code.is_avx2 {
+                    // vptest
+                    return self.a.vex((2, 1, false, true), 0x17, reg(0), 0, place);
+                }
                 self.a.vex((1, 0, false, false), 0x98, reg(0), 0, place);
             }
             Op::MaskConstant(ones) => {
@@ -387,6 +413,10 @@ impl Emission<'_> {
             Op::Arguments => {}
             Op::MaskToInt => {
                 let place = Place::Register(reg(1));
+                if self.code.is_avx2 {
+                    // vmovmskps
+                    return self.a.vex((1, 0, false, true), 0x50, reg(0), 0, place);
+                }
                 self.a.vex((1, 0, false, false), 0x93, reg(0), 0, place);
             }
             Op::IntToMask => {
@@ -434,9 +464,12 @@ impl Emission<'_> {
             }
             Op::Check { call } => {
                 let [start, back] = [(); 2].map(|()| self.a.target());
-                let mask = reg(0);
-                self.a
-                    .vex((1, 0, false, false), 0x98, mask, 0, Place::Register(mask));
+                if self.code.is_avx2 {
+                    self.test_halves(reg(0), reg(1));
+                } else {
+                    let place = Place::Register(reg(0));
+                    self.a.vex((1, 0, false, false), 0x98, reg(0), 0, place);
+                }
                 self.a.jump_if(Condition::NotEqual, start);
                 self.a.bind(back);
                 self.stubs.push(Stub {
@@ -458,9 +491,34 @@ impl Emission<'_> {
                     ..Options::default()
                 };
                 self.a
-                    .evex(LOAD, reg(0), 0, Place::Memory(RSP, at), options);
+                    .vector(LOAD, reg(0), 0, Place::Memory(RSP, at), options);
             }
             Op::StoreMaskLanes { at } => self.store_mask(reg(0), at),
+            Op::ScatterArea {
+                bytes,
+                index,
+                scale,
+                area,
+            } => {
+                let registers = [reg(0), reg(1), reg(2), reg(3)];
+                self.scatter_area(registers, (bytes, scale), index, area);
+            }
+            Op::LoadNarrow {
+                bytes,
+                offset,
+                area,
+            } => {
+                let registers = [reg(0), reg(1), reg(2), reg(3), reg(4)];
+                self.load_narrow(registers, bytes, offset, area);
+            }
+            Op::StoreNarrow {
+                bytes,
+                offset,
+                area,
+            } => {
+                let registers = [reg(0), reg(1), reg(2), reg(3), reg(4)];
+                self.store_narrow(registers, bytes, offset, area);
+            }
             Op::StoreIntLanes { at } => self.a.store(8, reg(0), Place::Memory(RSP, at)),
             Op::Jump(to) => self.jump(to, next),
             Op::Branch {
@@ -485,7 +543,8 @@ impl Emission<'_> {
             unit: 64,
             ..Options::default()
         };
-        self.a.evex(STORE, from, 0, Place::Memory(RSP, at), options);
+        self.a
+            .vector(STORE, from, 0, Place::Memory(RSP, at), options);
     }
 
     fn store_mask(&mut self, from: Register, at: i32) {
@@ -504,86 +563,6 @@ impl Emission<'_> {
             }
         }
         self.a.immediate(R11, u64::from(call.helper) * 8);
-    }
-
-    /// Emits the slow paths of checks, the return after a fault, and the call stub.
-    fn out_of_line(&mut self) {
-        for stub in std::mem::take(&mut self.stubs) {
-            self.a.bind(stub.start);
-            let mut at = 64;
-            for (n, &operand) in stub.operands.iter().enumerate() {
-                match operand.as_reg().map(|reg| reg.class()) {
-                    Some(MASK) => self.store_mask(register(operand), 4 * n as i32),
-                    Some(ZMM) => {
-                        self.store_lanes(register(operand), at);
-                        at += 64;
-                    }
-                    _ => {
-                        self.a.store(8, register(operand), Place::Memory(RSP, 8));
-                    }
-                }
-            }
-            self.request(stub.call);
-            self.a.call(self.calls);
-            self.a.jump_if(Condition::NotEqual, self.fails);
-            self.a.jump(stub.back);
-        }
-        self.a.bind(self.fails);
-        self.a.immediate(RAX, 1);
-        self.epilogue();
-        self.save_and_call();
-    }
-
-    /// Emits the call stub. It calls the runtime function at offset `r11` of the helper table, preserves
-    /// all registers, and sets the flags from the result.
-    fn save_and_call(&mut self) {
-        const SAVED: [Register; 9] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11];
-        let options = Options {
-            unit: 64,
-            ..Options::default()
-        };
-        self.a.bind(self.calls);
-        let saved = self.a.bytes.len();
-        debug_assert!(saved > 0);
-        // The lanes are above the return address.
-        for register in SAVED {
-            self.a.push(register);
-        }
-        self.a
-            .address(RSI, Place::Memory(RSP, 8 * SAVED.len() as i32 + 8));
-        self.a.load(LONG, RDI, Place::Memory(RBP, CONTEXT));
-        self.a.load(LONG, RAX, Place::Memory(RDI, offset::HELPERS));
-        self.a.push(RBX);
-        self.a.copy(RBX, RSP);
-        let room = 32 * 64 + 64;
-        self.a.alu_immediate(Alu::Sub, true, RSP, room);
-        self.a.alu_immediate(Alu::And, true, RSP, -64);
-        for n in 0..32 {
-            let place = Place::Memory(RSP, 64 * i32::from(n));
-            self.a.evex(STORE, n, 0, place, options);
-        }
-        for n in 1..8 {
-            let place = Place::Memory(RSP, 32 * 64 + 8 * i32::from(n));
-            self.a.vex((1, 0, true, false), 0x91, n, 0, place);
-        }
-        // vzeroupper
-        self.a.bytes.extend([0xC5, 0xF8, 0x77]);
-        self.a.call_at(Place::Indexed(RAX, R11, 0, 0));
-        for n in 0..32 {
-            let place = Place::Memory(RSP, 64 * i32::from(n));
-            self.a.evex(LOAD, n, 0, place, options);
-        }
-        for n in 1..8 {
-            let place = Place::Memory(RSP, 32 * 64 + 8 * i32::from(n));
-            self.a.vex((1, 0, true, false), 0x90, n, 0, place);
-        }
-        self.a.test(false, RAX, RAX);
-        self.a.copy(RSP, RBX);
-        self.a.pop(RBX);
-        for register in SAVED.into_iter().rev() {
-            self.a.pop(register);
-        }
-        self.a.plain_return();
     }
 }
 
