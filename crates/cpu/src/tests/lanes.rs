@@ -14,6 +14,7 @@ use crate::{CompileOptions, Vectorization};
 mod atomics;
 mod bounds;
 mod butterflies;
+mod carry;
 mod checks;
 mod clamped;
 mod coarsening;

@@ -18,6 +18,11 @@ impl Lowering<'_, '_> {
         if ty == Type::Pred {
             return self.logic_of_predicates(i, to);
         }
+        if i.opcode == O::Lop3
+            && let Some(combine) = i.modifiers.first_of(&[M::And, M::Or])
+        {
+            return self.lop3_with_predicate(i, to, combine);
+        }
         let wide = ty.bits() == 64;
         let counts = matches!(i.opcode, O::Popc | O::Clz | O::Bfind);
         let mut values = Vec::new();
@@ -37,6 +42,34 @@ impl Lowering<'_, '_> {
             return self.write(i, to, false, &narrow, false);
         }
         self.write(i, to, wide, &values, super::integer::is_signed(ty))
+    }
+
+    /// `lop3.or.b32 d|p, a, b, c, table, q`: `p` is `d != 0` or `q`.
+    fn lop3_with_predicate(&mut self, i: &Instruction, to: Arg, combine: M) -> Lowered<()> {
+        let (number, predicate) = match to {
+            Arg::List(list) => match *self.program.list(list) {
+                [number, predicate] => (number, predicate),
+                _ => return Err(Unsupported("a list of results")),
+            },
+            predicate => (Arg::Sink, predicate),
+        };
+        let with = self.arg(i, 5)?;
+        let code = if combine == M::And { 0x41 } else { 0x45 };
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        let pieces = self.pieces_for(number, false);
+        let pieces = pieces.max(self.pieces_for(predicate, false));
+        for piece in 0..pieces {
+            let value = self.bits_of(i, Type::B32, piece)?;
+            let zero = Source::Vector(self.in_register(Source::Bits(0), false));
+            let any = self.compared(v::COMPARE_U, Source::Vector(value), zero, Some(4), None);
+            let with = self.mask(with, piece)?;
+            masks.push(self.mask_binary(code, any, with));
+            values.push(value);
+        }
+        if number != Arg::Sink {
+            self.write(i, number, false, &values, false)?;
+        }
+        self.write_masks(i, predicate, &masks)
     }
 
     fn logic_of_predicates(&mut self, i: &Instruction, to: Arg) -> Lowered<()> {
@@ -114,9 +147,6 @@ impl Lowering<'_, '_> {
                 self.blended(false, all, other, Source::Vector(shifted))
             }
             O::Lop3 => {
-                if i.modifiers.first_of(&[M::And, M::Or]).is_some() {
-                    return Err(Unsupported("lop3 with a predicate"));
-                }
                 let b = operand(self, 2)?;
                 let c = operand(self, 3)?;
                 let Arg::Int(table) = self.arg(i, 4)? else {
@@ -130,11 +160,24 @@ impl Lowering<'_, '_> {
             }
             O::Popc => self.unary(by_width(wide, v::COUNT_ONES, v::COUNT_ONES64), a),
             O::Clz => self.unary(by_width(wide, v::LEADING_ZEROS, v::LEADING_ZEROS64), a),
-            O::Bfind if !signed && !i.modifiers.has(M::Shiftamt) => {
-                let zeros = self.unary(by_width(wide, v::LEADING_ZEROS, v::LEADING_ZEROS64), a);
-                let last = self.in_register(Source::Bits(ty.bits() as u64 - 1), wide);
-                let code = by_width(wide, v::SUB, v::SUB64);
-                self.binary(code, Source::Vector(last), Source::Vector(zeros))
+            O::Bfind => {
+                let a = Source::Vector(self.in_register(a, wide));
+                let magnitude = match signed {
+                    // The highest bit that differs from the sign.
+                    true => self.without_sign(a, wide),
+                    false => a,
+                };
+                let code = by_width(wide, v::LEADING_ZEROS, v::LEADING_ZEROS64);
+                let zeros = Source::Vector(self.unary(code, magnitude));
+                let bits = u64::from(ty.bits());
+                if i.modifiers.has(M::Shiftamt) {
+                    let code = by_width(wide, v::COMPARE_U, v::COMPARE_U64);
+                    let is_none = self.compared(code, zeros, Source::Bits(bits), Some(0), None);
+                    let ones = Source::Bits(if wide { u64::MAX } else { u32::MAX.into() });
+                    return Ok(self.blended(wide, is_none, ones, zeros));
+                }
+                let last = Source::Vector(self.in_register(Source::Bits(bits - 1), wide));
+                self.binary(by_width(wide, v::SUB, v::SUB64), last, zeros)
             }
             O::Brev => self.reversed_bits(a, wide),
             O::Bfe if !narrow => self.field_of_bits(i, a, (wide, signed), piece)?,
@@ -159,6 +202,16 @@ impl Lowering<'_, '_> {
             }
             _ => return Err(Unsupported("an operation on bits")),
         })
+    }
+
+    /// Numbers, inverted where they are negative.
+    fn without_sign(&mut self, a: Source, wide: bool) -> Source {
+        let zero = Source::Vector(self.in_register(Source::Bits(0), wide));
+        let code = by_width(wide, v::COMPARE_S, v::COMPARE_S64);
+        let is_negative = self.compared(code, a, zero, Some(1), None);
+        let ones = Source::Bits(if wide { u64::MAX } else { u32::MAX.into() });
+        let inverted = self.binary(by_width(wide, v::XOR, v::XOR64), a, ones);
+        Source::Vector(self.blended(wide, is_negative, Source::Vector(inverted), a))
     }
 
     /// A shift whose count is clamped to the width.

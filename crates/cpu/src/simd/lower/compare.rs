@@ -1,5 +1,6 @@
 //! Comparisons and selections of lanes.
 
+use super::float::is_half;
 use super::integer::by_width;
 use super::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::program::{Arg, Instruction};
@@ -131,11 +132,16 @@ impl Lowering<'_, '_> {
         let wide = ty.bits() == 64;
         let (a, b) = (self.arg(i, at)?, self.arg(i, at + 1)?);
         let comparison = i.comparison();
-        if is_float(ty) {
-            let flush = i.modifiers.has(M::Ftz) && !wide;
-            let a = self.source(a, wide, piece)?;
-            let b = self.source(b, wide, piece)?;
-            let (a, b) = (self.flushed(a, flush), self.flushed(b, flush));
+        if is_float(ty) || is_half(ty) {
+            let [a, b] = match is_half(ty) {
+                true => self.compared_halves(i, ty, at, piece)?,
+                false => {
+                    let flush = i.modifiers.has(M::Ftz) && !wide;
+                    let a = self.source(a, wide, piece)?;
+                    let b = self.source(b, wide, piece)?;
+                    [self.flushed(a, flush), self.flushed(b, flush)]
+                }
+            };
             // EQ_OQ, LT_OS, …: without exceptions that count.
             let predicate = match comparison {
                 Some(M::Eq) => 0x00,
@@ -158,11 +164,8 @@ impl Lowering<'_, '_> {
             let code = by_width(wide, v::COMPARE_F32, v::COMPARE_F64);
             return Ok(self.compared(code, a, b, Some(predicate), None));
         }
-        if !matches!(ty.bits(), 16 | 32 | 64) || ty == Type::F16x2 || ty == Type::Bf16x2 {
+        if !matches!(ty.bits(), 16 | 32 | 64) {
             return Err(Unsupported("a comparison of this type"));
-        }
-        if matches!(ty, Type::F16 | Type::Bf16) {
-            return Err(Unsupported("a comparison of halves"));
         }
         let a = self.integer_source(a, ty, piece)?;
         let b = self.integer_source(b, ty, piece)?;

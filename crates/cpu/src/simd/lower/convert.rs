@@ -1,11 +1,12 @@
 //! `mov`, `cvta` and `cvt`.
 
+use super::float::is_half;
 use super::integer::{by_width, is_signed};
 use super::operands::{LONG, is_wide};
 use super::vector::CURRENT;
 use super::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::offset;
-use crate::program::{Arg, Instruction, RegClass};
+use crate::program::{Arg, Instruction};
 use crate::simd::machine::{Alu, Memory, Value};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Type};
@@ -269,7 +270,7 @@ impl Lowering<'_, '_> {
     }
 
     /// How a conversion rounds, as instructions encode it: 0 to nearest, 1 down, 2 up, 3 to zero.
-    fn conversion_rounding(i: &Instruction) -> Option<u8> {
+    pub(super) fn conversion_rounding(i: &Instruction) -> Option<u8> {
         let roundings = [M::Rn, M::Rz, M::Rm, M::Rp, M::Rni, M::Rzi, M::Rmi, M::Rpi];
         Some(match i.modifiers.first_of(&roundings)? {
             M::Rn | M::Rni => 0,
@@ -283,20 +284,26 @@ impl Lowering<'_, '_> {
         let result = self.arg(i, 0)?;
         let source = self.arg(i, 1)?;
         let from_wide = match from {
-            Type::F32 => false,
+            Type::F32 | Type::F16 | Type::Bf16 => false,
             Type::F64 => true,
-            _ => return Err(Unsupported("a conversion of halves")),
+            _ => return Err(Unsupported("a conversion of this type")),
+        };
+        // Halves are floats after that.
+        let single = |e: &mut Self, piece: usize| match is_half(from) {
+            true => e.converted_half(source, from, piece),
+            false => {
+                let a = e.source(source, false, piece)?;
+                Ok(e.flushed(a, i.modifiers.has(M::Ftz)))
+            }
         };
         let rounding = Self::conversion_rounding(i).unwrap_or(3);
-        let flush = i.modifiers.has(M::Ftz) && !from_wide;
         let wide = to.bits() == 64;
         let signed = is_signed(to);
         let mut values = Vec::new();
         for piece in 0..self.pieces_for(result, wide) {
             values.push(match (from_wide, wide) {
                 (false, false) => {
-                    let a = self.source(source, false, piece)?;
-                    let a = self.flushed(a, flush);
+                    let a = single(self, piece)?;
                     let a = self.rounded(a, rounding, false);
                     self.whole_number(a, to)
                 }
@@ -316,8 +323,7 @@ impl Lowering<'_, '_> {
                     let a = match from_wide {
                         true => self.source(source, true, piece)?,
                         false => {
-                            let a = self.source(source, false, piece / 2)?;
-                            let a = self.flushed(a, flush);
+                            let a = single(self, piece / 2)?;
                             let a = self.in_register(a, false);
                             let half = self.half_of(a, piece % 2);
                             Source::Vector(self.converted(v::F32_TO_F64, half))
@@ -481,7 +487,10 @@ impl Lowering<'_, '_> {
             .iter()
             .all(|ty| matches!(ty, Type::F32 | Type::F64));
         if !known {
-            return self.half_to_float(i, to, from);
+            return match is_half(to) {
+                true => self.convert_to_half(i, to),
+                false => self.convert_from_half(i, (to, from)),
+            };
         }
         let (to_wide, from_wide) = (to == Type::F64, from == Type::F64);
         let flush = i.modifiers.has(M::Ftz);
@@ -531,44 +540,6 @@ impl Lowering<'_, '_> {
             });
         }
         self.write(i, result, to_wide, &values, false)
-    }
-
-    /// Conversions between halves in registers of 16 bits and floats.
-    fn half_to_float(&mut self, i: &Instruction, to: Type, from: Type) -> Lowered<()> {
-        let result = self.arg(i, 0)?;
-        let source = self.arg(i, 1)?;
-        if !i.modifiers.has(M::Sat) && (to, from) == (Type::F32, Type::F16) {
-            let is_half = match source {
-                Arg::Reg(reg) => self.class(reg) == RegClass::I16,
-                _ => false,
-            };
-            if is_half {
-                let mut values = Vec::new();
-                for piece in 0..self.pieces_for(result, false) {
-                    let bits = self.vector(source, false, piece)?;
-                    let halves = self.reversed(v::NARROW_TO_HALVES, bits, None);
-                    let value = self.converted(v::HALF_TO_F32, halves);
-                    values.push(self.canonical(value));
-                }
-                return self.write(i, result, false, &values, false);
-            }
-        }
-        if !i.modifiers.has(M::Sat)
-            && !i.modifiers.has(M::Relu)
-            && (to, from) == (Type::F16, Type::F32)
-            && matches!(Self::conversion_rounding(i), Some(0))
-        {
-            let mut values = Vec::new();
-            for piece in 0..self.pieces_for(result, false) {
-                let value = self.vector(source, false, piece)?;
-                // The upper bits of the GPU's NaN are those of its half.
-                let value = self.canonical(value);
-                let halves = self.reversed(v::F32_TO_HALF, value, Some(0));
-                values.push(self.converted(v::LOAD_HALVES_U, halves));
-            }
-            return self.write(i, result, false, &values, false);
-        }
-        Err(Unsupported("a conversion of halves"))
     }
 }
 

@@ -26,11 +26,18 @@ pub(super) fn sign_of(wide: bool) -> u64 {
     if wide { 1 << 63 } else { SIGN }
 }
 
+pub(super) fn is_half(ty: Type) -> bool {
+    matches!(ty, Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2)
+}
+
 impl Lowering<'_, '_> {
     pub(super) fn float(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
-        if !matches!(ty, Type::F32 | Type::F64) || i.modifiers.types().nth(1).is_some() {
-            return Err(Unsupported("arithmetic of halves"));
+        if ty == Type::F32x2 {
+            return self.pairs_of_floats(i);
+        }
+        if !matches!(ty, Type::F32 | Type::F64) {
+            return Err(Unsupported("arithmetic of this type"));
         }
         let wide = ty == Type::F64;
         let to = self.arg(i, 0)?;
@@ -44,8 +51,18 @@ impl Lowering<'_, '_> {
     fn float_of(&mut self, i: &Instruction, wide: bool, piece: usize) -> Lowered<Value> {
         let flush = i.modifiers.has(M::Ftz) && !wide;
         let rounding = rounding(i);
+        // Sums and products of halves with floats: all but the last operand are halves.
+        let half = i.modifiers.types().nth(1);
+        let last = self.program.list(i.args).len() - 1;
         let operand = |e: &mut Self, n: usize| -> Lowered<Source> {
             let arg = e.arg(i, n)?;
+            if let Some(ty) = half.filter(|_| n < last) {
+                let is_known = is_half(ty) && matches!(i.opcode, O::Add | O::Sub | O::Fma);
+                return match is_known {
+                    true => e.half_source(i, arg, ty, (piece, 0)).map(Source::Vector),
+                    false => Err(Unsupported("arithmetic of several types")),
+                };
+            }
             let source = e.source(arg, wide, piece)?;
             Ok(e.flushed(source, flush && i.opcode != O::Copysign))
         };
@@ -67,35 +84,9 @@ impl Lowering<'_, '_> {
                 let code = by_width(wide, v::TERNARY, v::TERNARY64);
                 self.ternary(code, sign, a, b, Some(0xCA), CURRENT)
             }
-            O::Add => {
+            O::Add | O::Sub | O::Mul => {
                 let b = operand(self, 2)?;
-                let code = by_width(wide, v::ADD_F32, v::ADD_F64);
-                let (a, b) = if let Source::Bits(_) = a {
-                    (b, a)
-                } else {
-                    (a, b)
-                };
-                self.binary_with(code, a, b, None, rounding)
-            }
-            O::Sub => {
-                let b = operand(self, 2)?;
-                let code = by_width(wide, v::SUB_F32, v::SUB_F64);
-                self.binary_with(code, a, b, None, rounding)
-            }
-            O::Mul => {
-                let b = operand(self, 2)?;
-                let (a, b) = if let Source::Bits(_) = a {
-                    (b, a)
-                } else {
-                    (a, b)
-                };
-                match flush {
-                    true => self.product_flushed(a, b, rounding),
-                    false => {
-                        let code = by_width(wide, v::MUL_F32, v::MUL_F64);
-                        self.binary_with(code, a, b, None, rounding)
-                    }
-                }
+                self.sum_or_product(i.opcode, [a, b], (wide, flush), rounding)
             }
             O::Fma | O::Mad => {
                 let b = operand(self, 2)?;
@@ -170,6 +161,58 @@ impl Lowering<'_, '_> {
             true => self.saturated(value, wide),
             false => value,
         })
+    }
+
+    fn sum_or_product(
+        &mut self,
+        opcode: O,
+        [a, b]: [Source; 2],
+        (wide, flush): (bool, bool),
+        rounding: u8,
+    ) -> Value {
+        let code = match opcode {
+            O::Add => by_width(wide, v::ADD_F32, v::ADD_F64),
+            O::Sub => by_width(wide, v::SUB_F32, v::SUB_F64),
+            _ => by_width(wide, v::MUL_F32, v::MUL_F64),
+        };
+        let (a, b) = match a {
+            Source::Bits(_) if opcode != O::Sub => (b, a),
+            _ => (a, b),
+        };
+        match flush && opcode == O::Mul {
+            true => self.product_flushed(a, b, rounding),
+            false => self.binary_with(code, a, b, None, rounding),
+        }
+    }
+
+    /// `add`, `sub`, `mul` and `fma` of the two floats in registers of 64 bits: twice as many floats.
+    fn pairs_of_floats(&mut self, i: &Instruction) -> Lowered<()> {
+        let flush = i.modifiers.has(M::Ftz);
+        let rounding = rounding(i);
+        let to = self.arg(i, 0)?;
+        let mut values = Vec::new();
+        for piece in 0..self.pieces_for(to, true) {
+            let mut sources = Vec::new();
+            for n in 1..self.program.list(i.args).len() {
+                let arg = self.arg(i, n)?;
+                let value = Source::Vector(self.vector(arg, true, piece)?);
+                sources.push(self.flushed(value, flush));
+            }
+            let value = match (i.opcode, &sources[..]) {
+                (O::Fma, &[a, b, c]) => self.ternary(v::FMA_F32, c, a, b, None, rounding),
+                (O::Add | O::Sub | O::Mul, &[a, b]) => {
+                    self.sum_or_product(i.opcode, [a, b], (false, flush), rounding)
+                }
+                _ => return Err(Unsupported("arithmetic of pairs of floats")),
+            };
+            let value = self.flushed(Source::Vector(value), flush && i.opcode != O::Mul);
+            let value = self.in_register(value, false);
+            values.push(match rounding {
+                CURRENT => value,
+                _ => self.canonical(value),
+            });
+        }
+        self.write(i, to, true, &values, false)
     }
 
     /// A function of one number that the runtime computes.
@@ -294,7 +337,13 @@ impl Lowering<'_, '_> {
     }
 
     /// Without `.NaN`, a NaN operand is ignored.
-    fn of_two(&mut self, a: Source, b: Source, (is_min, nan): (bool, bool), wide: bool) -> Value {
+    pub(super) fn of_two(
+        &mut self,
+        a: Source,
+        b: Source,
+        (is_min, nan): (bool, bool),
+        wide: bool,
+    ) -> Value {
         let a = Source::Vector(self.in_register(a, wide));
         let range = by_width(wide, v::RANGE_F32, v::RANGE_F64);
         let compare = by_width(wide, v::COMPARE_F32, v::COMPARE_F64);

@@ -209,7 +209,7 @@ impl Lowering<'_, '_> {
     }
 
     /// `mul.lo`, `.hi` and `.wide`.
-    fn product(&mut self, i: &Instruction, ty: Type, piece: usize) -> Lowered<Value> {
+    pub(super) fn product(&mut self, i: &Instruction, ty: Type, piece: usize) -> Lowered<Value> {
         let (a, b) = (self.arg(i, 1)?, self.arg(i, 2)?);
         let signed = is_signed(ty);
         let m = &i.modifiers;

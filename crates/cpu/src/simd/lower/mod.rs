@@ -9,11 +9,13 @@ mod affine;
 mod async_copy;
 mod atomic;
 mod bits;
+mod carry;
 mod compare;
 mod contiguous;
 mod control;
 mod convert;
 mod float;
+mod half;
 mod indexed;
 mod integer;
 mod memory;
@@ -35,7 +37,7 @@ use super::shape::Shape;
 use super::suspension::Suspension;
 use crate::dump::{self, Stage};
 use crate::program::{Instruction, Liveness, Program, Reg, RegClass, Step, pointers};
-use ptx::names::{Opcode as O, Type};
+use ptx::names::{Modifier as M, Opcode as O, Type};
 
 /// A part of the kernel that has no lowering.
 #[derive(Debug)]
@@ -278,6 +280,9 @@ impl Lowering<'_, '_> {
             | O::Brev
             | O::Bfe
             | O::Bfi => self.bits(i),
+            O::Addc | O::Subc | O::Madc => self.with_carry(i),
+            O::Add | O::Sub | O::Mad if i.modifiers.has(M::Cc) => self.with_carry(i),
+            O::Dp4a | O::Dp2a => self.dot(i),
             O::Mul24 | O::Mad24 | O::Sad | O::Rem => self.integer(i),
             O::Add
             | O::Sub
@@ -289,7 +294,8 @@ impl Lowering<'_, '_> {
             | O::Neg
             | O::Min
             | O::Max => match self.ty(i, 0)? {
-                Type::F32 | Type::F64 => self.float(i),
+                Type::F32 | Type::F64 | Type::F32x2 => self.float(i),
+                ty if float::is_half(ty) => self.half(i),
                 _ => self.integer(i),
             },
             O::Rcp
