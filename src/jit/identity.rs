@@ -23,30 +23,9 @@ pub fn compiler_identity(kind: DriverKind) -> String {
                 cpu::NanBits::Gpu => " gpu-nans",
                 _ => "",
             },
-            processor_features().join(",")
+            // A cache may be shared by machines with different processors.
+            cpu::processor_features().join(",")
         ),
         _ => format!("nvidia {}", identity::driver_build()),
     }
-}
-
-/// What code for this processor may use: a cache may be shared by machines
-/// with different ones.
-#[cfg(feature = "cpu")]
-fn processor_features() -> Vec<&'static str> {
-    macro_rules! present {
-        ($detect:ident: $($feature:tt)*) => {
-            [$(($feature, std::arch::$detect!($feature))),*]
-                .into_iter()
-                .filter_map(|(name, there)| there.then_some(name))
-                .collect()
-        };
-    }
-    #[cfg(target_arch = "x86_64")]
-    return present!(is_x86_feature_detected: "sse3" "ssse3" "sse4.1" "sse4.2" "popcnt" "lzcnt"
-        "bmi1" "bmi2" "avx" "avx2" "fma" "f16c" "avx512f" "avx512vl" "avx512dq" "avx512bitalg"
-        "avx512vbmi");
-    #[cfg(target_arch = "aarch64")]
-    return present!(is_aarch64_feature_detected: "lse" "fp16" "paca" "dotprod");
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    return Vec::new();
 }

@@ -51,6 +51,8 @@ pub use compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX, Pr
 pub use entries::table;
 pub use heap::Caller;
 pub use nan::NanBits;
+#[doc(hidden)]
+pub use processor::processor_features;
 pub use run::{
     Fault, FaultAccess, FaultAllocation, LaunchObserver, RacingAccess, last_fault, observe_launches,
 };

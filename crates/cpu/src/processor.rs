@@ -52,6 +52,14 @@ pub(crate) fn has(feature: &str) -> bool {
     found.contains(&feature)
 }
 
+/// All that code for this processor may use, and that the environment does not forbid.
+pub fn processor_features() -> Vec<&'static str> {
+    let mut found = features();
+    let vectors = [AVX_512, AVX_512_LANES, AVX2_LANES];
+    found.extend(vectors.into_iter().filter(|feature| has(feature)));
+    found
+}
+
 /// The optional features of this processor, by the names of Cranelift's settings or alike.
 pub(crate) fn features() -> Vec<&'static str> {
     let mut found = Vec::new();
