@@ -421,13 +421,20 @@ impl Assembler {
         );
     }
 
-    /// Sets the rounding of vector instructions: 0 to nearest, 1 down, 2 up, 3 to zero.
-    pub fn set_rounding(&mut self, rounding: u8) {
+    /// Sets the rounding of vector instructions, 0 to nearest, 1 down, 2 up, 3 to zero, and keeps the
+    /// thread's settings in memory.
+    pub fn set_rounding(&mut self, rounding: u8, kept: Place) {
         const MASKED: u32 = 0x1F80;
         let control = MASKED | u32::from(rounding) << 13;
         let place = self.constant(&control.to_le_bytes());
-        // vldmxcsr
-        self.vex((1, 0, false, false), 0xAE, 2, 0, place);
+        // vstmxcsr
+        self.vex((1, 0, false, false), 0xAE, 3, 0, kept);
+        self.load_rounding(place);
+    }
+
+    /// Sets what memory has: `vldmxcsr`.
+    pub fn load_rounding(&mut self, kept: Place) {
+        self.vex((1, 0, false, false), 0xAE, 2, 0, kept);
     }
 
     pub fn prefetch(&mut self, place: Place) {

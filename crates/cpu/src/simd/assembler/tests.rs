@@ -218,6 +218,22 @@ fn vectors_of_256_bits() {
     }
 }
 
+/// The thread's settings are stored first, so that they can be loaded again.
+#[test]
+fn rounding() {
+    let mut a = Assembler::default();
+    let kept = Place::Memory(RSP, 32);
+    a.set_rounding(3, kept);
+    a.load_rounding(kept);
+    // vstmxcsr 0x20(%rsp); vldmxcsr 0(%rip); vldmxcsr 0x20(%rsp)
+    assert_eq!(
+        text(&a.bytes),
+        "c4 e1 78 ae 5c 24 20 c4 e1 78 ae 15 00 00 00 00 c4 e1 78 ae 54 24 20"
+    );
+    let bytes = a.finish();
+    assert_eq!(bytes[64..68], 0x7F80_u32.to_le_bytes());
+}
+
 #[test]
 fn general_purpose_registers() {
     type Emit<'a> = &'a dyn Fn(&mut Assembler);

@@ -10,6 +10,10 @@ const fn half(code: Evex) -> Evex {
     Evex { length: 0, ..code }
 }
 
+/// Where the settings of the thread are while an instruction rounds in another direction: a part of the
+/// lane area that calls do not use.
+const SETTINGS: Place = Place::Memory(RSP, 32);
+
 impl Emission<'_> {
     pub(super) fn vector_of_avx2(
         &mut self,
@@ -19,7 +23,7 @@ impl Emission<'_> {
         options: Options,
     ) {
         if let Some(rounding) = options.rounding {
-            self.a.set_rounding(rounding);
+            self.a.set_rounding(rounding, SETTINGS);
         }
         let mut plain = Options {
             immediate: options.immediate,
@@ -30,24 +34,18 @@ impl Emission<'_> {
                 let to = Place::Register(result);
                 self.a.vector(code, from, 0, to, plain);
             }
-            (Form::Shift(operation), Place::Register(_)) => {
+            (Form::Shift(operation), _) => {
                 self.a.vector(code, operation, result, place, plain);
             }
-            // AVX2 shifts no operand in memory by an immediate.
-            (Form::Shift(operation), _) => {
-                self.a.vector(LOAD, result, 0, place, Options::default());
-                let value = Place::Register(result);
-                self.a.vector(code, operation, result, value, plain);
-            }
             _ => {
-                if options.mask != 0 || Self::is_blend(code) {
+                if Self::is_blend(code) {
                     plain.immediate = Some(options.mask << 4);
                 }
                 self.a.vector(code, result, first, place, plain);
             }
         }
         if options.rounding.is_some() {
-            self.a.set_rounding(0);
+            self.a.load_rounding(SETTINGS);
         }
     }
 
