@@ -1,10 +1,11 @@
-//! The machine IR: x86-64 instructions with AVX-512 on virtual registers, in SSA form.
+//! The machine IR: x86-64 instructions on virtual registers, in SSA form. Those on vectors are of AVX-512,
+//! and after legalization of AVX2.
 
 use regalloc2::{Operand, RegClass, VReg};
 use smallvec::SmallVec;
 
-/// A virtual register: general purpose ([`RegClass::Int`]), vector of 512 bits
-/// ([`RegClass::Float`]), or mask ([`RegClass::Vector`]).
+/// A virtual register: general purpose ([`RegClass::Int`]), vector of 512 bits,
+/// or of 256 after legalization ([`RegClass::Float`]), or mask ([`RegClass::Vector`]).
 pub(super) type Value = VReg;
 
 pub(super) const INT: RegClass = RegClass::Int;
@@ -30,6 +31,19 @@ pub(super) struct Evex {
 }
 
 impl Evex {
+    /// The same instruction on vectors of 128 bits.
+    pub const fn of_128_bits(self) -> Evex {
+        Evex { length: 0, ..self }
+    }
+
+    /// The same instruction on vectors of 256 bits, or fewer if it is on fewer.
+    pub const fn of_256_bits(self) -> Evex {
+        match self.length {
+            2 => Evex { length: 1, ..self },
+            _ => self,
+        }
+    }
+
     /// Whether the W bit is set if the instruction has the VEX prefix.
     pub fn is_wide_vex(self) -> bool {
         let counts = match self.map {

@@ -1,6 +1,6 @@
 //! Conversions between floats and integers that AVX2 has no instruction for.
 
-use super::lanes::{LONG, Shape, WORD};
+use super::instructions::{Operation, long, word};
 use super::{Legalizer, Source, opcodes as a};
 use crate::simd::machine::{Form, Value};
 use crate::simd::opcodes as v;
@@ -9,11 +9,11 @@ const TWO_TO_52: u64 = 0x4330_0000_0000_0000;
 const TWO_TO_84: u64 = 0x4530_0000_0000_0000;
 
 fn double(value: f64) -> Source {
-    LONG(value.to_bits())
+    long(value.to_bits())
 }
 
 fn float(value: f32) -> Source {
-    WORD(value.to_bits())
+    word(value.to_bits())
 }
 
 // Predicates of comparisons: unordered operands are different, and compare as false otherwise.
@@ -29,20 +29,20 @@ const TO_ZERO: u8 = 11;
 impl Legalizer {
     fn is(&mut self, predicate: u8, wide: bool, first: Value, last: Source) -> Value {
         let code = if wide { v::COMPARE_F64 } else { v::COMPARE_F32 };
-        let shape = Shape {
+        let operation = Operation {
             immediate: Some(predicate),
-            ..Shape::new(code, Form::Binary)
+            ..Operation::new(code, Form::Binary)
         };
-        self.plain(shape, Some(first), last, None)
+        self.plain(operation, Some(first), last, None)
     }
 
     fn rounded_sum(&mut self, wide: bool, first: Value, last: Value, rounding: u8) -> Value {
         let code = if wide { v::ADD_F64 } else { v::ADD_F32 };
-        let shape = Shape {
+        let operation = Operation {
             rounding,
-            ..Shape::new(code, Form::Binary)
+            ..Operation::new(code, Form::Binary)
         };
-        self.plain(shape, Some(first), Source::Value(last), None)
+        self.plain(operation, Some(first), Source::Value(last), None)
     }
 
     /// The sum of both halves of 16 bits, which are exact.
@@ -50,14 +50,14 @@ impl Legalizer {
         let high = self.shift(2, false, value, 16);
         let high = self.unary(v::I32_TO_F32, high);
         let high = self.binary(v::MUL_F32, high, float(65536.0));
-        let low = self.binary(v::AND, value, WORD(0xFFFF));
+        let low = self.binary(v::AND, value, word(0xFFFF));
         let low = self.unary(v::I32_TO_F32, low);
         self.rounded_sum(false, high, low, rounding)
     }
 
     /// Four numbers of 32 bits.
     pub(super) fn u32_to_double(&mut self, value: Value) -> Value {
-        let flipped = self.binary(super::opcodes::half(v::XOR), value, WORD(1 << 31));
+        let flipped = self.binary(v::XOR.of_128_bits(), value, word(1 << 31));
         let value = self.unary(v::I32_TO_F64, flipped);
         self.binary(v::ADD_F64, value, double(2_147_483_648.0))
     }
@@ -74,7 +74,7 @@ impl Legalizer {
         let is_low = self.is(LESS, false, value, float(2.0 * HALF));
         let is_high = self.is(GREATER, false, value, float(-1.0));
         let fits = self.of_values(v::AND, is_low, is_high);
-        let ones = self.in_register(WORD(!0));
+        let ones = self.in_register(word(!0));
         self.blended(false, fits, Source::Value(whole), ones)
     }
 
@@ -84,16 +84,16 @@ impl Legalizer {
         let is_positive = self.is(GREATER_OR_EQUAL, true, whole, double(0.0));
         let is_low = self.is(LESS, true, whole, double(4_294_967_296.0));
         let fits = self.of_values(v::AND, is_positive, is_low);
-        let bits = self.binary(v::ADD_F64, whole, LONG(TWO_TO_52));
-        let ones = self.in_register(LONG(u64::MAX));
+        let bits = self.binary(v::ADD_F64, whole, long(TWO_TO_52));
+        let ones = self.in_register(long(u64::MAX));
         self.blended(true, fits, Source::Value(bits), ones)
     }
 
     /// The upper and the lower 32 bits as doubles, which are exact.
     fn parts_of_long(&mut self, value: Value, signed: bool) -> [Value; 2] {
-        let low = self.binary(v::AND, value, LONG(0xFFFF_FFFF));
-        let low = self.binary(v::OR, low, LONG(TWO_TO_52));
-        let low = self.binary(v::SUB_F64, low, LONG(TWO_TO_52));
+        let low = self.binary(v::AND, value, long(0xFFFF_FFFF));
+        let low = self.binary(v::OR, low, long(TWO_TO_52));
+        let low = self.binary(v::SUB_F64, low, long(TWO_TO_52));
         let high = self.shift(2, true, value, 32);
         let (flip, zero) = match signed {
             true => (
@@ -102,7 +102,7 @@ impl Legalizer {
             ),
             false => (0, f64::from_bits(TWO_TO_84)),
         };
-        let high = self.binary(v::XOR, high, LONG(TWO_TO_84 | flip));
+        let high = self.binary(v::XOR, high, long(TWO_TO_84 | flip));
         let high = self.binary(v::SUB_F64, high, double(zero));
         [high, low]
     }
@@ -120,20 +120,20 @@ impl Legalizer {
         let error = self.of_values(v::SUB_F64, low, kept);
         let zero = self.zero();
         let is_inexact = self.is(NOT_EQUAL, true, error, Source::Value(zero));
-        let last = self.binary(v::AND, sum, LONG(1));
-        let is_even = self.binary(v::ADD64, last, LONG(u64::MAX));
+        let last = self.binary(v::AND, sum, long(1));
+        let is_even = self.binary(v::ADD64, last, long(u64::MAX));
         // 1 if the error has the sign of the sum, and -1 otherwise.
         let signs = self.of_values(v::XOR, error, sum);
         let is_other = self.of_values(a::GREATER64, zero, signs);
-        let step = self.binary(v::OR, is_other, LONG(1));
+        let step = self.binary(v::OR, is_other, long(1));
         let step = self.of_values(v::AND, step, is_inexact);
         let step = self.of_values(v::AND, step, is_even);
         let odd = self.of_values(v::ADD64, sum, step);
-        let shape = Shape {
+        let operation = Operation {
             rounding,
-            ..Shape::new(v::F64_TO_F32, Form::Unary)
+            ..Operation::new(v::F64_TO_F32, Form::Unary)
         };
-        self.plain(shape, None, Source::Value(odd), None)
+        self.plain(operation, None, Source::Value(odd), None)
     }
 
     /// Truncates. What is out of range becomes the number with the top bit, or ones.
@@ -144,8 +144,8 @@ impl Legalizer {
         let high = self.unary_by(v::ROUND_F64, high, DOWN);
         let above = self.binary(v::MUL_F64, high, double(TWO_TO_32));
         let low = self.of_values(v::SUB_F64, whole, above);
-        let low = self.binary(v::ADD_F64, low, LONG(TWO_TO_52));
-        let low = self.binary(v::AND, low, LONG(0xFFFF_FFFF));
+        let low = self.binary(v::ADD_F64, low, long(TWO_TO_52));
+        let low = self.binary(v::AND, low, long(0xFFFF_FFFF));
         let high = self.binary(v::ADD_F64, high, double(1.5 * f64::from_bits(TWO_TO_52)));
         let high = self.shift(6, true, high, 32);
         let bits = self.of_values(v::OR, high, low);
@@ -160,7 +160,7 @@ impl Legalizer {
         let is_not_low = self.is(GREATER_OR_EQUAL, true, whole, double(least));
         let is_not_high = self.is(LESS, true, whole, double(limit));
         let fits = self.of_values(v::AND, is_not_low, is_not_high);
-        let outside = self.in_register(LONG(outside));
+        let outside = self.in_register(long(outside));
         self.blended(true, fits, Source::Value(bits), outside)
     }
 

@@ -1,6 +1,6 @@
 //! Counts of bits.
 
-use super::lanes::WORD;
+use super::instructions::word;
 use super::{Legalizer, Pair, Source, opcodes as a};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
@@ -13,10 +13,10 @@ impl Legalizer {
         let value = self.of_values(v::ANDN, below, value);
         let float = self.unary(v::I32_TO_F32, value);
         let exponent = self.shift(2, false, float, 23);
-        let most = self.in_register(WORD(158));
+        let most = self.in_register(word(158));
         let zeros = self.of_values(v::SUB, most, exponent);
         // A number whose top bit is set was negative, and a zero has no exponent.
-        let zeros = self.binary(v::MIN_S, zeros, WORD(32));
+        let zeros = self.binary(v::MIN_S, zeros, word(32));
         let zero = self.zero();
         self.of_values(v::MAX_S, zeros, zero)
     }
@@ -26,7 +26,7 @@ impl Legalizer {
         let high = self.shift(2, true, zeros, 32);
         let up = self.shift(6, true, zeros, 32);
         let low = self.shift(2, true, up, 32);
-        let is_empty = self.binary(a::EQUAL64, high, super::lanes::LONG(32));
+        let is_empty = self.binary(a::EQUAL64, high, super::instructions::long(32));
         let low = self.of_values(v::AND, low, is_empty);
         self.of_values(v::ADD64, high, low)
     }
@@ -42,7 +42,7 @@ impl Legalizer {
         let table = self.in_register(table);
         let high = self.shift(2, false, value, 4);
         let [low, high] = [value, high].map(|part| {
-            let nibbles = self.binary(v::AND, part, WORD(0x0F0F_0F0F));
+            let nibbles = self.binary(v::AND, part, word(0x0F0F_0F0F));
             self.of_values(v::SHUFFLE_BYTES, table, nibbles)
         });
         let bytes = self.of_values(a::ADD_BYTES, low, high);
@@ -50,8 +50,8 @@ impl Legalizer {
             let zero = self.zero();
             return self.of_values(a::SUM_OF_BYTES, bytes, zero);
         }
-        let pairs = self.binary(a::SUM_PAIRS_OF_BYTES, bytes, WORD(0x0101_0101));
-        self.binary(a::SUM_PAIRS_OF_HALVES, pairs, WORD(0x0001_0001))
+        let pairs = self.binary(a::SUM_PAIRS_OF_BYTES, bytes, word(0x0101_0101));
+        self.binary(a::SUM_PAIRS_OF_HALVES, pairs, word(0x0001_0001))
     }
 
     /// For each lane, the bits of the lanes before it that have its value.

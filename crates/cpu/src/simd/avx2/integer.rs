@@ -1,6 +1,6 @@
 //! Arithmetic and logic on integers that AVX2 has no instruction for.
 
-use super::lanes::{LONG, WORD};
+use super::instructions::{long, word};
 use super::{Legalizer, Source, opcodes as a};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
@@ -84,8 +84,8 @@ impl Legalizer {
     /// A funnel shift of 32 bits: `old` moves, and bits of `other` follow.
     pub(super) fn funnel(&mut self, left: bool, old: Value, other: Value, by: Source) -> Value {
         let by = self.in_register(by);
-        let by = self.binary(v::AND, by, WORD(31));
-        let all = self.in_register(WORD(32));
+        let by = self.binary(v::AND, by, word(31));
+        let all = self.in_register(word(32));
         let rest = self.of_values(v::SUB, all, by);
         let (there, back) = match left {
             true => (v::SHIFT_LEFT, v::SHIFT_RIGHT),
@@ -109,7 +109,7 @@ impl Legalizer {
         match (self.logic_of_two(other, second, third), differ) {
             (Logic::Zeros, None) => self.zero(),
             (Logic::Zeros, Some(value)) | (Logic::Value(value), None) => value,
-            (Logic::Ones, None) => self.in_register(LONG(u64::MAX)),
+            (Logic::Ones, None) => self.in_register(long(u64::MAX)),
             (Logic::Ones, Some(value)) => self.inverted(value),
             (Logic::Value(other), Some(value)) => self.of_values(v::XOR, other, value),
         }

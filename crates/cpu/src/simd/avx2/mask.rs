@@ -2,7 +2,7 @@
 
 use regalloc2::Operand;
 
-use super::lanes::Shape;
+use super::instructions::Operation;
 use super::{Legalized, Legalizer, Pair, Source, Unsupported, opcodes as a};
 use crate::simd::machine::{Alu, Constant, Evex, Form, Masking, Op, Shift, Value};
 use crate::simd::opcodes as v;
@@ -102,11 +102,11 @@ impl Legalizer {
         let predicate = predicate.ok_or(Unsupported)?;
         let wide = code.wide;
         if [v::COMPARE_F32, v::COMPARE_F64].contains(&code) {
-            let shape = Shape {
+            let operation = Operation {
                 immediate: Some(predicate),
-                ..Shape::new(code, Form::Binary)
+                ..Operation::new(code, Form::Binary)
             };
-            return Ok(self.plain(shape, Some(first), last, None));
+            return Ok(self.plain(operation, Some(first), last, None));
         }
         let (equal, greater) = match wide {
             true => (a::EQUAL64, a::GREATER64),

@@ -3,7 +3,7 @@
 use regalloc2::Operand;
 use smallvec::SmallVec;
 
-use super::lanes::Shape;
+use super::instructions::Operation;
 use super::{Legalized, Legalizer, Pair, Source, Unsupported, opcodes as a};
 use crate::simd::machine::{Evex, Form, INT, MASK, Masking, Memory, Op, Value};
 use crate::simd::opcodes as v;
@@ -66,12 +66,12 @@ impl Legalizer {
                 }
                 return self.define(Some(result), pair);
             }
-            let shape = Shape {
+            let operation = Operation {
                 immediate,
-                ..Shape::new(code, Form::Binary)
+                ..Operation::new(code, Form::Binary)
             };
-            let low = self.of_half(shape, Some(first[0]), all, None)?;
-            let high = self.of_half(shape, Some(first[1]), all, None)?;
+            let low = self.of_half(operation, Some(first[0]), all, None)?;
+            let high = self.of_half(operation, Some(first[1]), all, None)?;
             return self.define(Some(result), [low, high]);
         }
         if [v::BROADCAST, v::BROADCAST64].contains(&code) {
@@ -110,10 +110,7 @@ impl Legalizer {
 
     fn load_op(code: Evex, offset: i32, binary: bool) -> Op {
         Op::Load {
-            code: Evex {
-                length: code.length.min(1),
-                ..code
-            },
+            code: code.of_256_bits(),
             offset,
             unit: 1,
             masking: Masking::None,
@@ -208,10 +205,7 @@ impl Legalizer {
         mask: Option<Value>,
     ) {
         let op = Op::Store {
-            code: Evex {
-                length: code.length.min(1),
-                ..code
-            },
+            code: code.of_256_bits(),
             offset,
             unit: 1,
             masked: mask.is_some(),
@@ -230,7 +224,7 @@ impl Legalizer {
         let value = match bytes {
             2 => self.narrowed_to_halves(pair),
             _ => {
-                let low = super::lanes::WORD(0xFF);
+                let low = super::instructions::word(0xFF);
                 let bytes = pair.map(|half| self.binary(v::AND, half, low));
                 let halves = self.of_values(a::PACK_TO_HALVES, bytes[0], bytes[1]);
                 let packed = self.of_values(a::PACK_TO_BYTES, halves, halves);
@@ -241,7 +235,7 @@ impl Legalizer {
         };
         let Some(mask) = mask else {
             let code = match bytes {
-                1 => a::half(v::STORE),
+                1 => v::STORE.of_128_bits(),
                 _ => v::STORE,
             };
             self.store_one((code, offset), value, base, None);
@@ -304,7 +298,7 @@ impl Legalizer {
         mask: Value,
     ) -> Value {
         let [result, after] = [(); 2].map(|()| self.value());
-        let code = Evex { length: 1, ..code };
+        let code = code.of_256_bits();
         let operands = [
             Operand::reg_reuse_def(result, 4),
             Operand::reg_reuse_def(after, 5),

@@ -6,8 +6,8 @@
 
 mod convert;
 mod count;
+mod instructions;
 mod integer;
-mod lanes;
 mod mask;
 mod memory;
 mod opcodes;

@@ -13,19 +13,14 @@ const fn code(map: u8, prefix: u8, wide: bool, opcode: u8) -> Evex {
     }
 }
 
-/// The same instruction on 128 bits.
-pub(super) const fn half(code: Evex) -> Evex {
-    Evex { length: 0, ..code }
-}
-
 pub(super) const ADD_BYTES: Evex = code(1, 1, false, 0xFC);
 pub(super) const BLEND: Evex = code(3, 1, false, 0x4A);
 pub(super) const BLEND64: Evex = code(3, 1, false, 0x4B);
 pub(super) const EQUAL: Evex = code(1, 1, false, 0x76);
 pub(super) const EQUAL64: Evex = code(2, 1, false, 0x29);
 pub(super) const EXTRACT: Evex = code(3, 1, false, 0x39);
-pub(super) const FROM_INT: Evex = half(code(1, 1, false, 0x6E));
-pub(super) const FROM_INT64: Evex = half(code(1, 1, true, 0x6E));
+pub(super) const FROM_INT: Evex = code(1, 1, false, 0x6E).of_128_bits();
+pub(super) const FROM_INT64: Evex = code(1, 1, true, 0x6E).of_128_bits();
 pub(super) const GREATER: Evex = code(1, 1, false, 0x66);
 pub(super) const GREATER64: Evex = code(2, 1, false, 0x37);
 pub(super) const INSERT: Evex = code(3, 1, false, 0x38);

@@ -2,7 +2,7 @@
 
 use regalloc2::Operand;
 
-use super::lanes::{Shape, WORD};
+use super::instructions::{Operation, word};
 use super::{Legalized, Legalizer, Pair, Source, Unsupported, opcodes as a};
 use crate::simd::machine::{Constant, Evex, Form, INT, MASK, Masking, Op, Value};
 use crate::simd::opcodes as v;
@@ -31,7 +31,7 @@ impl Legalizer {
         else {
             return Err(Unsupported);
         };
-        let shape = Shape {
+        let operation = Operation {
             code,
             form,
             immediate,
@@ -61,32 +61,32 @@ impl Legalizer {
             mask,
         };
         if result.class() == INT {
-            return self.first_lane(shape, result, last);
+            return self.first_lane(operation, result, last);
         }
         if result.class() == MASK {
-            return self.comparison(shape, result, &operands);
+            return self.comparison(operation, result, &operands);
         }
-        let value = match self.across(shape, &operands)? {
+        let value = match self.across(operation, &operands)? {
             Some(pair) => self.only_in_mask((masking, code.wide), pair, &operands)?,
-            None => self.each_half(shape, masking, &operands)?,
+            None => self.each_half(operation, masking, &operands)?,
         };
         self.define(Some(result), value)
     }
 
     fn first_lane(
         &mut self,
-        shape: Shape,
+        operation: Operation,
         result: Value,
         from: Result<Value, Constant>,
     ) -> Legalized<()> {
         let [low, _] = self.pair(from.map_err(|_| Unsupported)?)?;
         let op = Op::Vector {
-            code: shape.code,
-            form: shape.form,
+            code: operation.code,
+            form: operation.form,
             immediate: None,
             constant: None,
             masking: Masking::None,
-            rounding: shape.rounding,
+            rounding: operation.rounding,
         };
         self.emit(op, [Operand::reg_def(result), Operand::reg_use(low)]);
         Ok(())
@@ -116,14 +116,19 @@ impl Legalizer {
         })
     }
 
-    fn comparison(&mut self, shape: Shape, result: Value, operands: &Operands) -> Legalized<()> {
+    fn comparison(
+        &mut self,
+        operation: Operation,
+        result: Value,
+        operands: &Operands,
+    ) -> Legalized<()> {
         let first = self.pair(operands.first.ok_or(Unsupported)?)?;
         let mut lanes = first;
         for half in 0..2 {
             let last = self.source(operands.last, half)?;
-            lanes[half] = self.compared(shape.code, shape.immediate, first[half], last)?;
+            lanes[half] = self.compared(operation.code, operation.immediate, first[half], last)?;
         }
-        let mut pair = self.mask_from(lanes, shape.code.wide);
+        let mut pair = self.mask_from(lanes, operation.code.wide);
         if let Some(mask) = operands.mask {
             let only = self.pair(mask)?;
             pair = [0, 1].map(|half| self.of_values(v::AND, pair[half], only[half]));
@@ -133,11 +138,11 @@ impl Legalizer {
 
     fn each_half(
         &mut self,
-        shape: Shape,
+        operation: Operation,
         masking: Masking,
         operands: &Operands,
     ) -> Legalized<Pair> {
-        let wide = shape.code.wide;
+        let wide = operation.code.wide;
         let mut pair = Vec::new();
         let masks = match operands.mask {
             Some(mask) => Some(self.masks_of(mask, wide)?),
@@ -155,8 +160,8 @@ impl Legalizer {
                 pair.push(self.blended(wide, masks[half], last, first));
                 continue;
             }
-            let old_operand = old.filter(|_| shape.form == Form::Ternary);
-            let value = self.of_half(shape, first, last, old_operand)?;
+            let old_operand = old.filter(|_| operation.form == Form::Ternary);
+            let value = self.of_half(operation, first, last, old_operand)?;
             pair.push(match masks {
                 None => value,
                 Some(masks) => self.masked((masking, wide), masks[half], value, old)?,
@@ -166,8 +171,8 @@ impl Legalizer {
     }
 
     /// Instructions that move lanes from one half to another, or change their width.
-    fn across(&mut self, shape: Shape, operands: &Operands) -> Legalized<Option<Pair>> {
-        let code = shape.code;
+    fn across(&mut self, operation: Operation, operands: &Operands) -> Legalized<Option<Pair>> {
+        let code = operation.code;
         let widens = [
             v::WIDEN_U,
             v::WIDEN_S,
@@ -240,9 +245,9 @@ impl Legalizer {
             _ => {
                 let halves = last.map(|half| match code {
                     v::I64_TO_F32 | v::U64_TO_F32 => {
-                        self.long_to_float(half, code == v::I64_TO_F32, shape.rounding)
+                        self.long_to_float(half, code == v::I64_TO_F32, operation.rounding)
                     }
-                    _ => self.plain(shape, None, Source::Value(half), None),
+                    _ => self.plain(operation, None, Source::Value(half), None),
                 });
                 [self.joined(halves[0], halves[1]); 2]
             }
@@ -251,7 +256,7 @@ impl Legalizer {
 
     /// The lower 16 bits of 16 lanes.
     pub(super) fn narrowed_to_halves(&mut self, pair: Pair) -> Value {
-        let halves = pair.map(|half| self.binary(v::AND, half, WORD(0xFFFF)));
+        let halves = pair.map(|half| self.binary(v::AND, half, word(0xFFFF)));
         let packed = self.of_values(a::PACK_TO_HALVES, halves[0], halves[1]);
         self.in_order(packed)
     }
@@ -259,17 +264,17 @@ impl Legalizer {
     /// One half of an instruction that computes each lane alone.
     pub(super) fn of_half(
         &mut self,
-        shape: Shape,
+        operation: Operation,
         first: Option<Value>,
         last: Source,
         old: Option<Value>,
     ) -> Legalized<Value> {
-        let Shape {
+        let Operation {
             code,
             form,
             immediate,
             rounding,
-        } = shape;
+        } = operation;
         let wide = code.wide;
         if let Form::Shift(operation) = form {
             let value = self.in_register(last);
@@ -334,7 +339,7 @@ impl Legalizer {
                 let is_max = immediate.ok_or(Unsupported)? & 1 != 0;
                 Ok(self.range((wide, is_max), first, last))
             }
-            _ => Ok(self.plain(shape, first, last, old)),
+            _ => Ok(self.plain(operation, first, last, old)),
         }
     }
 }

@@ -5,11 +5,6 @@ use super::super::assembler::{Options, Place, R11, RSP, Register, Target};
 use super::super::machine::{Alu, Condition, Evex, Form, Memory};
 use super::{COPY, Emission, LOAD, STORE};
 
-/// The vectors of 128 bits.
-const fn half(code: Evex) -> Evex {
-    Evex { length: 0, ..code }
-}
-
 /// Where the settings of the thread are while an instruction rounds in another direction: a part of the
 /// lane area that calls do not use.
 const SETTINGS: Place = Place::Memory(RSP, 32);
@@ -127,7 +122,7 @@ impl Emission<'_> {
         area: i32,
     ) {
         let (load, store) = match bytes {
-            1 => (half(LOAD), half(STORE)),
+            1 => (LOAD.of_128_bits(), STORE.of_128_bits()),
             _ => (LOAD, STORE),
         };
         let done = self.a.target();
@@ -164,7 +159,11 @@ impl Emission<'_> {
         offset: i32,
         area: i32,
     ) {
-        let store = if bytes == 1 { half(STORE) } else { STORE };
+        let store = if bytes == 1 {
+            STORE.of_128_bits()
+        } else {
+            STORE
+        };
         let done = self.a.target();
         let some = self.unless_all(bits, mask);
         let place = Place::Memory(base, offset);

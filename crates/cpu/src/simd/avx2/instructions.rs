@@ -9,21 +9,28 @@ use crate::simd::opcodes as v;
 /// No rounding of its own.
 pub(super) const CURRENT: u8 = 4;
 
-pub(super) const WORD: fn(u32) -> Source = |bits| Source::Constant(Constant::Word(bits));
-pub(super) const LONG: fn(u64) -> Source = |bits| Source::Constant(Constant::Long(bits));
+/// A constant in all lanes of 32 bits.
+pub(super) fn word(bits: u32) -> Source {
+    Source::Constant(Constant::Word(bits))
+}
 
-/// What an instruction has beside its operands.
+/// A constant in all lanes of 64 bits.
+pub(super) fn long(bits: u64) -> Source {
+    Source::Constant(Constant::Long(bits))
+}
+
+/// An instruction without its operands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct Operation {
     pub code: Evex,
     pub form: Form,
     pub immediate: Option<u8>,
     pub rounding: u8,
 }
 
-impl Shape {
-    pub fn new(code: Evex, form: Form) -> Shape {
-        Shape {
+impl Operation {
+    pub fn new(code: Evex, form: Form) -> Operation {
+        Operation {
             code,
             form,
             immediate: None,
@@ -36,7 +43,7 @@ impl Legalizer {
     /// One instruction: `old` is an operand that the result replaces.
     pub(super) fn plain(
         &mut self,
-        shape: Shape,
+        operation: Operation,
         first: Option<Value>,
         last: Source,
         old: Option<Value>,
@@ -56,22 +63,19 @@ impl Legalizer {
             operands[0] = Operand::reg_reuse_def(result, operands.len() - 1);
         }
         let op = Op::Vector {
-            code: Evex {
-                length: shape.code.length.min(1),
-                ..shape.code
-            },
-            form: shape.form,
-            immediate: shape.immediate,
+            code: operation.code.of_256_bits(),
+            form: operation.form,
+            immediate: operation.immediate,
             constant,
             masking: Masking::None,
-            rounding: shape.rounding,
+            rounding: operation.rounding,
         };
         self.emit(op, operands);
         result
     }
 
     pub(super) fn binary(&mut self, code: Evex, first: Value, last: Source) -> Value {
-        self.plain(Shape::new(code, Form::Binary), Some(first), last, None)
+        self.plain(Operation::new(code, Form::Binary), Some(first), last, None)
     }
 
     pub(super) fn of_values(&mut self, code: Evex, first: Value, last: Value) -> Value {
@@ -79,47 +83,47 @@ impl Legalizer {
     }
 
     pub(super) fn binary_by(&mut self, code: Evex, first: Value, last: Value, by: u8) -> Value {
-        let shape = Shape {
+        let operation = Operation {
             immediate: Some(by),
-            ..Shape::new(code, Form::Binary)
+            ..Operation::new(code, Form::Binary)
         };
-        self.plain(shape, Some(first), Source::Value(last), None)
+        self.plain(operation, Some(first), Source::Value(last), None)
     }
 
     pub(super) fn unary(&mut self, code: Evex, operand: Value) -> Value {
-        let shape = Shape::new(code, Form::Unary);
-        self.plain(shape, None, Source::Value(operand), None)
+        let operation = Operation::new(code, Form::Unary);
+        self.plain(operation, None, Source::Value(operand), None)
     }
 
     pub(super) fn unary_by(&mut self, code: Evex, operand: Value, by: u8) -> Value {
-        let shape = Shape {
+        let operation = Operation {
             immediate: Some(by),
-            ..Shape::new(code, Form::Unary)
+            ..Operation::new(code, Form::Unary)
         };
-        self.plain(shape, None, Source::Value(operand), None)
+        self.plain(operation, None, Source::Value(operand), None)
     }
 
     /// A shift: 2 right, 4 signed, 6 left.
     pub(super) fn shift(&mut self, operation: u8, wide: bool, operand: Value, by: u8) -> Value {
         let code = if wide { v::SHIFT_BY64 } else { v::SHIFT_BY };
-        let shape = Shape {
+        let operation = Operation {
             immediate: Some(by),
-            ..Shape::new(code, Form::Shift(operation))
+            ..Operation::new(code, Form::Shift(operation))
         };
-        self.plain(shape, None, Source::Value(operand), None)
+        self.plain(operation, None, Source::Value(operand), None)
     }
 
     pub(super) fn inverted(&mut self, value: Value) -> Value {
-        self.binary(v::XOR, value, WORD(!0))
+        self.binary(v::XOR, value, word(!0))
     }
 
     /// The upper 128 bits.
     pub(super) fn upper(&mut self, value: Value) -> Value {
-        let shape = Shape {
+        let operation = Operation {
             immediate: Some(1),
-            ..Shape::new(a::EXTRACT, Form::Reversed)
+            ..Operation::new(a::EXTRACT, Form::Reversed)
         };
-        self.plain(shape, None, Source::Value(value), None)
+        self.plain(operation, None, Source::Value(value), None)
     }
 
     /// Two vectors of 128 bits as one.
