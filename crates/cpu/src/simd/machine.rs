@@ -354,6 +354,22 @@ pub(super) struct LaneCall {
     pub request: [u64; 2],
 }
 
+/// The operands of a gather: its results, and the base, indices, old lanes and mask. It reads the base and
+/// the indices until it has ended.
+pub(super) fn gather_operands(
+    [result, after]: [Value; 2],
+    [base, indices, old, mask]: [Value; 4],
+) -> [Operand; 6] {
+    [
+        Operand::reg_reuse_def(result, 4),
+        Operand::reg_reuse_def(after, 5),
+        Operand::reg_use_at_end(base),
+        Operand::reg_use_at_end(indices),
+        Operand::reg_use(old),
+        Operand::reg_use(mask),
+    ]
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Instruction {
     pub op: Op,

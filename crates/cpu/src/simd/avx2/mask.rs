@@ -4,7 +4,7 @@ use regalloc2::Operand;
 
 use super::instructions::Operation;
 use super::{Legalized, Legalizer, Pair, Source, Unsupported, opcodes as a};
-use crate::simd::machine::{Alu, Constant, Evex, Form, Masking, Op, Shift, Value};
+use crate::simd::machine::{Alu, Constant, Evex, Form, Op, Shift, Value};
 use crate::simd::opcodes as v;
 
 impl Legalizer {
@@ -170,20 +170,5 @@ impl Legalizer {
             }
         };
         (first, last)
-    }
-
-    /// A result in the lanes of a mask. Others are zeros, or those of `old`.
-    pub(super) fn masked(
-        &mut self,
-        (masking, wide): (Masking, bool),
-        mask: Value,
-        value: Value,
-        old: Option<Value>,
-    ) -> Legalized<Value> {
-        match (masking, old) {
-            (Masking::Zero, _) => Ok(self.of_values(v::AND, mask, value)),
-            (Masking::Merge, Some(old)) => Ok(self.blended(wide, mask, Source::Value(value), old)),
-            _ => Err(Unsupported),
-        }
     }
 }

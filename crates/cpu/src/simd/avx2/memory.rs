@@ -4,8 +4,9 @@ use regalloc2::Operand;
 use smallvec::SmallVec;
 
 use super::instructions::Operation;
+use super::vector::Operands;
 use super::{Legalized, Legalizer, Pair, Source, Unsupported, opcodes as a};
-use crate::simd::machine::{Evex, Form, INT, MASK, Masking, Memory, Op, Value};
+use crate::simd::machine::{Evex, Form, INT, Masking, Memory, Op, Value, gather_operands};
 use crate::simd::opcodes as v;
 
 /// The order of the quarters that packing to bytes leaves.
@@ -55,24 +56,18 @@ impl Legalizer {
             // The operand in memory is one element for all lanes.
             let broadcast = if wide { v::BROADCAST64 } else { v::BROADCAST };
             let all = Source::Value(self.loaded(broadcast, base, offset));
-            let first = self.pair(first)?;
-            if result.class() == MASK {
-                let low = self.compared(code, immediate, first[0], all)?;
-                let high = self.compared(code, immediate, first[1], all)?;
-                let mut pair = self.mask_from([low, high], wide);
-                if let Some(mask) = mask {
-                    let only = self.pair(mask)?;
-                    pair = [0, 1].map(|half| self.of_values(v::AND, pair[half], only[half]));
-                }
-                return self.define(Some(result), pair);
-            }
+            let operands = Operands {
+                first: Some(self.pair(first)?),
+                last: [all; 2],
+                old: None,
+                mask,
+                masking,
+            };
             let operation = Operation {
                 immediate,
                 ..Operation::new(code, Form::Binary)
             };
-            let low = self.of_half(operation, Some(first[0]), all, None)?;
-            let high = self.of_half(operation, Some(first[1]), all, None)?;
-            return self.define(Some(result), [low, high]);
+            return self.compute(operation, result, &operands);
         }
         if [v::BROADCAST, v::BROADCAST64].contains(&code) {
             let all = self.loaded(code, base, offset);
@@ -299,14 +294,7 @@ impl Legalizer {
     ) -> Value {
         let [result, after] = [(); 2].map(|()| self.value());
         let code = code.of_256_bits();
-        let operands = [
-            Operand::reg_reuse_def(result, 4),
-            Operand::reg_reuse_def(after, 5),
-            Operand::reg_use_at_end(base),
-            Operand::reg_use_at_end(indices),
-            Operand::reg_use(old),
-            Operand::reg_use(mask),
-        ];
+        let operands = gather_operands([result, after], [base, indices, old, mask]);
         self.emit(Op::Gather { code, scale }, operands);
         result
     }

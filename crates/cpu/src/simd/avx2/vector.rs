@@ -4,18 +4,19 @@ use regalloc2::Operand;
 
 use super::instructions::{Operation, word};
 use super::{Legalized, Legalizer, Pair, Source, Unsupported, opcodes as a};
-use crate::simd::machine::{Constant, Evex, Form, INT, MASK, Masking, Op, Value};
+use crate::simd::machine::{Evex, Form, INT, MASK, Masking, Op, Value};
 use crate::simd::opcodes as v;
 
 /// Makes the instructions for a half.
 type Unary = fn(&mut Legalizer, Value) -> Value;
 
 /// The operands of an instruction on vectors.
-struct Operands {
-    first: Option<Value>,
-    last: Result<Value, Constant>,
-    old: Option<Value>,
-    mask: Option<Value>,
+pub(super) struct Operands {
+    pub first: Option<Pair>,
+    pub last: [Source; 2],
+    pub old: Option<Pair>,
+    pub mask: Option<Value>,
+    pub masking: Masking,
 }
 
 impl Legalizer {
@@ -45,8 +46,18 @@ impl Legalizer {
             _ => None,
         };
         let last = match constant {
-            Some(constant) => Err(constant),
-            None => Ok(next()?),
+            Some(constant) => {
+                [0, 1].map(|half| Source::Constant(self.half_of_constant(constant, half)))
+            }
+            None => {
+                let value = next()?;
+                if value.class() == INT {
+                    let all = self.splat(value, code.wide);
+                    [Source::Value(all); 2]
+                } else {
+                    self.pair(value)?.map(Source::Value)
+                }
+            }
         };
         let keeps = masking == Masking::Merge || form == Form::Ternary;
         let old = if keeps { Some(next()?) } else { None };
@@ -54,32 +65,22 @@ impl Legalizer {
             Masking::None => None,
             _ => Some(next()?),
         };
+        let pair_of = |value: Option<Value>| value.map(|value| self.pair(value)).transpose();
         let operands = Operands {
-            first,
+            first: pair_of(first)?,
             last,
-            old,
+            old: pair_of(old)?,
             mask,
+            masking,
         };
         if result.class() == INT {
-            return self.first_lane(operation, result, last);
+            return self.first_lane(operation, result, last[0]);
         }
-        if result.class() == MASK {
-            return self.comparison(operation, result, &operands);
-        }
-        let value = match self.across(operation, &operands)? {
-            Some(pair) => self.only_in_mask((masking, code.wide), pair, &operands)?,
-            None => self.each_half(operation, masking, &operands)?,
-        };
-        self.define(Some(result), value)
+        self.compute(operation, result, &operands)
     }
 
-    fn first_lane(
-        &mut self,
-        operation: Operation,
-        result: Value,
-        from: Result<Value, Constant>,
-    ) -> Legalized<()> {
-        let [low, _] = self.pair(from.map_err(|_| Unsupported)?)?;
+    fn first_lane(&mut self, operation: Operation, result: Value, low: Source) -> Legalized<()> {
+        let low = self.in_register(low);
         let op = Op::Vector {
             code: operation.code,
             form: operation.form,
@@ -92,28 +93,51 @@ impl Legalizer {
         Ok(())
     }
 
-    fn only_in_mask(
+    /// Computes a vector or a mask.
+    pub(super) fn compute(
         &mut self,
-        masking: (Masking, bool),
-        pair: Pair,
+        operation: Operation,
+        result: Value,
         operands: &Operands,
-    ) -> Legalized<Pair> {
-        let Some(mask) = operands.mask else {
-            return Ok(pair);
+    ) -> Legalized<()> {
+        let code = operation.code;
+        if result.class() == MASK {
+            return self.comparison(operation, result, operands);
+        }
+        let masks = match operands.mask {
+            Some(mask) => Some(self.masks_of(mask, code.wide)?),
+            None => None,
         };
-        let masks = self.masks_of(mask, masking.1)?;
-        let old = self.pair(operands.old.ok_or(Unsupported)?)?;
-        let low = self.masked(masking, masks[0], pair[0], Some(old[0]))?;
-        let high = self.masked(masking, masks[1], pair[1], Some(old[1]))?;
-        Ok([low, high])
-    }
-
-    /// The operand of a half.
-    fn source(&mut self, from: Result<Value, Constant>, half: usize) -> Legalized<Source> {
-        Ok(match from {
-            Ok(value) => Source::Value(self.pair(value)?[half]),
-            Err(constant) => Source::Constant(self.half_of_constant(constant, half)),
-        })
+        if let (Masking::Select, Some(masks), Some(first)) =
+            (operands.masking, masks, operands.first)
+        {
+            let pair =
+                [0, 1].map(|n| self.blended(code.wide, masks[n], operands.last[n], first[n]));
+            return self.define(Some(result), pair);
+        }
+        let mut pair = match self.across(operation, operands)? {
+            Some(pair) => pair,
+            None => {
+                let old = operands.old.filter(|_| operation.form == Form::Ternary);
+                let mut half = |n: usize| {
+                    let (first, old) = (operands.first.map(|p| p[n]), old.map(|p| p[n]));
+                    self.of_half(operation, first, operands.last[n], old)
+                };
+                [half(0)?, half(1)?]
+            }
+        };
+        if let Some(masks) = masks {
+            for (n, half) in pair.iter_mut().enumerate() {
+                *half = match (operands.masking, operands.old) {
+                    (Masking::Zero, _) => self.of_values(v::AND, masks[n], *half),
+                    (Masking::Merge, Some(old)) => {
+                        self.blended(code.wide, masks[n], Source::Value(*half), old[n])
+                    }
+                    _ => return Err(Unsupported),
+                };
+            }
+        }
+        self.define(Some(result), pair)
     }
 
     fn comparison(
@@ -122,52 +146,22 @@ impl Legalizer {
         result: Value,
         operands: &Operands,
     ) -> Legalized<()> {
-        let first = self.pair(operands.first.ok_or(Unsupported)?)?;
-        let mut lanes = first;
-        for half in 0..2 {
-            let last = self.source(operands.last, half)?;
-            lanes[half] = self.compared(operation.code, operation.immediate, first[half], last)?;
-        }
+        let first = operands.first.ok_or(Unsupported)?;
+        let mut half = |n: usize| {
+            self.compared(
+                operation.code,
+                operation.immediate,
+                first[n],
+                operands.last[n],
+            )
+        };
+        let lanes = [half(0)?, half(1)?];
         let mut pair = self.mask_from(lanes, operation.code.wide);
         if let Some(mask) = operands.mask {
             let only = self.pair(mask)?;
-            pair = [0, 1].map(|half| self.of_values(v::AND, pair[half], only[half]));
+            pair = [0, 1].map(|n| self.of_values(v::AND, pair[n], only[n]));
         }
         self.define(Some(result), pair)
-    }
-
-    fn each_half(
-        &mut self,
-        operation: Operation,
-        masking: Masking,
-        operands: &Operands,
-    ) -> Legalized<Pair> {
-        let wide = operation.code.wide;
-        let mut pair = Vec::new();
-        let masks = match operands.mask {
-            Some(mask) => Some(self.masks_of(mask, wide)?),
-            None => None,
-        };
-        for half in 0..2 {
-            let last = self.source(operands.last, half)?;
-            let pair_of = |l: &Self, value: Option<Value>| match value {
-                Some(value) => l.pair(value).map(|pair| Some(pair[half])),
-                None => Ok(None),
-            };
-            let first = pair_of(self, operands.first)?;
-            let old = pair_of(self, operands.old)?;
-            if let (Masking::Select, Some(masks), Some(first)) = (masking, masks, first) {
-                pair.push(self.blended(wide, masks[half], last, first));
-                continue;
-            }
-            let old_operand = old.filter(|_| operation.form == Form::Ternary);
-            let value = self.of_half(operation, first, last, old_operand)?;
-            pair.push(match masks {
-                None => value,
-                Some(masks) => self.masked((masking, wide), masks[half], value, old)?,
-            });
-        }
-        pair.try_into().map_err(|_| Unsupported)
     }
 
     /// Instructions that move lanes from one half to another, or change their width.
@@ -185,12 +179,6 @@ impl Legalizer {
         ];
         let narrows = [v::F64_TO_F32, v::F64_TRUNCATED_TO_I32, v::F32_TO_HALF];
         let narrows_longs = [v::I64_TO_F32, v::U64_TO_F32];
-        let is_broadcast = [v::BROADCAST_INT, v::BROADCAST_INT64].contains(&code);
-        if is_broadcast {
-            let from = operands.last.map_err(|_| Unsupported)?;
-            let all = self.splat(from, code.wide);
-            return Ok(Some([all; 2]));
-        }
         let known = [
             v::INSERT_HALF,
             v::EXTRACT_HALF,
@@ -205,12 +193,10 @@ impl Legalizer {
         if !all.chain(&narrows_longs).any(|known| *known == code) {
             return Ok(None);
         }
-        let last = [0, 1].map(|half| self.source(operands.last, half));
-        let [low, high] = last;
-        let last = [self.in_register(low?), self.in_register(high?)];
+        let last = operands.last.map(|half| self.in_register(half));
         Ok(Some(match code {
             v::INSERT_HALF => {
-                let [low, _] = self.pair(operands.first.ok_or(Unsupported)?)?;
+                let [low, _] = operands.first.ok_or(Unsupported)?;
                 [low, last[0]]
             }
             v::EXTRACT_HALF => [last[1]; 2],
@@ -222,12 +208,12 @@ impl Legalizer {
             }
             v::CONFLICTS => self.conflicts(last),
             v::PERMUTE => {
-                let index = self.pair(operands.first.ok_or(Unsupported)?)?;
+                let index = operands.first.ok_or(Unsupported)?;
                 index.map(|index| self.permuted(index, last))
             }
             v::PERMUTE_TWO => {
-                let index = self.pair(operands.old.ok_or(Unsupported)?)?;
-                let first = self.pair(operands.first.ok_or(Unsupported)?)?;
+                let index = operands.old.ok_or(Unsupported)?;
+                let first = operands.first.ok_or(Unsupported)?;
                 index.map(|index| {
                     let one = self.permuted(index, first);
                     let other = self.permuted(index, last);
@@ -306,7 +292,7 @@ impl Legalizer {
             return Ok(make(self, value));
         }
         match (code, first) {
-            (v::COPY64, _) => Ok(self.in_register(last)),
+            (v::COPY64 | v::BROADCAST_INT | v::BROADCAST_INT64, _) => Ok(self.in_register(last)),
             (v::U32_TO_F32, _) => {
                 let value = self.in_register(last);
                 Ok(self.u32_to_float(value, rounding))

@@ -105,6 +105,22 @@ impl Emission<'_> {
         self.a.bind(done);
     }
 
+    /// Copies elements of the lanes in a register, between places of a base and an offset.
+    fn copy_each(
+        &mut self,
+        [bits, number]: [Register; 2],
+        bytes: u8,
+        from: (Register, i32),
+        to: (Register, i32),
+    ) {
+        let scale = bytes.trailing_zeros() as u8;
+        self.each_bit(bits, number, |e| {
+            let element = Memory { bytes, ..WORD };
+            e.a.load(element, R11, Place::Indexed(from.0, number, scale, from.1));
+            e.a.store(bytes, R11, Place::Indexed(to.0, number, scale, to.1));
+        });
+    }
+
     /// Jumps if the 16 lanes are not all active.
     fn unless_all(&mut self, bits: Register, mask: Register) -> Target {
         let some = self.a.target();
@@ -141,12 +157,7 @@ impl Emission<'_> {
         let loaded = self.a.target();
         self.a.test(false, bits, bits);
         self.a.jump_if(Condition::Equal, loaded);
-        let scale = bytes.trailing_zeros() as u8;
-        self.each_bit(bits, number, |e| {
-            let element = Memory { bytes, ..WORD };
-            e.a.load(element, R11, Place::Indexed(base, number, scale, offset));
-            e.a.store(bytes, R11, Place::Indexed(RSP, number, scale, area));
-        });
+        self.copy_each([bits, number], bytes, (base, offset), (RSP, area));
         self.a.bind(loaded);
         self.a.vector(load, result, 0, place, Options::default());
         self.a.bind(done);
@@ -174,12 +185,7 @@ impl Emission<'_> {
         self.a.jump_if(Condition::Equal, done);
         let place = Place::Memory(RSP, area);
         self.a.vector(store, value, 0, place, Options::default());
-        let scale = bytes.trailing_zeros() as u8;
-        self.each_bit(bits, number, |e| {
-            let element = Memory { bytes, ..WORD };
-            e.a.load(element, R11, Place::Indexed(RSP, number, scale, area));
-            e.a.store(bytes, R11, Place::Indexed(base, number, scale, offset));
-        });
+        self.copy_each([bits, number], bytes, (RSP, area), (base, offset));
         self.a.bind(done);
     }
 }

@@ -9,7 +9,7 @@ use crate::memory::GRANULE_SHIFT;
 use crate::program::{Arg, Base, Instruction, Reg, Storage};
 use crate::runtime::Helper;
 use crate::simd::machine::{
-    Alu, Condition, Evex, INT, MASK, Masking, Memory, Op, Shift, Value, ZMM,
+    Alu, Condition, Evex, INT, MASK, Masking, Memory, Op, Shift, Value, ZMM, gather_operands,
 };
 use crate::simd::opcodes as v;
 use ptx::names::Modifier as M;
@@ -418,14 +418,7 @@ impl Lowering<'_, '_> {
     ) -> Value {
         let result = self.b.value(ZMM);
         let after = self.b.value(MASK);
-        let operands = [
-            Operand::reg_reuse_def(result, 4),
-            Operand::reg_reuse_def(after, 5),
-            Operand::reg_use_at_end(base),
-            Operand::reg_use_at_end(indices),
-            Operand::reg_use(old),
-            Operand::reg_use(mask),
-        ];
+        let operands = gather_operands([result, after], [base, indices, old, mask]);
         self.b.emit(Op::Gather { code, scale }, operands);
         result
     }

@@ -14,6 +14,7 @@ mod compare;
 mod contiguous;
 mod control;
 mod convert;
+mod dot;
 mod float;
 mod half;
 mod indexed;
