@@ -37,7 +37,8 @@ struct Values {
     context: Option<Value>,
 }
 
-pub(super) fn run(code: &mut Code) {
+/// The control flow of a function.
+pub(super) fn graph(code: &Code) -> Graph {
     let mut edges = Vec::new();
     for &label in &code.layout {
         for to in code.blocks[label.0 as usize].successors() {
@@ -46,7 +47,11 @@ pub(super) fn run(code: &mut Code) {
     }
     edges.sort_unstable();
     edges.dedup();
-    let graph = Graph::new(code.blocks.len(), &edges);
+    Graph::new(code.blocks.len(), &edges)
+}
+
+pub(super) fn run(code: &mut Code) {
+    let graph = graph(code);
     let mut values = number(code, &graph);
     if let Some(loops) = Loops::new(&graph) {
         hoist(code, &graph, &loops, &mut values);

@@ -15,11 +15,12 @@ mod vector;
 
 use std::collections::HashMap;
 
-use analysis::control_flow::{BlockId, Graph};
+use analysis::control_flow::BlockId;
 use regalloc2::{Operand, OperandKind};
 use smallvec::SmallVec;
 
 use super::machine::{Block, Code, Constant, INT, Instruction, Op, Value, ZMM};
+use super::numbering;
 
 /// The lower and the upper half of a vector or mask.
 type Pair = [Value; 2];
@@ -49,16 +50,8 @@ struct Legalizer {
 
 /// The same code for AVX2.
 pub(super) fn legalize(code: Code) -> Legalized<Code> {
-    let mut edges = Vec::new();
-    for &label in &code.layout {
-        for to in code.blocks[label.0 as usize].successors() {
-            edges.push((label.0, to.0));
-        }
-    }
-    edges.sort_unstable();
-    edges.dedup();
     // Definitions come before uses in this order.
-    let order = Graph::new(code.blocks.len(), &edges).order;
+    let order = numbering::graph(&code).order;
     let area = code.lane_bytes.max(64).next_multiple_of(64);
     let mut l = Legalizer {
         pairs: vec![None; code.values as usize],
@@ -86,7 +79,7 @@ pub(super) fn legalize(code: Code) -> Legalized<Code> {
     }
     l.code.blocks = blocks;
     let mut code = l.code;
-    super::numbering::run(&mut code);
+    numbering::run(&mut code);
     Ok(code)
 }
 

@@ -1,8 +1,7 @@
 //! Comparisons and selections of lanes.
 
-use super::float::is_half;
 use super::integer::by_width;
-use super::{Lowered, Lowering, Place, Source, Unsupported};
+use super::{Lowered, Lowering, Place, Source, Unsupported, is_half};
 use crate::program::{Arg, Instruction};
 use crate::simd::machine::{Condition, Value};
 use crate::simd::opcodes as v;

@@ -1,10 +1,9 @@
 //! `mov`, `cvta` and `cvt`.
 
-use super::float::is_half;
 use super::integer::{by_width, is_signed};
 use super::operands::{LONG, is_wide};
 use super::vector::CURRENT;
-use super::{Lowered, Lowering, Place, Source, Unsupported};
+use super::{Lowered, Lowering, Place, Source, Unsupported, is_half};
 use crate::abi::offset;
 use crate::program::{Arg, Instruction};
 use crate::simd::machine::{Alu, Memory, Value};

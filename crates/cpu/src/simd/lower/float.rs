@@ -2,7 +2,7 @@
 
 use super::integer::by_width;
 use super::vector::CURRENT;
-use super::{Lowered, Lowering, Source, Unsupported};
+use super::{Lowered, Lowering, Source, Unsupported, is_half};
 use crate::program::Instruction;
 use crate::runtime::{FUNCTION, Function};
 use crate::simd::machine::Value;
@@ -24,10 +24,6 @@ pub(super) fn rounding(i: &Instruction) -> u8 {
 
 pub(super) fn sign_of(wide: bool) -> u64 {
     if wide { 1 << 63 } else { SIGN }
-}
-
-pub(super) fn is_half(ty: Type) -> bool {
-    matches!(ty, Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2)
 }
 
 impl Lowering<'_, '_> {

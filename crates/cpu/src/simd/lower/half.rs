@@ -1,7 +1,6 @@
 //! Halves: f16 and bf16, alone and in pairs. They are computed as floats, and rounded once.
 
-use super::float::is_half;
-use super::{Lowered, Lowering, Source, Unsupported};
+use super::{Lowered, Lowering, Source, Unsupported, is_half};
 use crate::program::{Arg, Instruction};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;

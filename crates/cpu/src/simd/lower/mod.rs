@@ -230,6 +230,11 @@ pub(super) fn lower(
     }
 }
 
+/// Whether a type is f16 or bf16, alone or in pairs.
+fn is_half(ty: Type) -> bool {
+    matches!(ty, Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2)
+}
+
 impl Lowering<'_, '_> {
     fn step(&mut self, step: &Step) -> Lowered<()> {
         match step {
@@ -296,7 +301,7 @@ impl Lowering<'_, '_> {
             | O::Min
             | O::Max => match self.ty(i, 0)? {
                 Type::F32 | Type::F64 | Type::F32x2 => self.float(i),
-                ty if float::is_half(ty) => self.half(i),
+                ty if is_half(ty) => self.half(i),
                 _ => self.integer(i),
             },
             O::Rcp
