@@ -33,7 +33,7 @@ fn kernels(c: &mut Criterion) {
     ] {
         for (suffix, lanes) in [
             ("", Vectorization::WhenHot),
-            (" (auto)", Vectorization::Auto),
+            (" (always)", Vectorization::Always),
         ] {
             let mut options = CompileOptions::default();
             options.vectorization = lanes;

@@ -236,7 +236,7 @@ fn both_devices_agree() {
     };
     let (cpu, all) = (cpu(), all());
     let found = differences(&all, |bodies| {
-        let on_gpu = Kernels::load(&gpu, bodies, Vectorization::Auto);
+        let on_gpu = Kernels::load(&gpu, bodies, Vectorization::Always);
         let on_cpu = Kernels::load(&cpu, bodies, Vectorization::Never);
         (0..bodies.len())
             .filter_map(|number| difference(bodies[number], &on_cpu, &on_gpu, number))

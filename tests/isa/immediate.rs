@@ -625,7 +625,7 @@ fn check(declarations: &str, cases: &[Case]) {
         // `WhenHot` is `Never` until a kernel is hot, and then `Always`.
         _ => &[
             Some(Vectorization::Never),
-            Some(Vectorization::Auto),
+            Some(Vectorization::Always),
             Some(Vectorization::Always),
         ],
     };

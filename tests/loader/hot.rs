@@ -336,7 +336,7 @@ fn the_second_process_compiles_nothing_whatever_the_lanes() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    for (lanes, hot) in [("hot", 1), ("auto", 0), ("always", 0), ("never", 0)] {
+    for (lanes, hot) in [("hot", 1), ("always", 0), ("never", 0)] {
         for expected in [(1, hot), (0, 0), (0, 0)] {
             let found = compiled(process(folder.path(), lanes));
             assert_eq!(found, expected, "{lanes}");

@@ -26,16 +26,12 @@ use crate::sanitizer::{BlockSanitizer, LaunchSanitizer};
 use crate::tensor_memory::TensorMemory;
 
 /// A compiled kernel. It runs threads `first..last` of the block, and returns 0, [`TOGETHER`],
-/// [`IN_LOOP`], or another value if `BlockContext::fault` holds a fault.
+/// or another value if `BlockContext::fault` holds a fault.
 pub type KernelFn = unsafe extern "C" fn(context: *mut BlockContext, first: u32, last: u32) -> u32;
 
 /// What the vector function returns if all threads are in one state, which it has stored for the
 /// first of them alone.
 pub const TOGETHER: u32 = 2;
-
-/// What the vector function returns after a step of a loop, where `BlockContext::in_turn` asks for
-/// that. The next call goes on in the loop.
-pub const IN_LOOP: u32 = 3;
 
 /// The state of a thread that has exited.
 pub const EXITED: u32 = u32::MAX;
@@ -187,12 +183,6 @@ pub struct BlockContext {
     pub unwind_stack: usize,
     /// `%tid` of the thread that first code runs.
     pub tid: [u32; 3],
-
-    /// 1 if other blocks take their turn after each step of a loop by the size of the grid: the
-    /// vector function returns [`IN_LOOP`] then.
-    pub in_turn: u32,
-    /// 1 if the vector function has returned [`IN_LOOP`].
-    pub in_loop: u32,
 
     /// The least [`places`](Extent::places) for words of an allocation to which stores go past the
     /// caches.
@@ -544,15 +534,11 @@ pub mod offset {
         CLUSTER_BLOCK = B, cluster_block;
         CLUSTER_BLOCKS = B, cluster_blocks;
         CLUSTER_RANK = B, cluster_rank;
-        SCALAR = B, scalar;
         CHECK_ADDRESS = B, check.address;
         CHECK_ACCESS = B, check.access;
         CHECK_THREAD = B, check.thread;
         UNWIND_STACK = B, unwind_stack;
         TID = B, tid;
-        IN_TURN = B, in_turn;
-        STREAMED = B, streamed;
-        IN_LOOP = B, in_loop;
         FAULT_KIND = B, fault.kind;
         REQUEST_OPERANDS = Request, operands;
         REQUEST_RESULTS = Request, results;

@@ -87,16 +87,13 @@ pub struct KernelImage {
 
 /// The function of a kernel that runs lane groups of `width` consecutive threads.
 ///
-/// `%ntid.x` and the range of threads must be multiples of `width`, and all threads must be
-/// in the same state.
+/// The range of threads must be a multiple of `width`, and all threads must be in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorFunction {
     /// Offset in [`Image::code`].
     pub offset: u32,
     /// A power of two.
     pub width: u32,
-    /// It has loops by the size of the grid, which the blocks can run step by step in turn.
-    pub has_steps: bool,
 }
 
 /// The layout of a kernel parameter.
@@ -365,7 +362,6 @@ impl KernelImage {
         w.option(self.vector, |w, l| {
             w.u32(l.offset);
             w.u32(l.width);
-            w.u8(u8::from(l.has_steps));
         });
         w.list(&self.params, |w, p| {
             w.u32(p.offset);
@@ -407,7 +403,6 @@ impl KernelImage {
                 Ok(VectorFunction {
                     offset: r.u32()?,
                     width: r.u32()?,
-                    has_steps: r.flag()?,
                 })
             })?,
             params: r.list(|r| {
@@ -523,7 +518,6 @@ mod tests {
                 vector: Some(VectorFunction {
                     offset: 1,
                     width: 8,
-                    has_steps: true,
                 }),
                 params: vec![ParamLayout {
                     offset: 0,

@@ -328,7 +328,7 @@ impl ModuleCode {
         };
         let optimized = match self.store.get() {
             Some(store) => self.find_or_compile(&**store, variant, &kernel.name),
-            None => self.compile(variant, Vectorization::Auto).ok(),
+            None => self.compile(variant, Vectorization::Always).ok(),
         };
         tracing::debug!(
             kernel = kernel.name,
@@ -348,7 +348,7 @@ impl ModuleCode {
         name: &str,
     ) -> Option<ExecutableKernel> {
         let mut compile = || {
-            let image = self.compile_image(variant, Vectorization::Auto).ok()?;
+            let image = self.compile_image(variant, Vectorization::Always).ok()?;
             (!image.kernels.is_empty()).then(|| image.write())
         };
         let mut read = || {

@@ -25,21 +25,18 @@ pub struct CompileOptions {
 }
 
 impl CompileOptions {
-    /// The options in the variable `PTXKIT_CPU_LANES`: `always`, `auto`, `never`, or `hot`,
-    /// which is the default ([`Vectorization`]). An unknown value means the default, with
+    /// The options in the variable `PTXKIT_CPU_LANES`: `always`, `never`, or `hot`, which
+    /// is the default ([`Vectorization`]). An unknown value means the default, with
     /// one warning per process.
     pub fn from_environment() -> CompileOptions {
         let vectorization = match std::env::var("PTXKIT_CPU_LANES").as_deref() {
             Ok("always") => Vectorization::Always,
-            Ok("auto") => Vectorization::Auto,
             Ok("never") => Vectorization::Never,
             Ok("hot") | Err(_) => Vectorization::WhenHot,
             Ok(word) => {
                 static WARNED: Once = Once::new();
                 WARNED.call_once(|| {
-                    tracing::warn!(
-                        "PTXKIT_CPU_LANES={word} is unknown: use hot, auto, always or never"
-                    );
+                    tracing::warn!("PTXKIT_CPU_LANES={word} is unknown: use hot, always or never");
                 });
                 Vectorization::WhenHot
             }
@@ -165,7 +162,6 @@ impl Image {
             .map(|(machine_code, width)| VectorFunction {
                 offset: self.append(machine_code),
                 width: *width,
-                has_steps: code.has_steps,
             });
         self.kernels.push(KernelImage {
             name: program.name.to_owned(),

@@ -9,9 +9,7 @@ pub enum Mode {
     Baseline,
     /// Optimized code, one thread at a time.
     Scalar,
-    /// Vector code where it pays.
-    Auto,
-    /// Vector code always.
+    /// Vector code.
     Vectors,
     /// The same without AVX-512.
     Avx2,
@@ -29,10 +27,9 @@ pub enum Mode {
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 10] = [
+    pub const ALL: [Mode; 9] = [
         Mode::Baseline,
         Mode::Scalar,
-        Mode::Auto,
         Mode::Vectors,
         Mode::Avx2,
         Mode::Hot,
@@ -47,7 +44,6 @@ impl Mode {
         match self {
             Mode::Baseline => "baseline",
             Mode::Scalar => "scalar",
-            Mode::Auto => "auto",
             Mode::Vectors => "vectors",
             Mode::Avx2 => "avx2",
             Mode::Hot => "hot",
@@ -73,8 +69,9 @@ impl Mode {
     pub fn vectorization(self) -> Option<Vectorization> {
         match self {
             Mode::Scalar => Some(Vectorization::Never),
-            Mode::Auto | Mode::Sliced | Mode::OneWorker => Some(Vectorization::Auto),
-            Mode::Vectors | Mode::Avx2 => Some(Vectorization::Always),
+            Mode::Vectors | Mode::Avx2 | Mode::Sliced | Mode::OneWorker => {
+                Some(Vectorization::Always)
+            }
             Mode::Baseline | Mode::Hot | Mode::Nvidia | Mode::Reference => None,
         }
     }

@@ -88,8 +88,8 @@ impl Emitter<'_, '_> {
                 let new = match (rmw_op, new) {
                     (Some(rmw_op), _) => self.integer_result(rmw_op, old, value),
                     (None, Some(new)) => {
-                        let same = self.icmp(IntCC::Equal, old, value);
-                        self.select(same, new, old)
+                        let same = self.b.ins().icmp(IntCC::Equal, old, value);
+                        self.b.ins().select(same, new, old)
                     }
                     (None, None) => self.rmw_result(i, operation, ptx, ty, old, value)?,
                 };
@@ -196,7 +196,7 @@ impl Emitter<'_, '_> {
         self.b.switch_to_block(again);
         let new = self.rmw_result(i, operation, ptx, ty, expected, value)?;
         let found = self.b.ins().atomic_cas(flags, address, expected, new);
-        let same = self.icmp(IntCC::Equal, found, expected);
+        let same = self.b.ins().icmp(IntCC::Equal, found, expected);
         self.b.ins().brif(same, done, &[], again, &[found.into()]);
         self.b.seal_block(again);
         self.enter(done);
@@ -216,16 +216,19 @@ impl Emitter<'_, '_> {
         Ok(match (operation, ptx) {
             (M::Inc, _) => {
                 let next = self.b.ins().iadd_imm_s(old, 1);
-                let wraps = self.icmp(IntCC::UnsignedGreaterThanOrEqual, old, value);
+                let wraps = self
+                    .b
+                    .ins()
+                    .icmp(IntCC::UnsignedGreaterThanOrEqual, old, value);
                 let zero = self.int(ty, 0);
-                self.select(wraps, zero, next)
+                self.b.ins().select(wraps, zero, next)
             }
             (M::Dec, _) => {
                 let next = self.b.ins().iadd_imm_s(old, -1);
                 let zero = self.icmp_imm(IntCC::Equal, old, 0);
-                let over = self.icmp(IntCC::UnsignedGreaterThan, old, value);
+                let over = self.b.ins().icmp(IntCC::UnsignedGreaterThan, old, value);
                 let wraps = self.b.ins().bor(zero, over);
-                self.select(wraps, value, next)
+                self.b.ins().select(wraps, value, next)
             }
             (M::Add, P::F32 | P::F64) => {
                 let float = if ptx == P::F32 {
@@ -244,9 +247,9 @@ impl Emitter<'_, '_> {
                 let mut sum = self.flushed(sum, flush);
                 if ptx == P::F32 {
                     // Programs can observe the NaN in memory: it is NVIDIA's canonical one.
-                    let number = self.fcmp(FloatCC::Ordered, sum, sum);
+                    let number = self.b.ins().fcmp(FloatCC::Ordered, sum, sum);
                     let nan = self.float_bits(types::F32, 0x7FFF_FFFF);
-                    sum = self.select(number, sum, nan);
+                    sum = self.b.ins().select(number, sum, nan);
                 }
                 self.coerce(sum, ty)
             }

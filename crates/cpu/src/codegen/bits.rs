@@ -115,13 +115,13 @@ impl Emitter<'_, '_> {
         if from.bits() >= ty.bits() {
             return value;
         }
-        if let Some(number) = self.constant_scalar(value) {
+        if let Some(number) = self.known_constant(value) {
             let unused = 64 - from.bits();
             let number = match signed {
                 true => number << unused >> unused,
                 false => (number.cast_unsigned() << unused >> unused).cast_signed(),
             };
-            return self.scalar_int(ty, number.cast_unsigned());
+            return self.int(ty, number.cast_unsigned());
         }
         if signed {
             self.b.ins().sextend(ty, value)
@@ -148,7 +148,7 @@ impl Emitter<'_, '_> {
                 (true, true) => bits - 1,
                 (false, _) => n,
             };
-            let n = self.scalar_int(types::I32, n);
+            let n = self.int(types::I32, n);
             return Ok(self.shift_by(a, n, left, signed));
         }
         let amount = self.read(amount, types::I32)?;
@@ -160,7 +160,7 @@ impl Emitter<'_, '_> {
         let shifted = self.shift_by(a, amount, left, signed);
         let inside = self.icmp_imm(IntCC::UnsignedLessThan, amount, bits as i64);
         let zero = self.int(ty, 0);
-        Ok(self.select(inside, shifted, zero))
+        Ok(self.b.ins().select(inside, shifted, zero))
     }
 
     fn shift_by(&mut self, a: Value, amount: Value, left: bool, signed: bool) -> Value {
@@ -406,7 +406,7 @@ impl Emitter<'_, '_> {
         let down = self.shift_by(up, by, false, signed);
         let down = self.coerce(down, types::I32);
         let zero = self.int(types::I32, 0);
-        Ok(self.select(zero_count, zero, down))
+        Ok(self.b.ins().select(zero_count, zero, down))
     }
 }
 

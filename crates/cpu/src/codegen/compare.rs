@@ -80,7 +80,7 @@ impl Emitter<'_, '_> {
                 let condition = self.combined(condition, combine, with);
                 let yes = self.int(types::I16, one.unwrap_or(u64::MAX));
                 let no = self.int(types::I16, 0);
-                *value = Some(self.select(condition, yes, no));
+                *value = Some(self.b.ins().select(condition, yes, no));
             }
             let [Some(low), Some(high)] = halves else {
                 return self.unsupported(i, "an operand is missing");
@@ -96,7 +96,7 @@ impl Emitter<'_, '_> {
             (_, Some(one)) => (self.int(ty, one), self.int(ty, 0)),
             _ => (self.int(ty, u64::MAX), self.int(ty, 0)),
         };
-        let value = self.select(condition, yes, no);
+        let value = self.b.ins().select(condition, yes, no);
         self.result(i, value)
     }
 
@@ -137,7 +137,7 @@ impl Emitter<'_, '_> {
                     (Some(M::Ge | M::Hs), _) => IntCC::UnsignedGreaterThanOrEqual,
                     _ => return self.unsupported(i, "unsupported comparison of integers"),
                 };
-                Ok(self.icmp(cc, a, b))
+                Ok(self.b.ins().icmp(cc, a, b))
             }
         }
     }
@@ -161,7 +161,7 @@ impl Emitter<'_, '_> {
             Some(M::Nan) => FloatCC::Unordered,
             _ => return self.unsupported(i, "unsupported comparison of floating-point values"),
         };
-        Ok(self.fcmp(cc, a, b))
+        Ok(self.b.ins().fcmp(cc, a, b))
     }
 
     pub fn selp(&mut self, i: &Instruction) -> EmitResult<()> {
@@ -169,7 +169,7 @@ impl Emitter<'_, '_> {
         let a = self.mov_operand(i, 1, ty)?;
         let b = self.mov_operand(i, 2, ty)?;
         let p = self.predicate(i, 3)?;
-        let value = self.select(p, a, b);
+        let value = self.b.ins().select(p, a, b);
         self.result(i, value)
     }
 
@@ -182,12 +182,12 @@ impl Emitter<'_, '_> {
             let c = self.operand(i, 3, types::F32)?;
             let c = self.flushed(c, i.modifiers.has(M::Ftz));
             let zero = self.float(types::F32, 0.0);
-            self.fcmp(FloatCC::GreaterThanOrEqual, c, zero)
+            self.b.ins().fcmp(FloatCC::GreaterThanOrEqual, c, zero)
         } else {
             let c = self.operand(i, 3, types::I32)?;
             self.icmp_imm(IntCC::SignedGreaterThanOrEqual, c, 0)
         };
-        let value = self.select(condition, a, b);
+        let value = self.b.ins().select(condition, a, b);
         self.result(i, value)
     }
 }

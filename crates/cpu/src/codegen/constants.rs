@@ -1,7 +1,7 @@
-//! Constants, for the lanes that the emitter emits.
+//! Constants.
 
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
-use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::{InstBuilder, InstructionData, Opcode, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter};
 use crate::program::{Arg, LoweringError, float_bits};
@@ -22,15 +22,9 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// An integer constant, truncated to the type's width, for every lane.
+    /// An integer constant, truncated to the type's width.
     pub fn int(&mut self, ty: Type, value: u64) -> Value {
-        let value = self.scalar_int(ty, value);
-        self.splat(value)
-    }
-
-    /// A constant that stays scalar, such as the amount of a shift.
-    pub fn scalar_int(&mut self, ty: Type, value: u64) -> Value {
-        let masked = (value & (u64::MAX >> (64 - ty.lane_bits().clamp(1, 64)))).cast_signed();
+        let masked = (value & (u64::MAX >> (64 - ty.bits().clamp(1, 64)))).cast_signed();
         let block = self.b.current_block();
         let Some(block) = block.filter(|_| self.first_code.is_some()) else {
             return self.b.ins().iconst(ty, masked);
@@ -46,22 +40,20 @@ impl Emitter<'_, '_> {
     }
 
     pub fn float(&mut self, ty: Type, value: f64) -> Value {
-        let value = if ty == types::F32 {
+        if ty == types::F32 {
             self.b.ins().f32const(value as f32)
         } else {
             self.b.ins().f64const(value)
-        };
-        self.splat(value)
+        }
     }
 
     /// A floating-point constant by its bits.
     pub fn float_bits(&mut self, ty: Type, bits: u64) -> Value {
-        let value = if ty == types::F32 {
+        if ty == types::F32 {
             self.b.ins().f32const(Ieee32::with_bits(bits as u32))
         } else {
             self.b.ins().f64const(Ieee64::with_bits(bits))
-        };
-        self.splat(value)
+        }
     }
 
     /// A constant by its bits.
@@ -78,6 +70,19 @@ impl Emitter<'_, '_> {
             self.float(ty, 0.0)
         } else {
             self.int(ty, 0)
+        }
+    }
+
+    /// The number that a value is, if it is a constant.
+    pub fn known_constant(&self, value: Value) -> Option<i64> {
+        let dfg = &self.b.func.dfg;
+        let value = dfg.resolve_aliases(value);
+        match dfg.insts[dfg.value_def(value).inst()?] {
+            InstructionData::UnaryImm {
+                opcode: Opcode::Iconst,
+                imm,
+            } => Some(imm.bits()),
+            _ => None,
         }
     }
 }

@@ -4,12 +4,11 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, is_signed, native};
-use super::lane_set::LaneSet;
 use super::packed::Small;
 use super::rounding::rounding_of;
 use crate::abi::offset;
 use crate::math::rounding::Rounding;
-use crate::program::{Arg, Instruction, Program, RegClass};
+use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Opcode as O, Type as P};
 
@@ -21,46 +20,7 @@ pub(super) fn is_integer(ty: P) -> bool {
     )
 }
 
-/// The halves of a `mov` that packs two registers into one, or unpacks them.
-pub(super) fn halves(program: &Program<'_>, i: &Instruction) -> Option<[Arg; 2]> {
-    let &[to, from] = program.list(i.args) else {
-        return None;
-    };
-    let (list, whole) = match (to, from) {
-        (Arg::List(list), Arg::Reg(whole)) | (Arg::Reg(whole), Arg::List(list)) => (list, whole),
-        _ => return None,
-    };
-    let &[low, high] = program.list(list) else {
-        return None;
-    };
-    let is_half = |half: Arg| match half {
-        Arg::Reg(reg) => program.registers[reg.index()] == RegClass::I16,
-        half => half == Arg::Sink && matches!(to, Arg::List(_)),
-    };
-    let is_whole = i.opcode == O::Mov && program.registers[whole.index()] == RegClass::I32;
-    (is_whole && is_half(low) && is_half(high)).then_some([low, high])
-}
-
 impl Emitter<'_, '_> {
-    /// A `mov` of halves in vectors: they have lanes of 32 bits with zeros above.
-    fn move_halves(&mut self, i: &Instruction, [low, high]: [Arg; 2]) -> EmitResult<()> {
-        let by = self.scalar_int(types::I32, 16);
-        if let Arg::Reg(_) = self.arg(i, 0)? {
-            let (low, high) = (self.read(low, types::I16)?, self.read(high, types::I16)?);
-            let high = self.b.ins().ishl(high, by);
-            let value = self.b.ins().bor(low, high);
-            return self.result(i, value);
-        }
-        let whole = self.operand(i, 1, types::I32)?;
-        let mask = self.int(types::I32, 0xFFFF);
-        let lower = self.b.ins().band(whole, mask);
-        let upper = self.b.ins().ushr(whole, by);
-        self.write(i, low, lower)?;
-        self.write(i, high, upper)
-    }
-
-    /// The type of a moved value: that of the result's register if it has the same width,
-    /// so that no cast is needed.
     pub fn result_type(&self, i: &Instruction) -> EmitResult<Type> {
         let ty = self.native(i, 0)?;
         Ok(match self.arg(i, 0)? {
@@ -78,11 +38,6 @@ impl Emitter<'_, '_> {
 
     pub fn mov(&mut self, i: &Instruction) -> EmitResult<()> {
         let (to, from) = (self.arg(i, 0)?, self.arg(i, 1)?);
-        if let LaneSet::Vector(_) = self.lane_set
-            && let Some(halves) = halves(self.program, i)
-        {
-            return self.move_halves(i, halves);
-        }
         match (to, from) {
             (Arg::List(to), Arg::List(from)) if to.len == from.len => {
                 let ty = self.native(i, 0)?;
@@ -279,11 +234,10 @@ impl Emitter<'_, '_> {
         let rounding = rounding_of(i).unwrap_or(Rounding::Zero);
         let signed = is_signed(to);
         let value = if rounding == Rounding::Zero && narrow == types::I32 {
-            let to = self.simd_type(types::I32);
             if signed {
-                self.b.ins().fcvt_to_sint_sat(to, a)
+                self.b.ins().fcvt_to_sint_sat(types::I32, a)
             } else {
-                self.b.ins().fcvt_to_uint_sat(to, a)
+                self.b.ins().fcvt_to_uint_sat(types::I32, a)
             }
         } else {
             let a = self.as_f64(a);
@@ -302,8 +256,8 @@ impl Emitter<'_, '_> {
         }
         // NaN has been converted to 0, which is right only for narrower sources.
         let nan = self.int(narrow, 1 << (narrow.bits() - 1));
-        let is_nan = self.fcmp(FloatCC::Unordered, a, a);
-        Ok(self.select(is_nan, nan, value))
+        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, a, a);
+        Ok(self.b.ins().select(is_nan, nan, value))
     }
 
     fn as_f64(&mut self, a: Value) -> Value {
@@ -338,12 +292,10 @@ impl Emitter<'_, '_> {
             return self.unsupported(i, "unsupported type");
         };
         let value = if rounding == Rounding::Nearest {
-            let vector = self.b.func.dfg.value_type(a).is_vector();
-            let ty = self.simd_type(ty);
             let least = if signed { types::I32 } else { types::I64 };
             // Zero-extended to 64 bits, unsigned numbers of 32 bits are non-negative.
             let a = self.widen(a, least, signed);
-            if signed || (wide.bits() < 64 && !vector) {
+            if signed || wide.bits() < 64 {
                 self.b.ins().fcvt_from_sint(ty, a)
             } else {
                 self.b.ins().fcvt_from_uint(ty, a)
@@ -387,8 +339,8 @@ impl Emitter<'_, '_> {
             return a;
         }
         let zero = self.float(types::F32, 0.0);
-        let keep = self.fcmp(FloatCC::UnorderedOrGreaterThan, a, zero);
-        self.select(keep, a, zero)
+        let keep = self.b.ins().fcmp(FloatCC::UnorderedOrGreaterThan, a, zero);
+        self.b.ins().select(keep, a, zero)
     }
 
     pub(super) fn rectified_half(&mut self, i: &Instruction, bits: Value, is_bf16: bool) -> Value {
@@ -407,14 +359,17 @@ impl Emitter<'_, '_> {
             let sign = self.b.ins().band(bits, sign);
             let most = self.int(types::I32, largest);
             let most = self.b.ins().bor(sign, most);
-            bits = self.select(over, most, bits);
+            bits = self.b.ins().select(over, most, bits);
         }
         if i.modifiers.has(M::Relu) {
             let value = self.half_to_float(bits, is_bf16);
             let zero = self.float(types::F32, 0.0);
-            let keep = self.fcmp(FloatCC::UnorderedOrGreaterThan, value, zero);
+            let keep = self
+                .b
+                .ins()
+                .fcmp(FloatCC::UnorderedOrGreaterThan, value, zero);
             let none = self.int(types::I32, 0);
-            bits = self.select(keep, bits, none);
+            bits = self.b.ins().select(keep, bits, none);
         }
         bits
     }
@@ -456,7 +411,7 @@ impl Emitter<'_, '_> {
         let Some(ty @ (types::F32 | types::F64)) = native(to) else {
             return self.unsupported(i, "unsupported type");
         };
-        let source_type = self.b.func.dfg.value_type(a).lane_type();
+        let source_type = self.b.func.dfg.value_type(a);
         let value = if source_type == ty {
             match rounding {
                 Some(_) if from != P::F16 && from != P::Bf16 => self.integral(a, rounding),
@@ -567,7 +522,7 @@ impl Emitter<'_, '_> {
 
     fn within(&mut self, address: Value, start: Value, size: Value) -> Value {
         let offset = self.b.ins().isub(address, start);
-        self.icmp(IntCC::UnsignedLessThan, offset, size)
+        self.b.ins().icmp(IntCC::UnsignedLessThan, offset, size)
     }
 }
 

@@ -1,40 +1,24 @@
 //! The emitter: reads operands and writes results for all kinds of instructions.
-//!
-//! The lowering of an instruction is written once, for "the value" of an operand. The
-//! emitter's [`LaneSet`] says which value that is: the scalar of one thread, or one
-//! of the SIMD vectors with the values of consecutive threads.
 
-use std::collections::{HashMap, HashSet};
-
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    Block, Endianness, FuncRef, InstBuilder, MemFlagsData, Opcode, StackSlot, Type, Value, types,
+    Block, FuncRef, InstBuilder, MemFlagsData, StackSlot, Type, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
-use super::checked_address::InBounds;
 use super::first_code::FirstCode;
-use super::group_checked::GroupChecked;
-use super::lane_set::LaneSet;
 use super::machine_code::Encoded;
 use super::recent_constants::RecentConstants;
-use super::region_entrance::RegionEntrance;
-use super::slot_address::Slots;
 use crate::abi::offset;
 use crate::program::{
-    Arg, ArgList, Base, BlockId, Distance, Guard, Instruction, LoweringError, Program, Reg,
-    RegClass, Storage, Uniformity, WARP_BITS,
+    Arg, ArgList, Base, Guard, Instruction, LoweringError, Program, RegClass, Storage,
 };
 use ptx::ast::Span;
 use ptx::names;
 
 /// Fields of the block context that do not change while a function runs.
 pub(super) const READONLY: MemFlagsData = MemFlagsData::trusted().with_readonly().with_can_move();
-
-/// Casts between vector types keep the order of the lanes.
-pub(super) const LITTLE_ENDIAN: MemFlagsData =
-    MemFlagsData::new().with_endianness(Endianness::Little);
 
 /// Values that are computed once, in the prologue.
 ///
@@ -43,18 +27,8 @@ pub(super) const LITTLE_ENDIAN: MemFlagsData =
 #[derive(Clone, Copy)]
 pub(super) struct Invariants {
     pub context: Value,
-    /// `None` in first code.
-    pub shared: Option<SharedSize>,
-}
-
-/// The size of shared memory.
-#[derive(Clone, Copy)]
-pub(super) struct SharedSize {
-    /// In units of 1, 2, 4, 8 and 16 bytes.
-    pub units: [Value; 5],
-    /// The number of units of 4 and of 8 bytes at which a lane group's contiguous
-    /// access may start.
-    pub starts: [Value; 2],
+    /// The size of shared memory in units of 1, 2, 4, 8 and 16 bytes; `None` in first code.
+    pub shared_units: Option<[Value; 5]>,
 }
 
 /// The thunk of the slow path.
@@ -65,26 +39,20 @@ pub(super) struct SlowCheck {
     pub context: StackSlot,
 }
 
-/// The Cranelift variables of a register: a scalar if it is uniform or affine,
-/// otherwise the vectors of the lane group.
-#[derive(Clone, Debug)]
-pub(super) struct ValueLocation {
-    pub uniformity: Uniformity,
-    /// None where one block alone has the register.
-    pub variables: Vec<Variable>,
-    /// The value that the block has last written to it then. A variable takes space for each of
-    /// the function's blocks.
+/// Where the value of a register is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Location {
+    /// None where one block alone has the register. A variable takes space for each of the function's
+    /// blocks.
+    pub variable: Option<Variable>,
+    /// The value that the block has last written to it then.
     pub value: Option<Value>,
-    /// What the first lane has, where that is one number.
-    pub first_lane: Option<i64>,
-    /// What each bit of the lane's number adds, where nothing else makes lanes differ.
-    pub lane_bits: Option<[i64; WARP_BITS]>,
 }
 
 /// Variables of the loop over threads.
 #[derive(Clone, Copy)]
 pub(super) struct ThreadVariables {
-    /// Linear index of the thread, or of the lane group's first thread.
+    /// Linear index of the thread.
     pub index: Variable,
     pub tid: [Variable; 3],
 }
@@ -93,11 +61,7 @@ pub(super) struct Emitter<'e, 'a> {
     pub program: &'e Program<'a>,
     pub b: FunctionBuilder<'e>,
     /// By register.
-    pub locations: Vec<ValueLocation>,
-    /// Width of the lane group; 1 in the scalar function.
-    pub width: u32,
-    /// The lanes for which the current instruction is emitted.
-    pub lane_set: LaneSet,
+    pub locations: Vec<Location>,
     pub fixed: Invariants,
     pub thread: ThreadVariables,
     /// The latch of the loop over threads.
@@ -110,16 +74,9 @@ pub(super) struct Emitter<'e, 'a> {
     /// In first code, where it has a thread loop of its own.
     pub first_code: Option<FirstCode>,
     pub recent_constants: RecentConstants,
+    pub encoded: Encoded,
     /// The processor has fused multiply-add.
     pub has_fma: bool,
-    pub has_wide_vectors: bool,
-    /// They may have 512 bits.
-    pub has_512: bool,
-    /// The stores that may go past the caches, by their operands.
-    pub streamed: HashSet<u32>,
-    /// The loads whose lines the next block needs, by their operands, and how far they are then.
-    pub prefetched: HashMap<u32, Distance>,
-    pub encoded: Encoded,
     /// The processor rounds to integral values (SSE4.1).
     pub has_rounding: bool,
     pub has_wide_atomics: bool,
@@ -131,71 +88,8 @@ pub(super) struct Emitter<'e, 'a> {
     pub line: u32,
     /// The guard of the current instruction.
     pub guard: Option<Value>,
-    /// Results of a scalarized step: register, lane and value.
-    pub lane_writes: Vec<(Reg, u32, Value)>,
     /// The stack slot for operands and results of texture instructions.
     pub texture_slot: Option<StackSlot>,
-    /// The stack slot for values of a warp's lanes, and those for a loop over lanes.
-    pub shuffle_slot: Option<StackSlot>,
-    pub lane_slots: Vec<StackSlot>,
-    /// By the join and the variable of the thread's index: the copies of regions that lanes execute
-    /// one after the other.
-    pub divergent_regions: HashMap<(Block, u32), RegionEntrance>,
-    /// Of the operands of a copy by all lanes.
-    pub copy_slot: Option<StackSlot>,
-    /// The stack slot for a part of what the lanes of a group load.
-    pub window_slot: Option<StackSlot>,
-    /// The vectors to which scalars of the current step were splatted.
-    pub splats: Vec<(Value, Value)>,
-    /// The accesses of a loop that need no check, in its copy for this iteration.
-    pub in_bounds: Vec<InBounds>,
-    /// The slots of the current group, where several resume together.
-    pub group_slots: Option<Slots>,
-    /// Vectors of bytes that are loaded from global memory.
-    pub global_bytes: HashSet<Value>,
-    pub iteration: u32,
-    /// By block: the one before it in a straight line.
-    pub straight_predecessors: Vec<Option<BlockId>>,
-    /// By register: the offset of the parameter that points to what it is an address in.
-    pub pointers: Vec<Option<u32>>,
-    /// An access of the current step of which all lanes are in bounds.
-    pub group_checked: Option<GroupChecked>,
-    /// Where the vector function ends a lane group, if its threads have states.
-    pub arrival: Option<Arrival>,
-    /// Without a dispatch for each group, where these start or resume in one state.
-    pub group_loops: Option<GroupLoops>,
-}
-
-/// The blocks in which the run of a group ends.
-#[derive(Clone, Copy)]
-pub(super) struct Arrival {
-    /// `None` if each group stores its states.
-    pub together: Option<Together>,
-    /// Has the scalar function run the group, whose threads have their states.
-    pub scalar: Block,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Together {
-    /// The state in which all groups so far have arrived.
-    pub reached: Variable,
-    /// The first thread of the call.
-    pub first: Value,
-    /// Takes the state of the group.
-    pub arrive: Block,
-}
-
-/// [`Together::reached`] before a group has arrived.
-pub(super) const NONE_ARRIVED: u64 = 0;
-
-/// The loops over groups.
-pub(super) struct GroupLoops {
-    /// By the state in which a group comes: where it starts or resumes.
-    pub starts: Vec<Block>,
-    /// By state: where the next group comes to.
-    pub next: Vec<Option<Block>>,
-    /// By block of the kernel: the state of the groups that reach it, if there is one.
-    pub states: Vec<Option<u32>>,
 }
 
 pub(super) type EmitResult<T> = Result<T, LoweringError>;
@@ -292,12 +186,10 @@ impl<'e, 'a> Emitter<'e, 'a> {
             }
             Arg::Special(register) => {
                 let value = self.special(register)?;
-                let value = self.splat_special(register, value);
                 self.coerce(value, ty)
             }
             Arg::Symbol(storage, offset) => {
                 let value = self.storage_address(storage, offset.bytes());
-                let value = self.splat(value);
                 self.coerce(value, ty)
             }
             Arg::Sink => self.zero(ty),
@@ -402,27 +294,12 @@ impl<'e, 'a> Emitter<'e, 'a> {
 
     /// The negation of a predicate.
     pub fn not(&mut self, predicate: Value) -> Value {
-        if let Some(lanes) = self.constant_lanes(predicate) {
-            self.vector_of(lanes.map(|lane| !lane))
-        } else if self.b.func.dfg.value_type(predicate).is_vector() {
-            self.b.ins().bnot(predicate)
-        } else {
-            self.b.ins().bxor_imm_u(predicate, 1)
-        }
+        self.b.ins().bxor_imm_u(predicate, 1)
     }
 
-    /// Whether a store may go past the caches.
-    pub fn may_stream(&self, i: &Instruction) -> bool {
-        self.streamed.contains(&i.args.start)
-    }
-
-    /// Linear index of the first thread of the current lane set.
+    /// Linear index of the thread.
     pub fn thread_index(&mut self) -> Value {
-        let first = self.b.use_var(self.thread.index);
-        match self.lane_set {
-            LaneSet::Lane(lane) => self.add_offset(first, lane.into()),
-            _ => first,
-        }
+        self.b.use_var(self.thread.index)
     }
 
     /// Sets the guard of the following instruction.
@@ -444,14 +321,6 @@ impl<'e, 'a> Emitter<'e, 'a> {
     /// The bits of `value` as type `ty`, truncated or zero-extended.
     pub fn coerce(&mut self, value: Value, ty: Type) -> Value {
         let from = self.b.func.dfg.value_type(value);
-        if from.is_vector() {
-            let wanted = self.simd_type(ty);
-            return if from == wanted {
-                value
-            } else {
-                self.b.ins().bitcast(wanted, LITTLE_ENDIAN, value)
-            };
-        }
         if from == ty {
             return value;
         }
@@ -473,76 +342,10 @@ impl<'e, 'a> Emitter<'e, 'a> {
         value
     }
 
-    /// A vector as one of another type with the same bits.
-    fn coerce_lanes(&mut self, value: Value, ty: Type) -> Value {
-        match self.b.func.dfg.value_type(value) == ty {
-            true => value,
-            false => self.b.ins().bitcast(ty, LITTLE_ENDIAN, value),
-        }
-    }
-
-    pub fn icmp(&mut self, cc: IntCC, a: Value, b: Value) -> Value {
-        if let Some(known) = self.constant_comparison(cc, a, b) {
-            return known;
-        }
-        self.b.ins().icmp(cc, a, b)
-    }
-
     pub fn icmp_imm(&mut self, cc: IntCC, a: Value, b: i64) -> Value {
-        let ty = self.b.func.dfg.value_type(a).lane_type();
+        let ty = self.b.func.dfg.value_type(a);
         let b = self.int(ty, b.cast_unsigned());
         self.b.ins().icmp(cc, a, b)
-    }
-
-    pub fn fcmp(&mut self, cc: FloatCC, a: Value, b: Value) -> Value {
-        if !self.b.func.dfg.value_type(a).is_vector() {
-            return self.b.ins().fcmp(cc, a, b);
-        }
-        // Cranelift has no vector instruction for these two.
-        let (first, second) = match cc {
-            FloatCC::OrderedNotEqual => (FloatCC::Ordered, FloatCC::NotEqual),
-            FloatCC::UnorderedOrEqual => (FloatCC::Unordered, FloatCC::Equal),
-            _ => return self.b.ins().fcmp(cc, a, b),
-        };
-        let first = self.b.ins().fcmp(first, a, b);
-        let second = self.b.ins().fcmp(second, a, b);
-        if cc == FloatCC::OrderedNotEqual {
-            self.b.ins().band(first, second)
-        } else {
-            self.b.ins().bor(first, second)
-        }
-    }
-
-    pub fn select(&mut self, condition: Value, a: Value, b: Value) -> Value {
-        let ty = self.b.func.dfg.value_type(a);
-        if !ty.is_vector() {
-            return self.b.ins().select(condition, a, b);
-        }
-        match self.constant_mask(condition) {
-            Some(true) => return a,
-            Some(false) => return b,
-            None => {}
-        }
-        let mask = self.b.func.dfg.value_type(condition);
-        if mask == types::I32X4 && cfg!(target_arch = "x86_64") {
-            // For a mask of integers, or one that is no comparison, Cranelift's `bitselect` takes
-            // three instructions: it does not know that the bits of each lane are alike.
-            match self.compares(condition) {
-                Some(Opcode::Fcmp) => {}
-                Some(_) => {
-                    let [a, b] = [a, b].map(|value| self.coerce_lanes(value, mask));
-                    let value = self.b.ins().bitselect(condition, a, b);
-                    return self.coerce_lanes(value, ty);
-                }
-                None => {
-                    let [a, b] = [a, b].map(|value| self.coerce_lanes(value, mask));
-                    let value = self.b.ins().blendv(condition, a, b);
-                    return self.coerce_lanes(value, ty);
-                }
-            }
-        }
-        let condition = self.coerce_lanes(condition, ty);
-        self.b.ins().bitselect(condition, a, b)
     }
 
     /// The address of a storage location in its own state space. Module variables

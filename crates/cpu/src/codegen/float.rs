@@ -64,9 +64,7 @@ impl Emitter<'_, '_> {
                 let a = self.flushed(a, flush);
                 let b = self.flushed(b, flush);
                 // `.full` covers the full range: an exact quotient does.
-                if i.modifiers.has(M::Approx) && self.is_vector(a) {
-                    self.vector_quotient(a, b)
-                } else if i.modifiers.has(M::Approx) {
+                if i.modifiers.has(M::Approx) {
                     self.call(Helper::div_approx_f32, &[a, b])
                 } else {
                     self.divided(a, b, rounding)
@@ -75,7 +73,6 @@ impl Emitter<'_, '_> {
             O::Rcp => {
                 let a = self.flushed(a, flush);
                 match (i.modifiers.has(M::Approx), single) {
-                    (true, true) if self.is_vector(a) => self.vector_reciprocal(a),
                     (true, true) => self.call(Helper::rcp_f32, &[a]),
                     (true, false) => self.call(Helper::rcp_approx_f64, &[a]),
                     (false, _) => {
@@ -87,7 +84,6 @@ impl Emitter<'_, '_> {
             O::Sqrt => {
                 let a = self.flushed(a, flush);
                 match (i.modifiers.has(M::Approx), rounding) {
-                    (true, _) if self.is_vector(a) => self.vector_square_root(a),
                     (true, _) => self.call(Helper::sqrt_approx_f32, &[a]),
                     (false, None) => self.b.ins().sqrt(a),
                     (false, Some(rounding)) => {
@@ -217,7 +213,7 @@ impl Emitter<'_, '_> {
             return value;
         }
         let ty = self.b.func.dfg.value_type(value);
-        if ty.lane_type() != types::F32 {
+        if ty != types::F32 {
             return value;
         }
         self.zero_where_below(value, value, f32::MIN_POSITIVE)
@@ -227,10 +223,10 @@ impl Emitter<'_, '_> {
     fn zero_where_below(&mut self, value: Value, of: Value, least: f32) -> Value {
         let size = self.b.ins().fabs(of);
         let least = self.float(types::F32, least.into());
-        let tiny = self.fcmp(FloatCC::LessThan, size, least);
+        let tiny = self.b.ins().fcmp(FloatCC::LessThan, size, least);
         let sign = self.float(types::F32, -0.0);
         let signed = self.b.ins().band(value, sign);
-        self.select(tiny, signed, value)
+        self.b.ins().select(tiny, signed, value)
     }
 
     fn rounded_product(&mut self, a: Value, b: Value, rounding: Option<Rounding>) -> Value {
@@ -263,10 +259,10 @@ impl Emitter<'_, '_> {
     pub fn saturated_float(&mut self, value: Value, ty: Type) -> Value {
         let zero = self.float(ty, 0.0);
         let one = self.float(ty, 1.0);
-        let above = self.fcmp(FloatCC::GreaterThan, value, zero);
-        let value = self.select(above, value, zero);
-        let over = self.fcmp(FloatCC::GreaterThan, value, one);
-        self.select(over, one, value)
+        let above = self.b.ins().fcmp(FloatCC::GreaterThan, value, zero);
+        let value = self.b.ins().select(above, value, zero);
+        let over = self.b.ins().fcmp(FloatCC::GreaterThan, value, one);
+        self.b.ins().select(over, one, value)
     }
 
     pub fn multiply_add(
@@ -278,9 +274,6 @@ impl Emitter<'_, '_> {
     ) -> Value {
         let ty = self.b.func.dfg.value_type(a);
         if rounding.is_none() && self.has_fma {
-            // The instruction overwrites its first operand; a splat is used again.
-            let is_splat = self.splats.iter().any(|&(_, vector)| vector == a);
-            let (a, b) = if is_splat { (b, a) } else { (a, b) };
             return self.b.ins().fma(a, b, c);
         }
         let helper = if ty == types::F32 {
@@ -332,49 +325,33 @@ impl Emitter<'_, '_> {
             let sign = self.b.ins().bxor(a, b);
             let sign = self.b.ins().bitcast(ty, flags, sign);
             let signed = self.b.ins().fcopysign(value, sign);
-            let is_nan = self.fcmp(FloatCC::Unordered, value, value);
-            value = self.select(is_nan, value, signed);
+            let is_nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+            value = self.b.ins().select(is_nan, value, signed);
         }
         Ok(value)
     }
 
     pub fn min_max_of_two(&mut self, a: Value, b: Value, min: bool, nan: bool) -> Value {
         let ty = self.b.func.dfg.value_type(a);
-        let both = match (ty.is_vector(), min) {
-            (true, _) => self.min_max_of_numbers(a, b, min),
-            // Cranelift's return NaN if either operand is NaN, and order zeros as PTX does.
-            (false, true) => self.b.ins().fmin(a, b),
-            (false, false) => self.b.ins().fmax(a, b),
+        // Cranelift's return NaN if either operand is NaN, and order zeros as PTX does.
+        let both = match min {
+            true => self.b.ins().fmin(a, b),
+            false => self.b.ins().fmax(a, b),
         };
-        let canonical = if ty.lane_type() == types::F32 {
+        let canonical = if ty == types::F32 {
             self.float_bits(types::F32, 0x7FFF_FFFF)
         } else {
             self.float_bits(types::F64, 0x7FF8 << 48)
         };
         if nan {
-            let unordered = self.fcmp(FloatCC::Unordered, a, b);
-            return self.select(unordered, canonical, both);
+            let unordered = self.b.ins().fcmp(FloatCC::Unordered, a, b);
+            return self.b.ins().select(unordered, canonical, both);
         }
-        let a_is_nan = self.fcmp(FloatCC::Unordered, a, a);
-        let b_is_nan = self.fcmp(FloatCC::Unordered, b, b);
-        let number = self.select(a_is_nan, b, both);
-        let rest = self.select(a_is_nan, canonical, a);
-        self.select(b_is_nan, rest, number)
-    }
-
-    /// The minimum or maximum of vectors without NaN, for which x86 has an instruction but for
-    /// zeros: it returns the second of equal operands. Of zeros with different signs, the maximum
-    /// has the bits of both, and the minimum those of either.
-    fn min_max_of_numbers(&mut self, a: Value, b: Value, min: bool) -> Value {
-        let [one, other] = [(a, b), (b, a)].map(|(a, b)| {
-            let (low, high) = if min { (a, b) } else { (b, a) };
-            let is_first = self.fcmp(FloatCC::LessThan, low, high);
-            self.select(is_first, a, b)
-        });
-        match min {
-            true => self.b.ins().bor(one, other),
-            false => self.b.ins().band(one, other),
-        }
+        let a_is_nan = self.b.ins().fcmp(FloatCC::Unordered, a, a);
+        let b_is_nan = self.b.ins().fcmp(FloatCC::Unordered, b, b);
+        let number = self.b.ins().select(a_is_nan, b, both);
+        let rest = self.b.ins().select(a_is_nan, canonical, a);
+        self.b.ins().select(b_is_nan, rest, number)
     }
 
     fn testp(&mut self, i: &Instruction, a: Value, ty: Type) -> EmitResult<()> {
@@ -399,10 +376,16 @@ impl Emitter<'_, '_> {
             M::Subnormal,
         ];
         let condition = match i.modifiers.first_of(&kinds) {
-            Some(M::Finite) => self.icmp(IntCC::UnsignedLessThan, bits, infinity),
-            Some(M::Infinite) => self.icmp(IntCC::Equal, bits, infinity),
-            Some(M::Number) => self.icmp(IntCC::UnsignedLessThanOrEqual, bits, infinity),
-            Some(M::Notanumber) => self.icmp(IntCC::UnsignedGreaterThan, bits, infinity),
+            Some(M::Finite) => self.b.ins().icmp(IntCC::UnsignedLessThan, bits, infinity),
+            Some(M::Infinite) => self.b.ins().icmp(IntCC::Equal, bits, infinity),
+            Some(M::Number) => self
+                .b
+                .ins()
+                .icmp(IntCC::UnsignedLessThanOrEqual, bits, infinity),
+            Some(M::Notanumber) => self
+                .b
+                .ins()
+                .icmp(IntCC::UnsignedGreaterThan, bits, infinity),
             Some(kind) => {
                 // The values of a kind are consecutive in their bits.
                 let (start, end) = if kind == M::Normal {
@@ -413,7 +396,7 @@ impl Emitter<'_, '_> {
                 let start_value = self.int(int, start);
                 let above = self.b.ins().isub(bits, start_value);
                 let count = self.int(int, end - start);
-                let inside = self.icmp(IntCC::UnsignedLessThan, above, count);
+                let inside = self.b.ins().icmp(IntCC::UnsignedLessThan, above, count);
                 if kind == M::Normal {
                     // Zeros count as normal.
                     let zero = self.icmp_imm(IntCC::Equal, bits, 0);

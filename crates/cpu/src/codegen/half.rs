@@ -73,9 +73,6 @@ impl Emitter<'_, '_> {
 
     /// Converts the bits in an `i32` to `f32`, exactly.
     pub fn half_to_float(&mut self, bits: Value, is_bf16: bool) -> Value {
-        if self.is_vector(bits) && !is_bf16 {
-            return self.vector_from_half(bits);
-        }
         let helper = if is_bf16 {
             Helper::bf16_to_f32
         } else {
@@ -93,7 +90,7 @@ impl Emitter<'_, '_> {
         let tiny = self.icmp_imm(IntCC::Equal, exponent, 0);
         let sign = self.int(types::I32, 0x8000);
         let zero = self.b.ins().band(bits, sign);
-        self.select(tiny, zero, bits)
+        self.b.ins().select(tiny, zero, bits)
     }
 
     fn half_operation(
@@ -180,15 +177,18 @@ impl Emitter<'_, '_> {
         let zero = self.float(types::F32, 0.0);
         let none = self.int(types::I32, 0);
         if !sat {
-            let positive = self.fcmp(FloatCC::UnorderedOrGreaterThan, value, zero);
-            return self.select(positive, bits, none);
+            let positive = self
+                .b
+                .ins()
+                .fcmp(FloatCC::UnorderedOrGreaterThan, value, zero);
+            return self.b.ins().select(positive, bits, none);
         }
         let one = self.float(types::F32, 1.0);
-        let positive = self.fcmp(FloatCC::GreaterThan, value, zero);
-        let bits = self.select(positive, bits, none);
-        let over = self.fcmp(FloatCC::GreaterThan, value, one);
+        let positive = self.b.ins().fcmp(FloatCC::GreaterThan, value, zero);
+        let bits = self.b.ins().select(positive, bits, none);
+        let over = self.b.ins().fcmp(FloatCC::GreaterThan, value, one);
         let one = self.int(types::I32, if is_bf16 { 0x3F80 } else { 0x3C00 });
-        self.select(over, one, bits)
+        self.b.ins().select(over, one, bits)
     }
 
     fn half_min_max(&mut self, i: &Instruction, a: Value, b: Value, is_bf16: bool) -> Value {
@@ -204,16 +204,13 @@ impl Emitter<'_, '_> {
         let value = self.min_max_of_two(x, y, min, i.modifiers.has(M::NaN));
         let bits = self.float_to_half(value, is_bf16, Rounding::Nearest);
         // The canonical NaN of both formats.
-        let is_nan = self.fcmp(FloatCC::Unordered, value, value);
+        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
         let nan = self.int(types::I32, 0x7FFF);
-        self.select(is_nan, nan, bits)
+        self.b.ins().select(is_nan, nan, bits)
     }
 
     /// Converts `f32` or `f64` to the bits in an `i32`.
     pub fn float_to_half(&mut self, value: Value, is_bf16: bool, rounding: Rounding) -> Value {
-        if self.is_vector(value) && !is_bf16 && rounding == Rounding::Nearest {
-            return self.vector_to_half(value);
-        }
         let rounding = self.int(types::I32, rounding as u64);
         let single = self.b.func.dfg.value_type(value) == types::F32;
         let helper = match (single, is_bf16) {

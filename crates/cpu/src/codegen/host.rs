@@ -23,11 +23,6 @@ pub(crate) struct HostIsa {
     /// The first functions of every blob.
     pub thunks: Thunks,
     pub has_fma: bool,
-    /// Vectors of 256 bits, fused multiply-add and conversions of halves, which [`wide`](super::wide)
-    /// uses.
-    pub has_wide_vectors: bool,
-    /// They may have 512 bits.
-    pub has_512: bool,
     /// The vectors that [`simd`](crate::simd) uses, in a process without checks of accesses and NaNs.
     pub lanes: Option<Isa>,
     pub has_rounding: bool,
@@ -59,13 +54,6 @@ impl HostIsa {
             large: isa("none", "backtracking")?,
             isa: isa("speed", "backtracking")?,
             has_fma: !x86 || found.contains(&"has_fma"),
-            // Its code is in terms of the host's instructions.
-            has_wide_vectors: x86
-                && !has_gpu_nans
-                && ["has_avx2", "has_fma", processor::F16C]
-                    .iter()
-                    .all(|f| found.contains(f)),
-            has_512: processor::has(processor::AVX_512),
             lanes: Isa::of_processor().filter(|_| !has_gpu_nans && !Checks::of_process().any()),
             has_rounding: !x86 || found.contains(&"has_sse41"),
             has_wide_atomics: found.contains(&"has_cmpxchg16b"),

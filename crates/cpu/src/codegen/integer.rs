@@ -50,7 +50,7 @@ impl Emitter<'_, '_> {
             O::Mul => self.product(i, ty, signed)?,
             O::Mad => {
                 let product = self.product(i, ty, signed)?;
-                let wide = self.b.func.dfg.value_type(product).lane_type();
+                let wide = self.b.func.dfg.value_type(product);
                 let c = self.operand(i, 3, wide)?;
                 if i.modifiers.has(M::Sat) {
                     self.saturated(product, c, true)
@@ -80,10 +80,10 @@ impl Emitter<'_, '_> {
                 } else {
                     IntCC::UnsignedLessThan
                 };
-                let less = self.icmp(less, a, b);
+                let less = self.b.ins().icmp(less, a, b);
                 let up = self.b.ins().isub(b, a);
                 let down = self.b.ins().isub(a, b);
-                let distance = self.select(less, up, down);
+                let distance = self.b.ins().select(less, up, down);
                 self.b.ins().iadd(distance, c)
             }
             O::Div | O::Rem => {
@@ -159,30 +159,24 @@ impl Emitter<'_, '_> {
         signed: bool,
     ) -> EmitResult<Value> {
         if let Arg::Int(number) = self.arg(i, n)? {
-            let unused = 64 - ty.lane_bits();
+            let unused = 64 - ty.bits();
             let number = match signed {
                 true => ((number << unused).cast_signed() >> unused).cast_unsigned(),
                 false => number << unused >> unused,
             };
-            return Ok(self.scalar_int(wide, number));
+            return Ok(self.int(wide, number));
         }
         let factor = self.operand(i, n, ty)?;
         Ok(self.widen(factor, wide, signed))
     }
 
-    /// The low half of a product. Strength reduction: Cranelift's optimizer, which first code does
-    /// without, has it for scalars alone, and products of vectors are slow.
+    /// The low half of a product. Strength reduction is for first code, which does without Cranelift's
+    /// optimizer.
     fn low_product(&mut self, a: Value, b: Value) -> Value {
         for (value, factor) in [(a, b), (b, a)] {
-            let factor = match self.constant_lanes(factor) {
-                Some([lane, rest @ ..]) => {
-                    let is_splat = rest.iter().all(|other| *other == lane);
-                    is_splat.then_some(u64::from(lane))
-                }
-                None => self.constant_scalar(factor).map(i64::cast_unsigned),
-            };
+            let factor = self.known_constant(factor).map(i64::cast_unsigned);
             if let Some(factor) = factor.filter(|factor| factor.is_power_of_two()) {
-                let by = self.scalar_int(types::I32, factor.trailing_zeros().into());
+                let by = self.int(types::I32, factor.trailing_zeros().into());
                 return self.b.ins().ishl(value, by);
             }
         }
@@ -248,15 +242,15 @@ impl Emitter<'_, '_> {
         let ty = self.b.func.dfg.value_type(a);
         let by_zero = self.icmp_imm(IntCC::Equal, b, 0);
         let one = self.int(ty, 1);
-        let safe = self.select(by_zero, one, b);
+        let safe = self.b.ins().select(by_zero, one, b);
         let value = if signed {
             // Division by -1 is negation, which wraps.
             let minus_one = self.icmp_imm(IntCC::Equal, b, -1);
-            let safe = self.select(minus_one, one, safe);
+            let safe = self.b.ins().select(minus_one, one, safe);
             if quotient {
                 let divided = self.b.ins().sdiv(a, safe);
                 let negated = self.b.ins().ineg(a);
-                self.select(minus_one, negated, divided)
+                self.b.ins().select(minus_one, negated, divided)
             } else {
                 self.b.ins().srem(a, safe)
             }
@@ -266,7 +260,7 @@ impl Emitter<'_, '_> {
             self.b.ins().urem(a, safe)
         };
         let all_ones = self.int(ty, u64::MAX);
-        let value = self.select(by_zero, all_ones, value);
+        let value = self.b.ins().select(by_zero, all_ones, value);
         self.coerce(value, narrow)
     }
 
@@ -298,7 +292,7 @@ impl Emitter<'_, '_> {
         let a = self.operand(i, 1, ty)?;
         let b = self.operand(i, 2, ty)?;
         let (value, out) = if sub && !uses_carry {
-            let out = self.icmp(IntCC::UnsignedGreaterThanOrEqual, a, b);
+            let out = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, a, b);
             (self.b.ins().isub(a, b), out)
         } else {
             let b = if sub { self.b.ins().bnot(b) } else { b };
@@ -318,13 +312,13 @@ impl Emitter<'_, '_> {
         uses_carry: bool,
     ) -> EmitResult<(Value, Value)> {
         let first = self.b.ins().iadd(a, b);
-        let overflow = self.icmp(IntCC::UnsignedLessThan, first, a);
+        let overflow = self.b.ins().icmp(IntCC::UnsignedLessThan, first, a);
         if !uses_carry {
             return Ok((first, overflow));
         }
         let bit = self.carry_in(i, ty)?;
         let second = self.b.ins().iadd(first, bit);
-        let again = self.icmp(IntCC::UnsignedLessThan, second, bit);
+        let again = self.b.ins().icmp(IntCC::UnsignedLessThan, second, bit);
         let out = self.b.ins().bor(overflow, again);
         Ok((second, out))
     }

@@ -1,7 +1,6 @@
 //! From a finished function to its machine code.
 
 use super::compiler_contexts::CompilerContexts;
-use crate::processor::AVX_512;
 use cranelift_codegen::FinalizedRelocTarget;
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -26,10 +25,6 @@ pub(super) struct Encoded {
     pub front: Vec<u8>,
     /// What checks accesses, by the names of the function's calls.
     pub checks: Vec<Check>,
-    /// The functions that it calls, by the names of these calls.
-    pub functions: Vec<Vec<u8>>,
-    /// Some of them have vectors of 512 bits.
-    pub uses_512: bool,
 }
 
 /// A check of an access, behind the function.
@@ -54,7 +49,7 @@ pub(super) fn machine_code(
         .map_err(|e| format!("Cranelift cannot compile the function: {:?}", e.inner))?;
     let mut calls = Vec::new();
     for reloc in compiled.buffer.relocs() {
-        // The only direct calls are those of the thunks and of these functions.
+        // The only direct calls are those of the thunks and of checks.
         match (&reloc.target, reloc.kind, reloc.addend) {
             (
                 &FinalizedRelocTarget::ExternalName(ExternalName::User(name)),
@@ -79,12 +74,6 @@ pub(super) fn machine_code(
         bytes.extend([0xe8, 0, 0, 0, 0, 0xc3, 0, 0]);
         bytes.extend(check.access.to_le_bytes());
     }
-    let mut starts = Vec::new();
-    for code in &encoded.functions {
-        bytes.resize(bytes.len().next_multiple_of(CACHE_LINE), 0);
-        starts.push(bytes.len());
-        bytes.extend_from_slice(code);
-    }
     for (offset, name) in calls {
         let name = &context.func.params.user_named_funcs()[name];
         let number = name.index as usize;
@@ -93,10 +82,7 @@ pub(super) fn machine_code(
                 thunk_calls.push((offset, name.index));
                 continue;
             }
-            CHECKS => checks + number * CHECK,
-            _ => *starts
-                .get(number)
-                .ok_or("the function calls an unknown loop")?,
+            _ => checks + number * CHECK,
         };
         let at = offset as usize;
         let distance = start as i64 - (at as i64 + 4);
@@ -105,17 +91,16 @@ pub(super) fn machine_code(
     Ok(MachineCode {
         bytes,
         thunk_calls,
-        feature: encoded.uses_512.then_some(AVX_512),
+        feature: None,
     })
 }
 
-/// The alignment of functions, and so of the loops behind them.
+/// The alignment of functions.
 pub(super) const CACHE_LINE: usize = 64;
 
 /// The namespaces of functions that a function calls.
 const THUNKS: u32 = 0;
-const ENCODED: u32 = 1;
-const CHECKS: u32 = 2;
+const CHECKS: u32 = 1;
 
 /// The bytes of a check: a call of 5, the return, and behind 2 unused ones the access.
 const CHECK: usize = 16;
@@ -131,9 +116,4 @@ pub(super) fn thunk_name(offset: u32) -> UserExternalName {
 /// The name of a check, by its number.
 pub(super) fn check_name(number: u32) -> UserExternalName {
     UserExternalName::new(CHECKS, number)
-}
-
-/// The name of an encoded function, by its number.
-pub(super) fn encoded_name(number: usize) -> UserExternalName {
-    UserExternalName::new(ENCODED, number as u32)
 }

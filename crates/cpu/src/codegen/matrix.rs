@@ -1,12 +1,9 @@
 //! Operations on matrices: their description by slots, and the operands in requests.
 
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Value, types};
+use cranelift_codegen::ir::{Value, types};
 
 use super::emitter::{EmitResult, Emitter};
-use super::group_check;
-use super::lane_set::LaneSet;
-use super::memory::{Space, space_of};
-use crate::abi::offset;
+use super::memory::space_of;
 use crate::math::rounding::Rounding;
 use crate::matrix::{Code, Element, NO_SLOT, Operation, SCALES, Tile, operands};
 use crate::program::{Arg, Base, Instruction, LoweringError, Program, Reg, Storage};
@@ -321,35 +318,4 @@ impl Emitter<'_, '_> {
         }
         Ok(values)
     }
-
-    /// `ldmatrix` of a whole warp: four lanes get the words of each row.
-    pub fn load_rows(&mut self, i: &Instruction) -> EmitResult<()> {
-        let matrices = match i.modifiers.first_of(&[M::X1, M::X2, M::X4]) {
-            Some(M::X4) => 4,
-            Some(M::X2) => 2,
-            _ => 1,
-        };
-        let (Base::Reg(reg), distance) = self.address(i, 1)? else {
-            return self.unsupported(i, "unsupported address");
-        };
-        group_check::loads(self, i, (reg, distance), ROW_BYTES, ROWS * matrices)?;
-        let shared = self.context_word(offset::SHARED);
-        for matrix in 0..matrices {
-            let mut rows = Vec::new();
-            for row in 0..ROWS {
-                self.lane_set = LaneSet::Lane(ROWS * matrix + row);
-                let place = self.address_in(Space::Shared, Base::Reg(reg), distance);
-                let at = self.b.ins().iadd(shared, place);
-                let flags = MemFlagsData::trusted();
-                rows.push(self.b.ins().load(types::I32X4, flags, at, 0));
-            }
-            self.lane_set = LaneSet::Scalar;
-            self.write_vectors(i, matrix as usize, &rows)?;
-        }
-        Ok(())
-    }
 }
-
-/// Rows of a matrix, and their bytes.
-const ROWS: u32 = 8;
-const ROW_BYTES: u32 = 16;

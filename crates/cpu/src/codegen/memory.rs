@@ -5,14 +5,13 @@
 //! misalignment.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Type, Value, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Type, Value, types};
 
 use super::checked_address::CheckedAddress;
 use super::emitter::{EmitResult, Emitter, READONLY, is_signed, native};
-use super::lane_set::LaneSet;
-use crate::abi::{Access, EXTENTS, MAX_UNITS, offset};
-use crate::memory::{GRANULE, GRANULE_SHIFT};
-use crate::program::{Arg, Base, Instruction, Reg, Storage};
+use crate::abi::{Access, offset};
+use crate::memory::GRANULE_SHIFT;
+use crate::program::{Arg, Base, Instruction, Storage};
 use crate::runtime::Helper;
 use ptx::names::{Modifier as M, Type as P};
 
@@ -24,16 +23,6 @@ pub(super) enum Space {
     Shared,
     Local,
     Param,
-}
-
-/// The granule of an access, in units of the access.
-pub(super) struct Granule {
-    /// The size of its valid part.
-    pub valid: Value,
-    /// Where the access starts in it.
-    pub place: Value,
-    /// Where its shadow is.
-    pub shadow: Value,
 }
 
 const TRUSTED: MemFlagsData = MemFlagsData::trusted();
@@ -72,7 +61,7 @@ impl Emitter<'_, '_> {
             {
                 READONLY
             }
-            _ => at.load_flags(),
+            _ => TRUSTED,
         };
         if self.is_ordered(i) {
             // Keeps an ordered load from being merged with another.
@@ -151,7 +140,7 @@ impl Emitter<'_, '_> {
     fn tell_sanitizer(&mut self, address: Value, access: u32) {
         let thread = self.thread_index();
         let encoded = u64::from(self.line) << 32 | u64::from(access);
-        let encoded = self.scalar_int(types::I64, encoded);
+        let encoded = self.int(types::I64, encoded);
         let context = self.fixed.context;
         let found = self.call(Helper::observe, &[context, thread, address, encoded]);
         let ok = self.b.create_block();
@@ -164,7 +153,7 @@ impl Emitter<'_, '_> {
     pub fn memory_barrier(&mut self) {
         self.fence();
         if self.is_sanitized {
-            let nowhere = self.scalar_int(types::I64, 0);
+            let nowhere = self.int(types::I64, 0);
             self.tell_sanitizer(nowhere, Access::SYNC);
         }
     }
@@ -189,9 +178,6 @@ impl Emitter<'_, '_> {
         width: u32,
         store: bool,
     ) -> EmitResult<CheckedAddress> {
-        if let Some(at) = self.in_bounds(i) {
-            return Ok(at);
-        }
         let (base, offset) = self.address(i, n)?;
         if i.modifiers.has(M::SharedCluster)
             && let Base::Reg(reg) = base
@@ -219,28 +205,6 @@ impl Emitter<'_, '_> {
         self.checked_address_at(base, offset, space, width, access)
     }
 
-    /// The address of an access that the guard of a loop has checked, or that was checked for
-    /// all lanes.
-    pub fn in_bounds(&mut self, i: &Instruction) -> Option<CheckedAddress> {
-        if let Some(checked) = self.group_checked.take() {
-            let at = checked.at(self, i);
-            self.group_checked = Some(checked);
-            return at;
-        }
-        // The addresses are those of the first lane.
-        if let LaneSet::Lane(1..) = self.lane_set {
-            return None;
-        }
-        let mut known = self.in_bounds.iter();
-        known.find_map(|known| known.at(i, self.iteration))
-    }
-
-    /// Whether the guard of a loop or of a block has checked the access.
-    pub fn is_in_bounds(&self, i: &Instruction) -> bool {
-        let mut known = self.in_bounds.iter();
-        known.any(|known| known.at(i, self.iteration).is_some())
-    }
-
     /// The same for a base address in a state space. `access` describes the access in a
     /// fault.
     pub fn checked_address_at(
@@ -263,11 +227,7 @@ impl Emitter<'_, '_> {
             return Ok(CheckedAddress::new(start, offset));
         }
         let address = self.address_in(space, base, offset);
-        let pointer = match base {
-            Base::Reg(reg) => Some(reg),
-            _ => None,
-        };
-        self.check_from(address, (space, pointer), width, access);
+        self.check(address, space, width, access);
         let address = match start {
             Some(start) => self.b.ins().iadd(start, address),
             None => address,
@@ -312,17 +272,6 @@ impl Emitter<'_, '_> {
 
     /// Emits a check that `width` bytes at `address` may be accessed.
     pub fn check(&mut self, address: Value, space: Space, width: u32, access: u32) {
-        self.check_from(address, (space, None), width, access);
-    }
-
-    /// The same for an address that is computed from a register.
-    fn check_from(
-        &mut self,
-        address: Value,
-        (space, pointer): (Space, Option<Reg>),
-        width: u32,
-        access: u32,
-    ) {
         let shift = width.trailing_zeros();
         let by = |e: &mut Self| e.int(types::I32, shift.into());
         let good = match space {
@@ -330,19 +279,16 @@ impl Emitter<'_, '_> {
                 if width.is_power_of_two() && self.check_by_call(address, (shift, false), access) {
                     return;
                 }
-                let ok = self.b.create_block();
-                let in_shadow = self.unless_in_extent(address, shift, pointer, ok);
-                let granule = self.granule(address, shift);
-                let good = self.icmp(IntCC::UnsignedLessThan, granule.place, granule.valid);
-                return self.fail_unless_at(good, address, access, (in_shadow, ok));
+                let good = self.is_accessible(address, shift);
+                return self.fail_unless_registered(good, address, access);
             }
             _ => {
                 if space == Space::Shared && self.check_by_call(address, (shift, true), access) {
                     return;
                 }
                 if space == Space::Shared
-                    && let Some(size) = self.fixed.shared
-                    && let Some(&units) = size.units.get(shift as usize)
+                    && let Some(units) = self.fixed.shared_units
+                    && let Some(&units) = units.get(shift as usize)
                 {
                     let amount = by(self);
                     let number = if shift == 0 {
@@ -350,7 +296,7 @@ impl Emitter<'_, '_> {
                     } else {
                         self.b.ins().rotr(address, amount)
                     };
-                    let good = self.icmp(IntCC::UnsignedLessThan, number, units);
+                    let good = self.b.ins().icmp(IntCC::UnsignedLessThan, number, units);
                     return self.fail_unless(good, address, access);
                 }
                 let size = match space {
@@ -359,153 +305,46 @@ impl Emitter<'_, '_> {
                     _ => self.int(types::I64, self.program.param_bytes.into()),
                 };
                 if shift == 0 {
-                    self.icmp(IntCC::UnsignedLessThan, address, size)
+                    self.b.ins().icmp(IntCC::UnsignedLessThan, address, size)
                 } else {
                     let amount = by(self);
                     let address = self.b.ins().rotr(address, amount);
                     let size = self.b.ins().ushr(size, amount);
-                    self.icmp(IntCC::UnsignedLessThan, address, size)
+                    self.b.ins().icmp(IntCC::UnsignedLessThan, address, size)
                 }
             }
         };
         self.fail_unless(good, address, access);
     }
 
-    /// The granule of an address. Its valid part is empty if the address is misaligned.
-    pub fn granule(&mut self, address: Value, shift: u32) -> Granule {
+    /// Whether an access of `1 << shift` bytes is in the valid part of its granule of the arena, and
+    /// aligned.
+    fn is_accessible(&mut self, address: Value, shift: u32) -> Value {
         let base = self.context_word(offset::ARENA_BASE);
         let inside = self.b.ins().isub(address, base);
-        let by = self.scalar_int(types::I32, shift.into());
+        let by = self.int(types::I32, shift.into());
         let number = match shift {
             0 => inside,
             _ => self.b.ins().rotr(inside, by),
         };
-        let granule_shift = self.scalar_int(types::I32, (GRANULE_SHIFT - shift).into());
+        let granule_shift = self.int(types::I32, (GRANULE_SHIFT - shift).into());
         let granule = self.b.ins().ushr(number, granule_shift);
         // No byte of the last granule may be accessed, so that addresses outside the arena, and
         // those that the rotation has made large, are clamped to it.
         let last = self.context_word(offset::LAST_GRANULE);
         let granule = self.b.ins().umin(granule, last);
-        let one = self.scalar_int(types::I32, 1);
+        let one = self.int(types::I32, 1);
         let at = self.b.ins().ishl(granule, one);
         let shadow = self.context_word(offset::SHADOW);
         let shadow = self.b.ins().iadd(shadow, at);
-        let valid = self.valid_in(shadow, 0, shift);
-        let mask = self.scalar_int(types::I64, (1 << (GRANULE_SHIFT - shift)) - 1);
-        let place = self.b.ins().band(number, mask);
-        Granule {
-            valid,
-            place,
-            shadow,
-        }
-    }
-
-    /// Where the context has the bounds of the allocation that a register points to.
-    fn extent(&self, pointer: Reg) -> Option<i32> {
-        let param = (*self.pointers.get(pointer.index())?)?;
-        let number = (param / 8) as usize;
-        let is_known = param.is_multiple_of(8) && number < EXTENTS;
-        is_known.then_some(offset::EXTENTS + number as i32 * offset::EXTENT_SIZE)
-    }
-
-    /// Whether they are known of the allocation that a register points to.
-    pub fn has_extent(&self, pointer: Reg) -> bool {
-        self.extent(pointer).is_some()
-    }
-
-    /// The [`places`](crate::abi::Extent::places) for words of the allocation that a register points to, if
-    /// it is known.
-    pub fn words_of(&mut self, pointer: Reg) -> Option<Value> {
-        let places = self.extent(pointer)? + offset::EXTENT_PLACES + 8 * 2;
-        Some(self.context_word(places))
-    }
-
-    /// The number of an address among the units of `1 << shift` bytes of the allocation that the
-    /// register it is computed from points to, and how many of these have [`MAX_UNITS`] from them on;
-    /// `None` if no allocation is known. No unit has the number of an address between two.
-    pub fn place_in_extent(
-        &mut self,
-        address: Value,
-        shift: u32,
-        pointer: Option<Reg>,
-    ) -> Option<(Value, Value)> {
-        let extent = self.extent(pointer?).filter(|_| shift <= 4)?;
-        let start = self.context_word(extent + offset::EXTENT_START);
-        let inside = self.b.ins().isub(address, start);
-        let unit = match shift {
-            0 => inside,
-            _ => {
-                let by = self.scalar_int(types::I32, shift.into());
-                self.b.ins().rotr(inside, by)
-            }
-        };
-        let places = self.context_word(extent + offset::EXTENT_PLACES + 8 * shift as i32);
-        Some((unit, places))
-    }
-
-    /// Jumps to `ok` where that is so, and continues in cold code otherwise. Returns what jumps to
-    /// `ok` from there.
-    fn unless_in_extent(
-        &mut self,
-        address: Value,
-        shift: u32,
-        pointer: Option<Reg>,
-        ok: Block,
-    ) -> Block {
-        let Some((unit, places)) = self.place_in_extent(address, shift, pointer) else {
-            return ok;
-        };
-        let good = self.icmp(IntCC::UnsignedLessThan, unit, places);
-        let cold = self.b.create_block();
-        self.b.set_cold_block(cold);
-        self.b.ins().brif(good, ok, &[], cold, &[]);
-        self.enter(cold);
-        self.back_to(ok)
-    }
-
-    /// Jumps to `ok` if so many units of `1 << shift` bytes from `address` on, at most those of a
-    /// granule, may be accessed, and to `cold` otherwise. `pointer` is the
-    /// register that the address is computed from.
-    pub fn check_span(
-        &mut self,
-        (address, pointer): (Value, Option<Reg>),
-        shift: u32,
-        units: i64,
-        ok: Block,
-        cold: Block,
-    ) {
-        let pointer = pointer.filter(|_| units.cast_unsigned() <= MAX_UNITS);
-        let in_shadow = self.unless_in_extent(address, shift, pointer, ok);
-        let granule = self.granule(address, shift);
-        let end = self.add_offset(granule.place, units);
-        let good = self.icmp(IntCC::UnsignedLessThanOrEqual, end, granule.valid);
-        let crosses = self.b.create_block();
-        self.b.set_cold_block(crosses);
-        self.b.ins().brif(good, in_shadow, &[], crosses, &[]);
-        // From a granule that is valid as a whole into the next one.
-        self.enter(crosses);
-        let whole = (GRANULE >> shift).cast_signed();
-        let is_whole = self.icmp_imm(IntCC::Equal, granule.valid, whole);
-        let next = self.b.create_block();
-        self.b.set_cold_block(next);
-        self.b.ins().brif(is_whole, next, &[], cold, &[]);
-        self.enter(next);
-        let valid = self.valid_in(granule.shadow, 2, shift);
-        let rest = self.add_offset(end, -whole);
-        let good = self.icmp(IntCC::UnsignedLessThanOrEqual, rest, valid);
-        let ok = self.back_to(ok);
-        self.b.ins().brif(good, ok, &[], cold, &[]);
-    }
-
-    /// The size of the valid part that the shadow of a granule says, in units of `1 << shift`
-    /// bytes.
-    pub fn valid_in(&mut self, shadow: Value, at: i32, shift: u32) -> Value {
-        let valid = self.b.ins().uload16(types::I64, TRUSTED, shadow, at);
-        let by = self.scalar_int(types::I32, shift.into());
-        match shift {
+        let valid = self.b.ins().uload16(types::I64, TRUSTED, shadow, 0);
+        let valid = match shift {
             0 => valid,
             _ => self.b.ins().ushr(valid, by),
-        }
+        };
+        let mask = self.int(types::I64, (1 << (GRANULE_SHIFT - shift)) - 1);
+        let place = self.b.ins().band(number, mask);
+        self.b.ins().icmp(IntCC::UnsignedLessThan, place, valid)
     }
 
     /// Emits the slow path of a check, in which the runtime records the fault.
@@ -514,25 +353,19 @@ impl Emitter<'_, '_> {
         self.b.set_cold_block(cold);
         self.b.ins().brif(good, ok, &[], cold, &[]);
         self.enter(cold);
-        self.call_slow_path(address, 1, access);
+        self.call_slow_path(address, access);
         let fail = self.fail;
         self.b.ins().jump(fail, &[]);
         self.enter(ok);
     }
 
-    /// The same for a generic address. Continues in the block `ok`, to which `good` jumps.
-    fn fail_unless_at(
-        &mut self,
-        is_good: Value,
-        address: Value,
-        access: u32,
-        (good, ok): (Block, Block),
-    ) {
-        let cold = self.b.create_block();
+    /// The same for a generic address.
+    fn fail_unless_registered(&mut self, is_good: Value, address: Value, access: u32) {
+        let (ok, cold) = (self.b.create_block(), self.b.create_block());
         self.b.set_cold_block(cold);
-        self.b.ins().brif(is_good, good, &[], cold, &[]);
+        self.b.ins().brif(is_good, ok, &[], cold, &[]);
         self.enter(cold);
-        self.call_slow_path(address, 1, access);
+        self.call_slow_path(address, access);
         // The access is valid in registered host memory, which has no shadow.
         let context = self.fixed.context;
         let kind = self
@@ -544,13 +377,12 @@ impl Emitter<'_, '_> {
         self.enter(ok);
     }
 
-    /// Lets the runtime check the accesses of `count` threads to consecutive addresses.
-    /// It records a fault in the context.
-    pub fn call_slow_path(&mut self, address: Value, count: u32, access: u32) {
+    /// Lets the runtime check the access. It records a fault in the context.
+    fn call_slow_path(&mut self, address: Value, access: u32) {
         let context = self.fixed.context;
         let thread = self.thread_index();
-        let encoded = u64::from(self.line) << 32 | u64::from(count) << 16 | u64::from(access);
-        let encoded = self.scalar_int(types::I64, encoded);
+        let encoded = u64::from(self.line) << 32 | 1 << 16 | u64::from(access);
+        let encoded = self.int(types::I64, encoded);
         let Some(slow_check) = self.slow_check else {
             self.call(
                 Helper::check_contiguous,

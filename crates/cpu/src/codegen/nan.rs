@@ -23,7 +23,7 @@ impl Emitter<'_, '_> {
         if !self.has_gpu_nans || i.opcode == O::Copysign {
             return Ok(value);
         }
-        let ty = self.b.func.dfg.value_type(value).lane_type();
+        let ty = self.b.func.dfg.value_type(value);
         if ty == types::F32 {
             return Ok(self.gpu_single(value));
         }
@@ -38,13 +38,13 @@ impl Emitter<'_, '_> {
         let mut nan = self.float_bits(ty, if approximate { APPROXIMATE } else { DOUBLE });
         for &at in order.iter().rev() {
             let operand = self.operand(i, at, ty)?;
-            let is_nan = self.fcmp(FloatCC::Unordered, operand, operand);
+            let is_nan = self.b.ins().fcmp(FloatCC::Unordered, operand, operand);
             // The sum of a NaN and itself is the quiet NaN.
             let quiet = self.b.ins().fadd(operand, operand);
-            nan = self.select(is_nan, quiet, nan);
+            nan = self.b.ins().select(is_nan, quiet, nan);
         }
-        let is_nan = self.fcmp(FloatCC::Unordered, value, value);
-        Ok(self.select(is_nan, nan, value))
+        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        Ok(self.b.ins().select(is_nan, nan, value))
     }
 
     /// An `f32` that an instruction has computed.
@@ -53,8 +53,8 @@ impl Emitter<'_, '_> {
             return value;
         }
         let nan = self.float_bits(types::F32, SINGLE);
-        let is_nan = self.fcmp(FloatCC::Unordered, value, value);
-        self.select(is_nan, nan, value)
+        let is_nan = self.b.ins().fcmp(FloatCC::Unordered, value, value);
+        self.b.ins().select(is_nan, nan, value)
     }
 
     /// A half that an instruction has computed, in the lower bits of an `i32`.
@@ -72,6 +72,6 @@ impl Emitter<'_, '_> {
         let infinity = if is_bf16 { 0x7F80 } else { 0x7C00 };
         let is_nan = self.icmp_imm(IntCC::UnsignedGreaterThan, size, infinity);
         let nan = self.int(types::I32, HALF);
-        self.select(is_nan, nan, bits)
+        self.b.ins().select(is_nan, nan, bits)
     }
 }

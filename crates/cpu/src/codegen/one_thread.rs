@@ -5,7 +5,6 @@ use cranelift_codegen::ir::{Block, InstBuilder, types};
 use super::blocks::emit_blocks;
 use super::emitter::Emitter;
 use super::entry::resume_threads;
-use super::interchange::JumpTargets;
 use super::resume::ResumePlan;
 use crate::program::{BlockId, LoweringError, Terminator};
 
@@ -35,15 +34,13 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringEr
     let starts_in_loop = edges.any(|to| to == first);
     if has_states || starts_in_loop || !plan.entry_live_in.is_empty() || blocks[0] == e.next_thread
     {
-        let targets = JumpTargets::new(plan, None, &blocks);
-        resume_threads(e, plan, (None, thread), targets.outside(), &mut errors);
+        resume_threads(e, plan, &blocks, &mut errors);
     } else {
         // Otherwise the builder takes it for unreachable.
         e.b.ensure_inserted_block();
         blocks[0] = entry;
     }
-    let targets = JumpTargets::new(plan, None, &blocks);
-    emit_blocks(e, plan, &blocks, &targets, &mut errors);
+    emit_blocks(e, plan, &blocks, &mut errors);
     for (block, result) in [(e.next_thread, 0), (e.fail, 1)] {
         e.b.switch_to_block(block);
         let result = e.int(types::I32, result);

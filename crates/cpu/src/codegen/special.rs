@@ -4,7 +4,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 
 use super::emitter::{EmitResult, Emitter, READONLY};
-use super::lane_set::LaneSet;
 use crate::abi::{WARP_SIZE, offset};
 use crate::program::LoweringError;
 use crate::runtime::Helper;
@@ -15,13 +14,7 @@ impl Emitter<'_, '_> {
     pub fn special(&mut self, register: S) -> EmitResult<Value> {
         let component = |base: i32, n: i32| base + 4 * n;
         Ok(match register {
-            S::TidX => {
-                let first = self.tid(0);
-                match self.lane_set {
-                    LaneSet::Lane(lane) => self.add_offset(first, lane.into()),
-                    _ => first,
-                }
-            }
+            S::TidX => self.tid(0),
             S::TidY => self.tid(1),
             S::TidZ => self.tid(2),
             S::NtidX => self.field(types::I32, component(offset::BLOCK_DIM, 0)),
@@ -161,8 +154,7 @@ impl Emitter<'_, '_> {
         self.coerce(upper, types::I32)
     }
 
-    /// Advances `%tid` by one thread, or by one lane group, which is never cut by the end
-    /// of a row.
+    /// Advances `%tid` by one thread.
     pub fn advance_tid(&mut self, used: [bool; 3]) {
         let Some(last) = used.iter().rposition(|&u| u) else {
             return;
@@ -172,16 +164,16 @@ impl Emitter<'_, '_> {
             let variable = self.thread.tid[axis];
             let at = self.b.use_var(variable);
             let next = match carry {
-                None => self.add_offset(at, self.width.into()),
+                None => self.add_offset(at, 1),
                 Some(carry) => {
                     let carry = self.coerce(carry, types::I32);
                     self.b.ins().iadd(at, carry)
                 }
             };
             let size = self.field(types::I32, offset::BLOCK_DIM + 4 * axis as i32);
-            let wraps = self.icmp(IntCC::Equal, next, size);
+            let wraps = self.b.ins().icmp(IntCC::Equal, next, size);
             let zero = self.int(types::I32, 0);
-            let next = self.select(wraps, zero, next);
+            let next = self.b.ins().select(wraps, zero, next);
             self.b.def_var(variable, next);
             carry = Some(wraps);
         }

@@ -1,4 +1,4 @@
-//! The ends of blocks at which all threads of the group go the same way.
+//! The ends of blocks at which the thread goes on, or faults.
 
 use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, JumpTableData, types};
 
@@ -6,9 +6,8 @@ use super::emitter::{EmitResult, Emitter};
 use crate::abi::FaultKind;
 use crate::program::{Arg, BlockId, Terminator};
 
-/// Emits a jump, a branch on a predicate that is uniform, a table or a fault. Other terminators are
-/// never reached.
-pub(super) fn uniform(e: &mut Emitter<'_, '_>, block: BlockId, blocks: &[Block]) -> EmitResult<()> {
+/// Emits a jump, a branch, a table or a fault. Other terminators are never reached.
+pub(super) fn within(e: &mut Emitter<'_, '_>, block: BlockId, blocks: &[Block]) -> EmitResult<()> {
     let to = |block: &BlockId| blocks[block.index()];
     match &e.program.blocks[block.index()].terminator {
         Terminator::Jump(next) => {

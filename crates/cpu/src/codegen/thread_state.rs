@@ -19,14 +19,19 @@ pub(super) fn thread_offset(e: &mut Emitter<'_, '_>, bytes: u32) -> Value {
     }
 }
 
-/// The thread's state.
-pub(super) fn thread_state(e: &mut Emitter<'_, '_>) -> Value {
+/// Where the block has the thread's state.
+fn state_address(e: &mut Emitter<'_, '_>) -> Value {
     let context = e.fixed.context;
     let states =
         e.b.ins()
             .load(types::I64, READONLY, context, offset::STATES);
     let at = thread_offset(e, 4);
-    let at = e.b.ins().iadd(states, at);
+    e.b.ins().iadd(states, at)
+}
+
+/// The thread's state.
+pub(super) fn thread_state(e: &mut Emitter<'_, '_>) -> Value {
+    let at = state_address(e);
     e.b.ins().load(types::I32, MemFlagsData::trusted(), at, 0)
 }
 
@@ -46,29 +51,9 @@ pub(super) fn jump_to_state(e: &mut Emitter<'_, '_>, state: Value, targets: &[Bl
     e.b.ins().br_table(state, table);
 }
 
-/// Sets the state of the thread, or of all threads of the lane group.
+/// Sets the state of the thread.
 pub(super) fn set_state(e: &mut Emitter<'_, '_>, state: u32) {
-    let thread = e.thread_index();
-    let state = e.scalar_int(types::I32, state.into());
-    store_states(e, thread, state);
-}
-
-/// Sets the state of a thread, or of all threads of the lane group that it is the first of.
-pub(super) fn store_states(e: &mut Emitter<'_, '_>, thread: Value, state: Value) {
-    let context = e.fixed.context;
-    let states =
-        e.b.ins()
-            .load(types::I64, READONLY, context, offset::STATES);
-    let at = e.b.ins().uextend(types::I64, thread);
-    let shift = e.scalar_int(types::I32, 2);
-    let at = e.b.ins().ishl(at, shift);
-    let at = e.b.ins().iadd(states, at);
-    let state = match e.width {
-        1 => state,
-        _ => e.b.ins().splat(types::I32X4, state),
-    };
-    for piece in 0..e.width.div_ceil(4) as i32 {
-        e.b.ins()
-            .store(MemFlagsData::trusted(), state, at, 16 * piece);
-    }
+    let at = state_address(e);
+    let state = e.int(types::I32, state.into());
+    e.b.ins().store(MemFlagsData::trusted(), state, at, 0);
 }

@@ -25,13 +25,4 @@ impl ByteOffset {
     pub fn bytes(self) -> i64 {
         self.0.into()
     }
-
-    pub fn checked_add(self, other: ByteOffset) -> Option<ByteOffset> {
-        self.0.checked_add(other.0).map(ByteOffset)
-    }
-
-    /// Whether no address within shared memory wraps around where it moves by this distance.
-    pub fn is_small(self) -> bool {
-        self.0.unsigned_abs() < 1 << 24
-    }
 }

@@ -516,7 +516,7 @@ mod tests {
             mul.wide.u32 %x2, %r9, 4; add.u64 %x3, %x0, %x2; add.u64 %x4, %x1, %x2;\n{body}\n}}"
         );
         with_program_for(&source, block, |program| {
-            let meets = |block: &&crate::program::BasicBlock| {
+            let meets = |block: &&crate::program::ir::BasicBlock| {
                 matches!(&block.terminator, Terminator::Sync { instruction, .. }
                     if instruction.opcode == Opcode::Activemask)
             };

@@ -409,13 +409,6 @@ impl Program<'_> {
         bytes.unwrap_or(u32::MAX)
     }
 
-    /// The number of threads of a block, if it is known.
-    pub fn block_threads(&self) -> Option<u32> {
-        let threads = self.block;
-        // No launch has as many as overflow.
-        threads.map(|sizes| sizes.into_iter().fold(1, u32::saturating_mul))
-    }
-
     /// The control-flow graph of its blocks as they are.
     pub fn graph(&self) -> Graph {
         let mut edges = Vec::with_capacity(self.blocks.len() * 2);
@@ -427,24 +420,6 @@ impl Program<'_> {
         edges.sort_unstable();
         edges.dedup();
         Graph::new(self.blocks.len(), &edges)
-    }
-
-    /// By block: the block that it is the rest of. It jumps to it, and no other does.
-    pub fn straight_predecessors(&self) -> Vec<Option<BlockId>> {
-        let mut count = vec![0_u32; self.blocks.len()];
-        let mut from = vec![None; self.blocks.len()];
-        for (number, block) in (0..).map(BlockId).zip(&self.blocks) {
-            for next in block.terminator.successors() {
-                count[next.index()] += 1;
-                let jumps = matches!(block.terminator, Terminator::Jump(_));
-                // The entry has no predecessor when a thread starts.
-                from[next.index()] = (jumps && next.0 > 0).then_some(number);
-            }
-        }
-        for (from, count) in from.iter_mut().zip(count) {
-            *from = from.filter(|_| count == 1);
-        }
-        from
     }
 
     pub fn list(&self, list: ArgList) -> &[Arg] {

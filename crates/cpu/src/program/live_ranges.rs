@@ -1,7 +1,7 @@
 //! Live-range splitting: each live range of a register becomes a register.
 //!
 //! Hand-written PTX often reuses a register for unrelated values, such as a pointer
-//! and an address computed from it. Once they are split, each has one uniformity
+//! and an address computed from it. Once they are split, each has one shape
 //! and one register class.
 
 use super::ir::{Arg, ArgList, Base, BlockId, Instruction, Program, Reg, Step, Terminator};

@@ -6,20 +6,16 @@
 //! generator interprets them, so their semantics are written once.
 
 mod build;
-mod butterflies;
 mod byte_offset;
 mod call_params;
-mod clamps;
 mod declarations;
 mod display;
 mod exchanges;
 mod frames;
-mod frequency;
 mod functions;
 mod inline;
 mod ir;
 mod lane_sets;
-mod lanes;
 mod live_ranges;
 mod liveness;
 mod lockstep;
@@ -27,14 +23,12 @@ mod memory_access;
 mod module_data;
 mod module_symbol;
 mod natural;
-mod next_block;
 mod operands;
 pub(crate) mod pass;
 mod pointers;
 mod reg_class;
 mod rematerialize;
 mod scope;
-mod shuffle_loops;
 mod simplify_cfg;
 mod spin_loops;
 mod stack;
@@ -43,26 +37,17 @@ mod test_program;
 #[cfg(test)]
 mod text_tests;
 mod thread_sums;
-mod together;
-mod uniformity;
 mod used_bytes;
 mod verify;
 
 pub(crate) use build::build;
 pub(crate) use byte_offset::ByteOffset;
-pub(crate) use clamps::Bound;
 pub(crate) use frames::STACK_BYTES;
-pub(crate) use frequency::block_frequencies;
 pub(crate) use ir::{
-    Arg, ArgList, Base, BasicBlock, BlockId, Guard, Instruction, LoweringError, Program, Reg,
-    RegClass, Step, Storage, SystemCall, Terminator,
+    Arg, ArgList, Base, BlockId, Guard, Instruction, LoweringError, Program, Reg, RegClass, Step,
+    Storage, SystemCall, Terminator,
 };
-pub(crate) use lanes::{Group, Uniformity, extended};
 pub(crate) use liveness::{Liveness, RegisterSet};
 pub(crate) use module_data::{ModuleData, float_bits, module_data};
-pub(crate) use next_block::{Distance, distances};
 pub(crate) use pointers::pointers;
 pub(crate) use rematerialize::rematerialize;
-pub(crate) use shuffle_loops::unroll_shuffle_loops;
-pub(crate) use together::together;
-pub(crate) use uniformity::{NoWrap, UniformityInfo, WARP_BITS};

@@ -2,17 +2,14 @@
 //! anew where a thread resumes.
 //!
 //! A suspended thread saves its registers. Those that all threads of a block have the same value in,
-//! such as parameters, would be saved for each of them, and each would load its own copy. So would
-//! the lanes of a group the result of `i < n`, where two numbers tell the results of all.
+//! such as parameters, would be saved for each of them, and each would load its own copy.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
 };
-use super::lanes::Uniformity;
 use super::liveness::Liveness;
-use super::uniformity::UniformityInfo;
 use ptx::isa::Effect;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
 
@@ -20,39 +17,21 @@ use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S};
 const MAX_STEPS: usize = 4;
 
 /// Has the threads that resume at one of these blocks compute such registers there, if they use
-/// them before they are suspended again. `lanes` says how registers vary in a lane group, if
-/// threads run in such. `read_first` has the registers that are read before the steps of a block;
-/// `None` if some of its threads leave it before.
-pub(crate) fn rematerialize(
-    program: &mut Program<'_>,
-    blocks: &[BlockId],
-    lanes: Option<&UniformityInfo>,
-    read_first: impl Fn(BlockId) -> Option<Vec<Reg>>,
-) {
+/// them before they are suspended again.
+pub(crate) fn rematerialize(program: &mut Program<'_>, blocks: &[BlockId]) {
     let suspends = |block: BlockId| match &program.blocks[block.index()].terminator {
         Terminator::Sync { next, .. } if blocks.contains(next) => Some(&[][..]),
         _ => None,
     };
     let used = Liveness::until_sync(program, suspends);
     let liveness = Liveness::new(program);
-    let mut definitions = Definitions {
-        by: definitions(program, &liveness),
-        saved: HashSet::new(),
-    };
-    if let Some(lanes) = lanes {
-        definitions.add_comparisons(program, &liveness, lanes);
-    }
+    let definitions = definitions(program, &liveness);
     let mut inserted = Vec::new();
     for &block in blocks {
         let mut steps: Vec<(Reg, Step)> = Vec::new();
-        let Some(read_first) = read_first(block) else {
-            continue;
-        };
         for &reg in used.live_in(block) {
             let mut chain = Vec::new();
-            if collect(program, &definitions, reg, &mut chain)
-                && !chain.iter().any(|(reg, _)| read_first.contains(reg))
-            {
+            if collect(program, &definitions, reg, &mut chain) {
                 for (reg, step) in chain {
                     if !steps.iter().any(|(known, _)| *known == reg) {
                         steps.push((reg, step));
@@ -68,86 +47,17 @@ pub(crate) fn rematerialize(
     }
 }
 
-/// What registers can be computed from.
-struct Definitions {
-    /// The definitions of registers that can be.
-    by: HashMap<Reg, Instruction>,
-    /// Predicates and operands of their comparisons that may be saved instead.
-    saved: HashSet<(Reg, Reg)>,
-}
-
-impl Definitions {
-    /// Adds the only definitions of predicates that compare integers of which each lane group has one
-    /// number and a distance from lane to lane. The operands have their only definitions before them in
-    /// the same block, so that they do not change while the predicate does not, or can be computed.
-    fn add_comparisons(
-        &mut self,
-        program: &Program<'_>,
-        liveness: &Liveness,
-        lanes: &UniformityInfo,
-    ) {
-        let mut written = vec![0_u32; program.registers.len()];
-        for &reg in liveness.live_in(BlockId(0)) {
-            written[reg.index()] += 1;
-        }
-        for block in &program.blocks {
-            let count = &mut |reg: Reg| written[reg.index()] += 1;
-            for step in &block.steps {
-                program.step_effects(step, &mut |_| {}, count);
-            }
-            if let Terminator::Sync { instruction, .. } = &block.terminator {
-                program.effects(instruction, &mut |_| {}, count);
-            }
-        }
-        let mut found = Vec::new();
-        for block in &program.blocks {
-            let mut before = Vec::new();
-            for step in &block.steps {
-                if let Step::Instruction(i) = step
-                    && let &[Arg::Reg(to), a, b] = program.list(i.args)
-                    && i.opcode == O::Setp
-                    && i.guard.is_none()
-                    && written[to.index()] == 1
-                    && lanes.of(to) == Uniformity::Divergent
-                {
-                    let stays = |reg: Reg| written[reg.index()] == 1 && before.contains(&reg);
-                    let is_known = |arg: Arg| match arg {
-                        Arg::Int(_) => true,
-                        Arg::Reg(reg) => {
-                            let class = program.registers[reg.index()];
-                            let is_integer = matches!(class, RegClass::I32 | RegClass::I64);
-                            let is_known = self.by.contains_key(&reg) || stays(reg);
-                            is_integer && is_known && lanes.of(reg) != Uniformity::Divergent
-                        }
-                        _ => false,
-                    };
-                    if is_known(a) && is_known(b) {
-                        found.push((to, *i));
-                        self.saved
-                            .extend([a, b].into_iter().filter_map(|arg| match arg {
-                                Arg::Reg(reg) if stays(reg) => Some((to, reg)),
-                                _ => None,
-                            }));
-                    }
-                }
-                program.step_effects(step, &mut |_| {}, &mut |reg| before.push(reg));
-            }
-        }
-        self.by.extend(found);
-    }
-}
-
 /// The steps that compute a register, each after those of its operands; whether there are few.
 fn collect(
     program: &Program<'_>,
-    definitions: &Definitions,
+    definitions: &HashMap<Reg, Instruction>,
     result: Reg,
     chain: &mut Vec<(Reg, Step)>,
 ) -> bool {
     if chain.iter().any(|(known, _)| *known == result) {
         return true;
     }
-    let Some(definition) = definitions.by.get(&result) else {
+    let Some(definition) = definitions.get(&result) else {
         return false;
     };
     let operands = program.list(definition.args).iter().skip(1);
@@ -156,15 +66,7 @@ fn collect(
         _ => None,
     });
     // No definition follows from itself: it would be read before it is written.
-    let follow = registers.all(|reg| {
-        let before = chain.len();
-        let follows = collect(program, definitions, reg, chain);
-        let is_saved = !follows && definitions.saved.contains(&(result, reg));
-        if is_saved {
-            chain.truncate(before);
-        }
-        follows || is_saved
-    });
+    let follow = registers.all(|reg| collect(program, definitions, reg, chain));
     chain.push((result, Step::Instruction(*definition)));
     follow && chain.len() <= MAX_STEPS
 }

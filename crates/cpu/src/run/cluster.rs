@@ -103,13 +103,6 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// Whether other blocks run after each step of a loop by the size of the grid.
-    pub(super) fn take_turns(&mut self, in_turn: bool) {
-        for block in &mut self.blocks {
-            block.take_turns(in_turn);
-        }
-    }
-
     /// Runs the blocks until they are done or wait for others.
     pub(super) fn run(&mut self, worker: u32) -> Outcome {
         loop {
@@ -119,9 +112,7 @@ impl<'a> Cluster<'a> {
                     Outcome::Done => {}
                     Outcome::Waiting => waits = true,
                     Outcome::AtClusterBarrier => at_barrier = true,
-                    ended @ (Outcome::Faulted | Outcome::Stopped | Outcome::InLoop) => {
-                        return ended;
-                    }
+                    ended @ (Outcome::Faulted | Outcome::Stopped) => return ended,
                 }
             }
             if !waits && !at_barrier {

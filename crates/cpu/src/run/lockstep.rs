@@ -16,15 +16,7 @@ impl Schedule {
         context: *mut BlockContext,
     ) -> Result<Progress, Faulted> {
         // SAFETY: the context is valid. While `in_lockstep` is set, no thread has exited.
-        let returned = unsafe {
-            (*context).in_turn = self.in_turn.into();
-            let returned = code.call(context, 0, self.threads, true);
-            (*context).in_turn = 0;
-            returned?
-        };
-        if returned == Returned::InLoop {
-            return Ok(Progress::InLoop);
-        }
+        let returned = unsafe { code.call(context, 0, self.threads, true)? };
         let together = returned == Returned::Together;
         let first = self.states.first().copied().unwrap_or(EXITED);
         let differs = match together {

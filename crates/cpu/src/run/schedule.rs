@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use crate::abi::{
-    BlockContext, EXITED, FaultKind, FaultRecord, IN_LOOP, KernelFn, Request, SyncKind, SyncPoint,
-    TOGETHER, WARP_SIZE,
+    BlockContext, EXITED, FaultKind, FaultRecord, KernelFn, Request, SyncKind, SyncPoint, TOGETHER,
+    WARP_SIZE,
 };
 
 use super::barrier::{BARRIERS, Barrier};
@@ -41,11 +41,9 @@ const LONGEST_PAUSE: u64 = 1_000_000;
 #[derive(Clone, Copy)]
 pub(super) struct CompiledKernel<'a> {
     pub(super) scalar: KernelFn,
-    /// The vector function and its width, a power of 2. The range of threads must be a multiple of the
-    /// width, and all of them must be in the same state.
+    /// The vector function and its width, a power of 2. It runs whole groups, of which all threads are
+    /// in the same state.
     pub(super) vector: Option<(KernelFn, u32)>,
-    /// The vector function has loops by the size of the grid.
-    pub(super) has_steps: bool,
     pub(super) stateless: bool,
     pub(super) points: &'a [SyncPoint],
     pub(super) lines: &'a dyn Lines,
@@ -65,21 +63,42 @@ impl CompiledKernel<'_> {
         last: u32,
         in_lockstep: bool,
     ) -> Result<Returned, Faulted> {
-        let function = match self.vector {
-            Some((function, width)) if in_lockstep && (first | last) & (width - 1) == 0 => function,
-            _ => self.scalar,
-        };
-        // SAFETY: the caller's contract.
-        match unsafe { function(context, first, last) } {
-            0 => Ok(Returned::Apart),
-            TOGETHER => Ok(Returned::Together),
-            IN_LOOP => Ok(Returned::InLoop),
-            _ => Err(Faulted),
+        let mut rest = first;
+        if let Some((function, width)) = self.vector
+            && in_lockstep
+            && first & (width - 1) == 0
+            && last - first >= width
+        {
+            rest = last & !(width - 1);
+            // SAFETY: the caller's contract.
+            let returned = unsafe { returned(function(context, first, rest)) }?;
+            if rest == last {
+                return Ok(returned);
+            }
+            if returned == Returned::Together {
+                // SAFETY: the function has stored the state of the first of these threads.
+                unsafe {
+                    let states = (*context).states;
+                    let state = *states.add(first as usize);
+                    (first..rest).for_each(|thread| *states.add(thread as usize) = state);
+                }
+            }
         }
+        // SAFETY: the caller's contract.
+        unsafe { returned((self.scalar)(context, rest, last)) }
     }
 
     pub(super) fn point(&self, state: u32) -> Option<SyncPoint> {
         self.points.get((state as usize).checked_sub(1)?).copied()
+    }
+}
+
+/// What a kernel's function returns.
+fn returned(result: u32) -> Result<Returned, Faulted> {
+    match result {
+        0 => Ok(Returned::Apart),
+        TOGETHER => Ok(Returned::Together),
+        _ => Err(Faulted),
     }
 }
 
@@ -90,8 +109,6 @@ pub(super) enum Returned {
     Apart,
     /// All are in one state, which is stored for the first alone.
     Together,
-    /// They are in a loop, in which they go on.
-    InLoop,
 }
 
 /// The state of a block after it ran.
@@ -103,8 +120,6 @@ pub(super) enum Outcome {
     Waiting,
     /// No thread is ready before all blocks of the cluster have arrived at its barrier.
     AtClusterBarrier,
-    /// It has done a step of a loop, and takes turns.
-    InLoop,
     /// A fault, which `BlockContext::fault` describes.
     Faulted,
     /// The launch has ended because of a fault in another block.
@@ -125,8 +140,6 @@ pub(super) struct Schedule {
     pub(super) in_lockstep: bool,
     /// The warps and barriers are as at the start of a block: it has run in lockstep only.
     pub(super) is_reset: bool,
-    /// Other blocks run after each step of a loop by the size of the grid.
-    pub(super) in_turn: bool,
     /// The sync points that its warps have passed since it was last suspended.
     passes: u32,
     /// The description of a fault that the scheduler found.
@@ -191,7 +204,6 @@ impl Schedule {
                 == 0));
         debug_assert!(self.barriers.iter().all(Barrier::is_idle) && self.live == self.threads);
         self.in_lockstep = true;
-        self.in_turn = false;
         self.detail = None;
     }
 
@@ -226,7 +238,6 @@ impl Schedule {
                 Ok(Progress::Done) => return Outcome::Done,
                 Ok(Progress::Advanced) => {}
                 Ok(Progress::AtClusterBarrier) => return Outcome::AtClusterBarrier,
-                Ok(Progress::InLoop) => return Outcome::InLoop,
                 Ok(Progress::Stalled(pause)) => {
                     stalled_rounds += 1;
                     if pause >= SHORTEST_PAUSE {
@@ -626,7 +637,6 @@ pub(super) enum Progress {
     Done,
     Advanced,
     AtClusterBarrier,
-    InLoop,
     /// All threads that ran have yielded, for at least this many nanoseconds.
     Stalled(u64),
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::config::LaunchConfig;
 use super::fault::Fault;
 use super::launch::{Kernel, Launch};
-use super::schedule::{Outcome, Schedule};
+use super::schedule::{Faulted, Outcome, Schedule};
 use crate::abi::{BlockContext, FaultRecord, LOCAL_ALIGN, SLOT_BYTES, SlowCheck, WARP_SIZE};
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 use crate::sanitizer::{BlockSanitizer, Range};
@@ -120,8 +120,6 @@ impl<'a> ThreadBlock<'a> {
                 check: SlowCheck::default(),
                 unwind_stack: 0,
                 tid: [0; 3],
-                in_turn: 0,
-                in_loop: 0,
                 streamed: launch.streamed(),
                 tensor_memory: std::ptr::null_mut(),
                 sanitizer: std::ptr::null(),
@@ -248,20 +246,12 @@ impl<'a> ThreadBlock<'a> {
         self.done = false;
         self.context.worker = worker;
         self.context.fault = FaultRecord::default();
-        self.context.in_loop = 0;
         self.tensor_memory.reset();
         if let Some(mut sanitizer) = self.sanitizer() {
             sanitizer.start(self.index);
         }
         if let Some(arrays) = &mut self.arrays {
             arrays.schedule.start(&self.kernel.code);
-        }
-    }
-
-    /// Whether other blocks run after each of its steps of a loop by the size of the grid.
-    pub(super) fn take_turns(&mut self, in_turn: bool) {
-        if let Some(arrays) = &mut self.arrays {
-            arrays.schedule.in_turn = in_turn;
         }
     }
 
@@ -320,12 +310,11 @@ impl<'a> ThreadBlock<'a> {
         match &mut self.arrays {
             None => {
                 let threads = self.launch.threads;
-                let function = code.vector.map_or(code.scalar, |(function, _)| function);
                 // SAFETY: the context describes a block of this kernel, which needs no
-                // arrays. The vector function is set only if its width divides `%ntid.x`.
-                match unsafe { function(context, 0, threads) } {
-                    0 => Outcome::Done,
-                    _ => Outcome::Faulted,
+                // arrays.
+                match unsafe { code.call(context, 0, threads, true) } {
+                    Ok(_) => Outcome::Done,
+                    Err(Faulted) => Outcome::Faulted,
                 }
             }
             Some(arrays) => {

@@ -85,15 +85,13 @@ fn launched<'m>(
     grid: &Grid,
 ) -> Option<Kernel<'m>> {
     let image = compiled.image();
-    let vector = compiled.vector().filter(|(_, width)| {
-        width.is_power_of_two() && grid.config.block[0].is_multiple_of(*width)
-    });
+    let vector = compiled.vector();
+    let vector = vector.filter(|(_, width)| width.is_power_of_two() && *width <= grid.threads);
     Some(Kernel {
         name: &image.name,
         code: CompiledKernel {
             scalar: compiled.scalar()?,
             vector,
-            has_steps: vector.is_some() && image.vector.is_some_and(|vector| vector.has_steps),
             stateless: image.stateless,
             points: &image.sync_points,
             lines: module,

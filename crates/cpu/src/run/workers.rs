@@ -1,9 +1,4 @@
 //! The workers of a launch: threads of the host that run its blocks.
-//!
-//! A loop that goes on by the size of the grid accesses a short run of memory in each iteration, far
-//! from the one before. The runs of neighbouring blocks follow each other. A worker runs such blocks
-//! in turn, each one step of the loop after the other's: together they read and write long runs,
-//! which prefetchers follow.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,32 +21,11 @@ const SHARE_AFTER: Duration = Duration::from_micros(10);
 /// How often a worker that waits for memory looks for it.
 const MEMORY_POLL: Duration = Duration::from_micros(50);
 
-/// The threads of the blocks that run in turn: with 4 bytes for each, runs of 64 KiB.
-const THREADS: u64 = 16384;
-/// Blocks that a worker runs in turn, at most, and their shared and local memory in bytes.
-const BLOCKS: u64 = 64;
-const BYTES: u64 = 4 << 20;
-
 /// A worker takes so many parts of its share of the blocks that are left.
 const PARTS: u64 = 8;
 /// The most blocks of a part where they may be suspended: so many are, if each waits for the one before
 /// it.
 const MAX_SUSPENDED: u64 = 256;
-
-/// The number of blocks that a worker runs in turn; 1 if it runs them one after the other. A small grid
-/// is shared by all workers.
-fn blocks_in_turn(launch: &Launch<'_>) -> u64 {
-    let kernel = launch.kernel.fastest();
-    if !kernel.code.has_steps || launch.config.cluster_blocks() > 1 {
-        return 1;
-    }
-    let share = launch.total / u64::from(launch.workers.max(1));
-    let threads = u64::from(launch.threads.max(1));
-    let shared = u64::from(kernel.shared_bytes) + u64::from(launch.config.shared_bytes);
-    let bytes = shared + u64::from(kernel.local_bytes) * threads;
-    let blocks = (THREADS / threads).min(BYTES / bytes.max(1));
-    blocks.min(share).clamp(1, BLOCKS)
-}
 
 /// Has this worker's non-temporal stores done before others read what it has stored: nothing else
 /// orders them.
@@ -97,7 +71,7 @@ impl<'a> Workers<'a> {
             // A small grid is done before another thread would start.
             let start = Instant::now();
             while start.elapsed() < SHARE_AFTER {
-                let Some(index) = self.take(1) else { break };
+                let Some(index) = self.take() else { break };
                 if !self.run_block(&mut spare, index, 0) {
                     break;
                 }
@@ -132,20 +106,8 @@ impl<'a> Workers<'a> {
 
     /// Runs blocks until there are no more.
     fn work(&self, mut spare: Option<Cluster<'a>>, worker: u32) {
-        let mut in_turn = Vec::new();
         while !self.launch.stop.load(Ordering::Relaxed) {
-            let together = blocks_in_turn(self.launch);
-            if together > 1 {
-                if let Some(first) = self.take(together) {
-                    let blocks = first..(first + together).min(self.launch.total);
-                    // Its memory may be all that there is.
-                    in_turn.extend(spare.take());
-                    if !self.run_in_turn(&mut in_turn, blocks, worker) {
-                        return;
-                    }
-                    continue;
-                }
-            } else if let Some(mut blocks) = self.take_part() {
+            if let Some(mut blocks) = self.take_part() {
                 while let Some(index) = blocks.next() {
                     if self.launch.stop.load(Ordering::Relaxed)
                         || !self.run_block(&mut spare, index, worker)
@@ -156,7 +118,6 @@ impl<'a> Workers<'a> {
                 }
                 continue;
             }
-            in_turn.clear();
             if self.short.load(Ordering::Relaxed) > 0 {
                 // What waits may wait for a block that has no memory.
                 spare = None;
@@ -198,9 +159,9 @@ impl<'a> Workers<'a> {
         None
     }
 
-    /// Takes the next `count` blocks of the grid, and returns the first.
-    fn take(&self, count: u64) -> Option<u64> {
-        let first = self.launch.next.fetch_add(count, Ordering::Relaxed);
+    /// Takes the next block of the grid.
+    fn take(&self) -> Option<u64> {
+        let first = self.launch.next.fetch_add(1, Ordering::Relaxed);
         (first < self.launch.total).then_some(first)
     }
 
@@ -286,7 +247,7 @@ impl<'a> Workers<'a> {
     fn ended(&self, running: &mut Option<Cluster<'a>>, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Done => {}
-            Outcome::Waiting | Outcome::AtClusterBarrier | Outcome::InLoop => {
+            Outcome::Waiting | Outcome::AtClusterBarrier => {
                 // Another worker may go on with it.
                 drain_streams();
                 self.lock().waiting.extend(running.take());
@@ -327,72 +288,5 @@ impl<'a> Workers<'a> {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, WorkerState<'a>> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs blocks in turn from their starts, and leaves those that are done in `spare`. Returns
-    /// false if the launch must end.
-    fn run_in_turn(
-        &self,
-        spare: &mut Vec<Cluster<'a>>,
-        mut blocks: Range<u64>,
-        worker: u32,
-    ) -> bool {
-        let kernel = self.launch.kernel.fastest();
-        let mut running = Vec::new();
-        spare.retain(|block| block.runs(kernel));
-        while blocks.start < blocks.end {
-            let block = match spare.pop() {
-                Some(block) => Ok(block),
-                None => Cluster::new(self.launch, kernel),
-            };
-            // Without memory for all, what is left runs alone, when these are done.
-            let Ok(mut block) = block else { break };
-            block.start(blocks.start, worker);
-            block.take_turns(true);
-            running.push(block);
-            blocks.start += 1;
-        }
-        while !running.is_empty() {
-            let mut at = 0;
-            while at < running.len() {
-                match running[at].run(worker) {
-                    Outcome::InLoop => at += 1,
-                    Outcome::Done => spare.push(running.remove(at)),
-                    Outcome::Waiting | Outcome::AtClusterBarrier => {
-                        let mut block = running.remove(at);
-                        block.take_turns(false);
-                        drain_streams();
-                        self.lock().waiting.push_back(block);
-                    }
-                    Outcome::Stopped => return false,
-                    Outcome::Faulted => {
-                        running.truncate(at + 1);
-                        self.fail_first(running, worker);
-                        return false;
-                    }
-                }
-            }
-        }
-        if blocks.is_empty() {
-            return true;
-        }
-        let mut alone = spare.pop();
-        spare.clear();
-        blocks.all(|index| self.run_block(&mut alone, index, worker))
-    }
-
-    /// The last of these blocks has a fault. Where one in front of it would have, that is reported,
-    /// as if they ran one after the other.
-    fn fail_first(&self, mut blocks: Vec<Cluster<'a>>, worker: u32) {
-        let last = blocks.len() - 1;
-        for (number, block) in blocks.iter_mut().enumerate() {
-            block.take_turns(false);
-            if number == last || block.run(worker) == Outcome::Faulted {
-                if let Some((index, fault)) = block.fault() {
-                    self.fail(index, fault);
-                }
-                return;
-            }
-        }
     }
 }

@@ -16,7 +16,6 @@ mod tensor;
 mod tensor_copy;
 pub(crate) mod texture;
 
-pub(crate) use async_copy::CopyLanes;
 pub(crate) use bulk_copy::SHIFTS;
 pub(crate) use cluster::OFFSET_BITS;
 pub(crate) use lanes::{AtomicOperation, DIVIDE, FUNCTION, Function, MULTIPLY_HIGH, Update};
@@ -59,7 +58,6 @@ abi! {
     f32 => F32,
     f64 => F64,
     *const u32 => I64,
-    *const CopyLanes => I64,
     *mut lanes::Lanes => I64,
     *mut f32 => I64,
     *mut BlockContext => I64,
@@ -299,10 +297,8 @@ helpers! {
     /// `mbarrier` ([`mbarrier::BarrierOperation`]): the state before it, or whether a phase is
     /// complete. It may record a fault.
     mbarrier::mbarrier(context: *mut BlockContext, thread: u32, encoded: u64, address: u64, operand: u64) -> u64;
-    /// `cp.async` by the lanes of a group. Returns 0, or 1 after recording a fault.
-    async_copy::copy_lanes(context: *mut BlockContext, thread: u32, encoded: u64, to_offset: u64, from_offset: u64, lanes: *const CopyLanes) -> u32;
     /// `cp.async` of some bytes, and zeros for the others. Returns 0, or 1 after recording a fault.
-    async_copy::copy_partial(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, to_stride: u64, from: u64, from_stride: u64, counts: *const u32) -> u32;
+    async_copy::copy_partial(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, from: u64, count: u32) -> u32;
     /// `cp.async.bulk` and `cp.reduce.async.bulk`. Returns 0, or 1 after recording a fault.
     bulk_copy::copy_bulk(context: *mut BlockContext, thread: u32, encoded: u64, to: u64, from: u64, bytes: u64, barrier: u64) -> u32;
     /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, likewise.

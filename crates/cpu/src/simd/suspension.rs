@@ -28,6 +28,4 @@ pub(crate) struct Suspension {
     /// By register: its slot.
     pub slots: Vec<Option<u32>>,
     pub slot_count: u32,
-    /// By block: the registers that are saved at its end.
-    pub saved: Vec<Vec<Reg>>,
 }

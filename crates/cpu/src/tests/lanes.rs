@@ -80,31 +80,27 @@ pub(super) fn run_with(
     (n, shared_bytes): (u32, u32),
 ) -> Result<Vec<u32>, String> {
     let options = CompileOptions { vectorization };
-    let image = compile_image(source, &options).map_err(|e| e.to_string())?;
-    assert_eq!(
-        image.kernels[0].vector.is_some(),
-        vectorization == Vectorization::Always
-    );
-    let result = run_image(image, grid, block, (n, shared_bytes));
-    if vectorization == Vectorization::Always && !ORDER_COUNTS.get() {
-        // Whether the kernel is compiled here does not depend on the processor.
-        let mut is_compiled = Vec::new();
-        for isa in [Isa::Avx2, Isa::Avx512] {
-            IN_TESTS.set(Some(isa));
-            let image = compile_image(source, &options);
-            IN_TESTS.set(None);
-            let image = image.map_err(|e| e.to_string())?;
-            let is_for = |isa: Isa| image.features.iter().any(|known| known == isa.feature());
-            is_compiled.push(is_for(Isa::Avx2) || is_for(Isa::Avx512));
-            let with_simd = run_image(image, grid, block, (n, shared_bytes));
-            assert!(
-                is_alike(&with_simd, &result),
-                "{isa:?}: {with_simd:?}\n{result:?}\n{source}"
-            );
-        }
-        assert_eq!(is_compiled[0], is_compiled[1], "{source}");
+    let compile = || compile_image(source, &options).map_err(|error| error.to_string());
+    if vectorization == Vectorization::Never {
+        return run_image(compile()?, grid, block, (n, shared_bytes));
     }
-    result
+    // Whether the kernel is compiled to vectors does not depend on the processor.
+    let mut images = Vec::new();
+    for isa in [Isa::Avx2, Isa::Avx512] {
+        IN_TESTS.set(Some(isa));
+        images.push(compile());
+        IN_TESTS.set(None);
+    }
+    let [narrow, wide] = <[_; 2]>::try_from(images).expect("two images");
+    let [narrow, wide] = [narrow?, wide?];
+    let is_compiled = [&narrow, &wide].map(|image| image.kernels[0].vector.is_some());
+    assert_eq!(is_compiled[0], is_compiled[1], "{source}");
+    let [narrow, wide] =
+        [narrow, wide].map(|image| run_image(image, grid, block, (n, shared_bytes)));
+    if !ORDER_COUNTS.get() {
+        assert!(is_alike(&narrow, &wide), "{narrow:?}\n{wide:?}\n{source}");
+    }
+    wide
 }
 
 /// Whether results are the same but for the bits of NaNs, or are both faults: which of several threads
@@ -161,12 +157,13 @@ pub(super) fn run_image(
 type Launch = (u32, [u32; 3], u32);
 
 /// Small launches, whose kernels know no bounds of allocations.
-const SMALL: [Launch; 5] = [
+const SMALL: [Launch; 6] = [
     (4, [64, 1, 1], 256),
     (3, [64, 1, 1], 150),
     (1, [16, 16, 1], 256),
     (2, [32, 2, 1], 77),
-    (1, [24, 2, 1], 48),
+    (2, [24, 1, 1], 48),
+    (1, [40, 1, 1], 37),
 ];
 
 /// Launches of at least 1,024 threads, whose kernels know the bounds of allocations.
@@ -176,14 +173,21 @@ const LARGE: [Launch; 3] = [
     (12, [32, 4, 1], 77),
 ];
 
-/// Together and alone must agree, and something must have been written.
+/// The kernel is compiled to vectors. Together and alone must agree, and something must have been
+/// written.
 pub(super) fn agree(body: &str) {
+    let options = CompileOptions {
+        vectorization: Vectorization::Always,
+    };
+    let image = compile_image(&kernel(body), &options).unwrap();
+    let has_vectors = Isa::of_processor().is_some();
+    assert_eq!(image.kernels[0].vector.is_some(), has_vectors, "{body}");
     agree_in(&SMALL, body);
 }
 
 /// The same in large launches, too.
 pub(super) fn agree_with_bounds(body: &str) {
-    agree_in(&SMALL, body);
+    agree(body);
     agree_in(&LARGE, body);
 }
 
@@ -227,6 +231,37 @@ fn the_last_group_is_cut() {
     agree(&format!(
         "setp.ge.u32 %p0, %i, %n; @%p0 ret; {ADDRESSES} ld.global.u32 %r3, [%x1]; not.b32 %r3, %r3; st.global.u32 [%x2], %r3;"
     ));
+}
+
+/// Rows that are no whole groups, and threads that are left over.
+#[test]
+fn rows_within_groups() {
+    let body = "mov.u32 %r5, %tid.y; mad.lo.u32 %r5, %r5, %r1, %r2; mov.u32 %r6, %tid.z; \
+                mov.u32 %r7, %ntid.y; mul.lo.u32 %r7, %r7, %r1; mad.lo.u32 %r5, %r6, %r7, %r5; \
+                mul.wide.u32 %x0, %r5, 4; add.u64 %x1, %in, %x0; add.u64 %x2, %out, %x0; \
+                ld.global.u32 %r3, [%x1]; setp.lt.u32 %p0, %r2, 3; @%p0 add.u32 %r3, %r3, %r6; \
+                mov.u32 %r4, tile; mad.lo.u32 %r4, %r5, 4, %r4; st.shared.u32 [%r4], %r3; bar.sync 0; \
+                ld.shared.u32 %r8, [tile+8]; xor.b32 %r3, %r3, %r8; \
+                shfl.sync.down.b32 %r9, %r3, 1, 31, -1; add.u32 %r3, %r3, %r9; st.global.u32 [%x2], %r3;";
+    let alone_body = body.replace(
+        "shfl.sync.down.b32 %r9, %r3, 1, 31, -1;",
+        "mov.u32 %r9, %r6;",
+    );
+    for body in [body, &alone_body] {
+        for block in [
+            [8, 8, 1],
+            [24, 2, 1],
+            [5, 7, 2],
+            [10, 10, 10],
+            [3, 3, 3],
+            [100, 1, 1],
+        ] {
+            let source = kernel(body);
+            let alone = run(&source, Vectorization::Never, 1, block, 0);
+            let together = run(&source, Vectorization::Always, 1, block, 0);
+            assert_eq!(together, alone, "{block:?}\n{body}");
+        }
+    }
 }
 
 #[test]

@@ -1,13 +1,7 @@
 //! Phases that lane groups of a block do together: they do what each would do alone.
 
-use std::sync::LazyLock;
-
-use super::lanes::{ADDRESSES, kernel, run, run_image};
-use crate::blob::Image;
-use crate::codegen::{self, HostIsa};
-use crate::processor;
-use crate::source::{Backend, Source, compile_image};
-use crate::{CompileOptions, Vectorization};
+use super::lanes::{ADDRESSES, kernel, run};
+use crate::Vectorization;
 
 /// Rows that are left over, and groups of which a row has two.
 const BLOCKS: [(u32, [u32; 3]); 7] = [
@@ -35,43 +29,7 @@ fn agree(source: &str, faults: bool) {
         let together = numbers(run(source, Vectorization::Always, grid, block, 0));
         assert_eq!(alone.is_err(), faults, "{alone:?}\n{source}");
         assert_eq!(together, alone, "{block:?}\n{source}");
-        let shorter = numbers(run_image(without_512(source), grid, block, (0, 0)));
-        assert_eq!(
-            shorter, alone,
-            "{block:?}, without vectors of 512 bits\n{source}"
-        );
     }
-}
-
-/// The kernel as it is compiled where vectors have 256 bits.
-fn without_512(source: &str) -> Image {
-    static HOST: LazyLock<HostIsa> = LazyLock::new(|| HostIsa {
-        has_512: false,
-        ..HostIsa::detect().unwrap()
-    });
-    let backend: Backend = |program, _, vectorization, contexts| {
-        codegen::compile_kernel(program, &HOST, vectorization, contexts)
-    };
-    let options = CompileOptions {
-        vectorization: Vectorization::Always,
-    };
-    let source = Source::read(source.to_owned()).unwrap();
-    source.translate(&options, backend).unwrap()
-}
-
-/// Whether a loop of the kernel runs in vectors of 256 or 512 bits; `None` where the processor has none.
-/// Nothing else has this instruction.
-fn is_wide(source: &str) -> Option<bool> {
-    let options = CompileOptions {
-        vectorization: Vectorization::Always,
-    };
-    let image = compile_image(source, &options).unwrap();
-    let has = |name: &str| image.features.iter().any(|feature| feature == name);
-    // Where a processor has them, each such loop has vectors of 512 bits.
-    let uses_512 = has(processor::AVX_512);
-    let clears = image.code.windows(3).any(|code| code == [0xC5, 0xF8, 0x77]);
-    assert_eq!(uses_512, clears && processor::has(processor::AVX_512));
-    (has("has_avx2") && has("has_fma") && has("has_f16c")).then_some(clears)
 }
 
 /// A block that three times waits at a barrier and sums over its tile: each row of threads from its
@@ -103,7 +61,6 @@ fn loops_of_products() {
             &format!("{LOADS} fma.rn.f32 %f0, %f2, %f3, %f0;"),
             "",
         );
-        assert_ne!(is_wide(&source), Some(false));
         agree(&source, false);
     }
 }
@@ -123,7 +80,6 @@ fn arithmetic_in_loops() {
         "fma.rn.f32 %f0, %f2, %f3, %f0; add.f32 %f4, %f3, %f2; sub.f32 %f1, %f4, %f1; fma.rn.f32 %f0, %f4, %f4, %f0;",
     ] {
         let source = sums("", "", &format!("{LOADS} {body}"), "");
-        assert_ne!(is_wide(&source), Some(false), "{body}");
         agree(&source, false);
     }
 }
@@ -154,7 +110,6 @@ fn loads_in_loops() {
         ),
     ] {
         let source = sums(start, before, body, "");
-        assert_ne!(is_wide(&source), Some(false), "{body}");
         agree(&source, false);
     }
 }

@@ -36,7 +36,6 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
         code: CompiledKernel {
             scalar,
             vector: None,
-            has_steps: false,
             stateless: points.is_empty(),
             points,
             lines: &OwnLines,

@@ -75,30 +75,6 @@ fn waiting_blocks_keep_their_memory() {
     assert!(words[1..].iter().all(|&word| word == 1));
 }
 
-body!(write_once, true, |t, state| {
-    if state == 0 {
-        t.out(0).fetch_add(1, Ordering::SeqCst);
-        return 1;
-    }
-    t.out(1 + t.global()).store(1, Ordering::Relaxed);
-    EXITED
-});
-
-#[test]
-fn blocks_that_would_run_in_turn_run_alone_without_memory() {
-    let points = points([SyncKind::Barrier]);
-    let mut kernel = kernel(write_once, &points);
-    kernel.code.has_steps = true;
-    for workers in [1, 2] {
-        // Thirty blocks fit at once, of a worker's sixty-four.
-        let memory = Arc::new(DeviceMemory::with_size(128 << 10).unwrap());
-        let engine = Engine::with_workers(memory, workers);
-        let words = launch(&engine, &kernel, config(300, 4), 1201).unwrap();
-        assert_eq!(words[0], 1200);
-        assert!(words[1..].iter().all(|&word| word == 1));
-    }
-}
-
 body!(write_slowly, true, |t, state| {
     if state == 0 {
         t.out(0).fetch_add(1, Ordering::SeqCst);
@@ -113,7 +89,6 @@ body!(write_slowly, true, |t, state| {
 fn a_worker_waits_for_the_memory_of_another() {
     let points = points([SyncKind::Barrier]);
     let mut kernel = kernel(write_slowly, &points);
-    kernel.code.has_steps = true;
     // The blocks of one worker take all memory, or there is memory for one block alone.
     for (shared_bytes, blocks) in [(4 << 10, 200), (40 << 10, 20)] {
         kernel.shared_bytes = shared_bytes;

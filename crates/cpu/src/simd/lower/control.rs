@@ -165,7 +165,6 @@ impl Lowering<'_, '_> {
             match self.divergence.started_by(at) {
                 Some(number) => {
                     let (waiting, start) = &regions[number];
-                    self.end_of_block(at)?;
                     self.no_waiting(waiting);
                     self.active = Some(self.all_lanes());
                     self.distribute(at, waiting)?;
@@ -221,19 +220,7 @@ impl Lowering<'_, '_> {
         (0..self.width / 16).map(|_| self.b.ones()).collect()
     }
 
-    /// Saves the registers that are saved at the end of this block.
-    fn end_of_block(&mut self, at: BlockId) -> Lowered<()> {
-        match self.suspension.saved.get(at.index()) {
-            Some(saved) if !saved.is_empty() => {
-                let saved = saved.clone();
-                self.save(&saved)
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn uniform_terminator(&mut self, at: BlockId, labels: &[Label]) -> Lowered<()> {
-        self.end_of_block(at)?;
         match &self.program.blocks[at.index()].terminator {
             Terminator::Jump(to) => {
                 self.b.jump(labels[to.index()]);
@@ -353,9 +340,6 @@ impl Lowering<'_, '_> {
     /// Sends the active lanes to the successors of a block.
     fn distribute(&mut self, at: BlockId, waiting: &Waiting) -> Lowered<()> {
         let active = self.active.clone().unwrap_or_default();
-        if self.divergence.is_partial(at) {
-            self.end_of_block(at)?;
-        }
         match &self.program.blocks[at.index()].terminator {
             Terminator::Jump(to) => self.send(waiting, *to, &active),
             Terminator::Exit => {

@@ -1,8 +1,7 @@
 //! Guards on the place of a lane in its warp, which are known when the code is generated.
 
 use super::{ADDRESSES, agree, kernel, run};
-use crate::source::compile_image;
-use crate::{CompileOptions, Vectorization};
+use crate::Vectorization;
 
 /// Makes the groups whole warps.
 const SHUFFLE: &str = "shfl.sync.bfly.b32 %r8, %r2, 4, 31, -1;";
@@ -56,22 +55,6 @@ fn faults_name_the_known_lane() {
 const FIRST: &str = "mul.wide.u32 %x3, %r4, 4; add.u64 %x3, %in, %x3; \
      shl.b32 %r10, %r4, 2; add.u32 %r10, %r10, %r7; shl.b32 %r11, %r4, 3; add.u32 %r11, %r11, %r7;";
 
-/// Whether code has `tzcnt`: the next lane in a loop over them. `None` where the processor lacks it.
-fn loops_over_lanes(source: &str) -> Option<bool> {
-    let image = compile_image(source, &ALWAYS).unwrap();
-    let is_count = |code: &[u8]| match code[0] {
-        0xF3 if code[1] & 0xF0 == 0x40 => code[2..4] == [0x0F, 0xBC],
-        0xF3 => code[1..3] == [0x0F, 0xBC],
-        _ => false,
-    };
-    let has_it = image.features.iter().any(|feature| feature == "has_bmi1");
-    has_it.then(|| image.code.windows(4).any(is_count))
-}
-
-const ALWAYS: CompileOptions = CompileOptions {
-    vectorization: Vectorization::Always,
-};
-
 #[test]
 fn arms_for_the_first_lanes() {
     for lanes in [4, 8, 12, 13, 28] {
@@ -92,9 +75,6 @@ fn arms_for_the_first_lanes() {
             let [alone, together] = [Vectorization::Never, Vectorization::Always]
                 .map(|vectorization| run(&source, vectorization, 4, [32, 1, 1], 0).unwrap());
             assert_eq!(together, alone, "{lanes} {arm}");
-            // The rest of the lanes are no first ones.
-            let loops = lanes == 13 || arm.contains("REST");
-            assert_ne!(loops_over_lanes(&source), Some(!loops), "{lanes} {arm}");
         }
     }
 }
@@ -125,7 +105,6 @@ fn the_first_lanes_are_checked_alone() {
                     .map(|vectorization| run(&source, vectorization, 1, [32, 1, 1], 0));
                 assert_eq!(together, alone, "{lanes} {access}");
                 assert_eq!(alone.is_ok(), at == fits, "{lanes} {access}");
-                assert_ne!(loops_over_lanes(&source), Some(true), "{lanes} {access}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Lanes that execute blocks without the others, and what each instruction does for lanes: both
 //! compilers agree with one thread after the other.
 
-use super::{ADDRESSES, agree};
+use super::{ADDRESSES, SMALL, agree, agree_in};
 
 /// A load of the thread's number into `%r3`, and a store of `%r4`.
 fn with(body: &str) -> String {
@@ -42,10 +42,6 @@ fn sync_points_in_regions() {
     for body in [
         "mov.u32 %r4, tile; mad.lo.u32 %r4, %r2, 4, %r4; setp.ge.u32 %p0, %i, %n; @%p0 ret; \
          st.shared.u32 [%r4], %r3; bar.warp.sync -1; ld.shared.u32 %r4, [%r4];",
-        "and.b32 %r5, %r3, 1; setp.eq.u32 %p0, %r5, 0; mov.u32 %r4, 9; @%p0 bra EVEN; \
-         activemask.b32 %r6; shfl.sync.idx.b32 %r4, %r3, 3, 31, %r6; bra END; \
-         EVEN: activemask.b32 %r6; \
-         vote.sync.ballot.b32 %r4, %p0, %r6; END:",
         "setp.lt.u32 %p0, %r3, 0x200000; vote.sync.ballot.b32 %r4, %p0, -1; popc.b32 %r5, %r4; \
          add.u32 %r4, %r4, %r5;",
         "and.b32 %r5, %r3, 6; match.any.sync.b32 %r4, %r5, -1;",
@@ -55,6 +51,19 @@ fn sync_points_in_regions() {
     ] {
         agree(&with(body));
     }
+}
+
+/// They are compiled to scalar code.
+#[test]
+fn operations_of_the_active_lanes() {
+    agree_in(
+        &SMALL,
+        &with(
+            "and.b32 %r5, %r3, 1; setp.eq.u32 %p0, %r5, 0; mov.u32 %r4, 9; @%p0 bra EVEN; \
+             activemask.b32 %r6; shfl.sync.idx.b32 %r4, %r3, 3, 31, %r6; bra END; \
+             EVEN: activemask.b32 %r6; vote.sync.ballot.b32 %r4, %p0, %r6; END:",
+        ),
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Stores past the caches, in grids with more elements than caches keep.
+//! Grids with more elements than caches keep.
 
 use std::sync::Arc;
 
@@ -9,20 +9,6 @@ use crate::module::LoadedModule;
 use crate::run::{Engine, LaunchConfig};
 use crate::source::compile_image;
 use crate::{CompileOptions, Vectorization};
-
-/// Whether a kernel has stores past the caches of so many bits; `None` where the processor lacks what
-/// it takes.
-pub(super) fn streams(source: &str, bits: u32) -> Option<bool> {
-    let image = compile_image(source, &ALWAYS).unwrap();
-    let has = |name: &str| image.features.iter().any(|feature| feature == name);
-    // vmovntps
-    let long = if bits == 256 { 4 } else { 0 };
-    let is_store = |code: &[u8]| {
-        code[0] == 0xC4 && code[1] & 0x1F == 1 && code[2] & 7 == long && code[3] == 0x2B
-    };
-    let found = image.code.windows(4).any(is_store);
-    (has("has_avx2") && has("has_fma") && has("has_f16c")).then_some(found)
-}
 
 const ALWAYS: CompileOptions = CompileOptions {
     vectorization: Vectorization::Always,
@@ -70,7 +56,6 @@ fn elements() {
          add.u64 %x2, %out, %x0; ld.global.f32 %f0, [%x1]; mov.f32 %f1, 0f3F800000; \
          add.f32 %f0, %f0, %f1; st.global.f32 [%x2], %f0;\nEND:",
     );
-    assert_ne!(streams(&source, 256), Some(false));
     for (offset, n) in [
         (0, THREADS),
         (8, THREADS),
@@ -100,7 +85,6 @@ fn columns_of_tiles() {
         (used, 20, 4, false),
     ] {
         let source = kernel(&format!("{} {body}", columns(stride, at)));
-        assert_ne!(streams(&source, 128), Some(false), "{body}");
         for offset in [0, 16] {
             let [from, to] = run_large(&source, 64, offset, 0);
             // What the tile has where the threads of a block read.
@@ -131,7 +115,6 @@ fn vectors() {
                         st.global.u64 [%x2], %x5; sub.u64 %x5, %x5, %x3; st.global.u64 [%x1], %x5;\nEND:";
     for (body, is_wide) in [(words, false), (double_words, true)] {
         let source = kernel(&format!("{ADDRESSES} {body}"));
-        assert_ne!(streams(&source, 128), Some(false), "{body}");
         for offset in [0, 8] {
             let [from, to] = run_large(&source, 128, offset, THREADS);
             let value = |i: usize| ((i % 1000) as f32).to_bits();
@@ -143,64 +126,5 @@ fn vectors() {
             let wrong = (0..THREADS).find(|&i| (from[i], to[i]) != expected(i));
             assert_eq!(wrong, None, "{body} at {offset}");
         }
-    }
-}
-
-/// What a thread loads or overwrites soon stays in the caches.
-#[test]
-fn stores_that_are_used() {
-    let stored = "ld.shared.u32 %r9, [%r4]; st.global.u32 [%x2], %r9;";
-    let repeated = |step: &str| {
-        format!(
-            "mov.u32 %r6, 8;\nL: {stored} {step} sub.u32 %r6, %r6, 1; \
-                 setp.ne.u32 %p1, %r6, 0; @%p1 bra L;"
-        )
-    };
-    for (body, is_taken) in [
-        (stored.to_owned(), true),
-        (
-            format!("{stored} ld.global.u32 %r9, [%x1]; st.global.u32 [%x1], %r9;"),
-            true,
-        ),
-        (
-            format!("ld.global.u32 %r8, [%x2]; st.shared.u32 [%r4], %r8; {stored}"),
-            false,
-        ),
-        // From a pointer that is loaded.
-        (
-            format!("ld.global.u64 %x4, [%in]; ld.global.u32 %r8, [%x4]; {stored}"),
-            false,
-        ),
-        (
-            format!("{stored} add.u32 %r9, %r9, 1; st.global.u32 [%x2], %r9;"),
-            false,
-        ),
-        (repeated("add.u64 %x2, %x2, 256;"), true),
-        (repeated("add.u32 %r4, %r4, 4;"), false),
-    ] {
-        let source = kernel(&format!("{} {body}", columns(44, 128)));
-        assert_ne!(streams(&source, 128), Some(!is_taken), "{body}");
-    }
-}
-
-/// In a kernel whose threads may tell others what they have stored, stores stay in order.
-#[test]
-fn order() {
-    let stored = "ld.shared.u32 %r9, [%r4]; st.global.u32 [%x2], %r9;";
-    for (more, is_taken) in [
-        ("bar.sync 0;", true),
-        ("membar.gl;", false),
-        ("fence.acq_rel.gpu;", false),
-        ("red.global.add.u32 [%x1], 1;", false),
-        ("st.volatile.global.u32 [%x1], 1;", false),
-        ("st.release.gpu.global.u32 [%x1], 1;", false),
-        (
-            "ld.relaxed.gpu.global.u32 %r9, [%x1]; st.global.u32 [%x1], %r9;",
-            false,
-        ),
-        ("barrier.cluster.arrive; barrier.cluster.wait;", false),
-    ] {
-        let source = kernel(&format!("{} {stored} {more}", columns(44, 128)));
-        assert_ne!(streams(&source, 128), Some(!is_taken), "{more}");
     }
 }

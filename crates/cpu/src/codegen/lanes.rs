@@ -1,0 +1,85 @@
+//! The code of a kernel whose threads are the lanes of vectors: that of [`simd`](crate::simd), and scalar
+//! code for the threads that do not fill a group.
+
+use super::compiler_contexts::CompilerContexts;
+use super::function::compile_scalar;
+use super::host::HostIsa;
+use super::kernel_code::KernelCode;
+use super::machine_code::MachineCode;
+use super::resume::{ResumePlan, rematerialize};
+use crate::abi::{SyncKind, SyncPoint, WARP_SIZE};
+use crate::matrix::Operation;
+use crate::program::Program;
+use crate::simd::{self, Isa, ResumePlace, Suspension};
+
+/// Compiles a kernel, if all of its instructions have a lowering to vectors.
+pub(super) fn compile(
+    program: &Program<'_>,
+    host: &HostIsa,
+    isa: Isa,
+    contexts: &mut CompilerContexts,
+) -> Option<KernelCode> {
+    #[cfg(test)]
+    let isa = simd::IN_TESTS.get().map_or(isa, |wanted| wanted.min(isa));
+    let mut program = program.clone();
+    rematerialize(&mut program);
+    let program = &program;
+    let plan = ResumePlan::new(program).ok()?;
+    let width = width(&plan);
+    let bytes = simd::compile(program, &suspension(&plan, width), width as usize, isa);
+    let bytes = bytes.inspect_err(|reason| {
+        tracing::debug!(kernel = program.name, reason, "not compiled for lanes");
+    });
+    let vector = MachineCode {
+        bytes: bytes.ok()?,
+        thunk_calls: Vec::new(),
+        feature: Some(isa.feature()),
+    };
+    // It runs few threads, so that its code need not be fast.
+    let scalar = compile_scalar(program, host, contexts, (&host.quick, false), &plan).ok()?;
+    Some(plan.code(scalar, Some((vector, width))))
+}
+
+/// The threads in a group: a warp, if its lanes exchange values.
+fn width(plan: &ResumePlan) -> u32 {
+    let of_warp = |point: &SyncPoint| {
+        !matches!(
+            point.kind,
+            SyncKind::Barrier
+                | SyncKind::BarrierArrive
+                | SyncKind::BarrierPopc
+                | SyncKind::BarrierAnd
+                | SyncKind::BarrierOr
+                | SyncKind::Matrix
+                | SyncKind::Yield
+        )
+    };
+    match plan.sync_points.iter().any(of_warp) {
+        true => WARP_SIZE,
+        false => WARP_SIZE / 2,
+    }
+}
+
+/// What the code of lanes has to know of resume points. Warps do not stop at all of them: at the next
+/// one, everything is saved.
+fn suspension(plan: &ResumePlan, width: u32) -> Suspension {
+    let passes = width == WARP_SIZE;
+    let places = plan.resume_points.iter().zip(&plan.sync_points);
+    let places = places.map(|(point, sync)| ResumePlace {
+        next: point.next,
+        dirty: if passes { &point.live } else { &point.dirty }.clone(),
+        reload: if passes { &point.live } else { &point.reload }.clone(),
+        distance: sync
+            .matrix
+            .and_then(|number| plan.matrices.get(number as usize))
+            .map_or(0, Operation::default_distance),
+        is_block_barrier: sync.kind == SyncKind::Barrier
+            && sync.barrier.is_some_and(|[_, threads]| threads == 0),
+    });
+    Suspension {
+        places: places.collect(),
+        sync_at: plan.sync_at.clone(),
+        slots: plan.slots.clone(),
+        slot_count: plan.slot_count,
+    }
+}
