@@ -320,11 +320,11 @@ fn document(kernel: &Kernel, found: &str, now: &str, device: DeviceKind) -> Stri
     let launch = format!("{seed}.ptx --kernel {name} --grid {grid} --block {x},{y}");
     let command = match device {
         DeviceKind::Cpu => format!(
-            "// for lanes in hot never auto always; do\n\
+            "// for lanes in hot never always; do\n\
              //   PTXKIT_CPU_LANES=$lanes ptxkit run {launch} --device cpu \\\n\
              //     --arg in:u32:@input.bin --arg out:u32:{output}=zeros@$lanes.bin \\\n\
              //     --arg out:u32:{words}={total}@$lanes-totals.bin {parameters}\n\
-             // done; cmp never.bin auto.bin\n"
+             // done; cmp never.bin always.bin\n"
         ),
         DeviceKind::Nvidia => format!(
             "// ptxkit diff --bisect {launch} --device nvidia \\\n\

@@ -21,6 +21,8 @@ pub(super) struct Builder {
     sealed: Vec<bool>,
     /// By block: the variables of its parameters.
     parameters: Vec<Vec<Variable>>,
+    /// By value: whether it was assigned to a variable.
+    assigned: Vec<bool>,
     /// The values that others are the same as.
     aliases: HashMap<Value, Value>,
     /// What is at the start of the entry: values of variables that nothing assigns.
@@ -39,6 +41,7 @@ impl Builder {
             defined: Vec::new(),
             sealed: Vec::new(),
             parameters: Vec::new(),
+            assigned: Vec::new(),
             aliases: HashMap::new(),
             zeros: Vec::new(),
             cold: Vec::new(),
@@ -128,7 +131,16 @@ impl Builder {
     }
 
     pub fn set(&mut self, variable: Variable, value: Value) {
+        if self.assigned.len() <= value.vreg() {
+            self.assigned.resize(value.vreg() + 1, false);
+        }
+        self.assigned[value.vreg()] = true;
         self.defined[self.current.0 as usize].insert(variable, value);
+    }
+
+    /// Whether a variable has, or had, this value.
+    pub fn is_assigned(&self, value: Value) -> bool {
+        self.assigned.get(value.vreg()).is_some_and(|&known| known)
     }
 
     pub fn get(&mut self, variable: Variable) -> Value {
@@ -191,7 +203,9 @@ impl Builder {
         }
         start.append(entry);
         *entry = start;
+        self.code.verified("lower");
         super::numbering::run(&mut self.code);
+        self.code.verified("numbering");
         self.code.split_critical_edges();
         self.code
     }

@@ -22,6 +22,7 @@ mod opcodes;
 mod result_shape;
 mod shape;
 mod suspension;
+mod verify;
 
 pub(crate) use isa::Isa;
 pub(crate) use suspension::{ResumePlace, Suspension};

@@ -79,6 +79,7 @@ pub(super) fn legalize(code: Code) -> Legalized<Code> {
     }
     l.code.blocks = blocks;
     let mut code = l.code;
+    code.verified("avx2");
     numbering::run(&mut code);
     Ok(code)
 }

@@ -182,6 +182,10 @@ impl Lowering<'_, '_> {
 
     /// Adds a write mask to the instruction that has just computed a value.
     fn fused(&mut self, value: Value, old: Value, (mask, wide): (Value, bool)) -> Option<Value> {
+        if self.b.is_assigned(value) {
+            // Another register has it, too.
+            return None;
+        }
         let block = self.b.current();
         let instructions = &self.b.code.blocks[block.0 as usize].instructions;
         let recent = instructions.len().saturating_sub(NEAR);

@@ -76,3 +76,19 @@ fn loops_wait_after_one_write() {
         }
     }
 }
+
+/// A register gets what another has, in some lanes: both keep their values.
+#[test]
+fn copies_in_some_lanes() {
+    for copied in [
+        "mul.lo.u32 %r4, %r3, 8; @%p0 mov.b32 %r5, %r4;",
+        "xor.b32 %r4, %r3, %r6; @!%p0 mov.b32 %r5, %r4;",
+        "add.u32 %r4, %r3, %r6; @%p0 bra SKIP; mov.b32 %r5, %r4; SKIP:",
+    ] {
+        agree(&format!(
+            "{ADDRESSES} ld.global.u32 %r3, [%x1]; not.b32 %r6, %r3; mov.u32 %r5, 7; \
+             and.b32 %r7, %r3, 4; setp.eq.u32 %p0, %r7, 0; {copied} bar.sync 0; \
+             mad.lo.u32 %r4, %r4, 3, %r5; or.b32 %r4, %r4, 1; st.global.u32 [%x2], %r4;"
+        ));
+    }
+}
