@@ -21,8 +21,8 @@ pub(super) struct Builder {
     sealed: Vec<bool>,
     /// By block: the variables of its parameters.
     parameters: Vec<Vec<Variable>>,
-    /// By value: whether it was assigned to a variable.
-    assigned: Vec<bool>,
+    /// By value: whether a variable has it, or another place needs it.
+    kept: Vec<bool>,
     /// The values that others are the same as.
     aliases: HashMap<Value, Value>,
     /// What is at the start of the entry: values of variables that nothing assigns.
@@ -41,7 +41,7 @@ impl Builder {
             defined: Vec::new(),
             sealed: Vec::new(),
             parameters: Vec::new(),
-            assigned: Vec::new(),
+            kept: Vec::new(),
             aliases: HashMap::new(),
             zeros: Vec::new(),
             cold: Vec::new(),
@@ -131,16 +131,21 @@ impl Builder {
     }
 
     pub fn set(&mut self, variable: Variable, value: Value) {
-        if self.assigned.len() <= value.vreg() {
-            self.assigned.resize(value.vreg() + 1, false);
-        }
-        self.assigned[value.vreg()] = true;
+        self.keep(value);
         self.defined[self.current.0 as usize].insert(variable, value);
     }
 
-    /// Whether a variable has, or had, this value.
-    pub fn is_assigned(&self, value: Value) -> bool {
-        self.assigned.get(value.vreg()).is_some_and(|&known| known)
+    /// The value is needed, also where nothing uses it yet.
+    pub fn keep(&mut self, value: Value) {
+        if self.kept.len() <= value.vreg() {
+            self.kept.resize(value.vreg() + 1, false);
+        }
+        self.kept[value.vreg()] = true;
+    }
+
+    /// Whether a variable has, or had, this value, or another place needs it.
+    pub fn is_kept(&self, value: Value) -> bool {
+        self.kept.get(value.vreg()).is_some_and(|&known| known)
     }
 
     pub fn get(&mut self, variable: Variable) -> Value {

@@ -18,6 +18,7 @@ mod carry;
 mod checks;
 mod clamped;
 mod coarsening;
+mod conversions;
 mod copies;
 mod divergent_regions;
 mod extents;

@@ -214,21 +214,6 @@ impl Lowering<'_, '_> {
                 self.check_group(address, Some(reg), shift, other);
                 Ok(Some((address, other)))
             }
-            (Place::Affine(variable, stride), Space::Shared)
-                if i64::from(stride) == i64::from(bytes) =>
-            {
-                let other = self.b.block();
-                let first = self.b.get(variable);
-                let address = self.add_offset(first, i64::from(at.bytes() as i32));
-                let address = self.extended(address, WORD);
-                let unit = self.shift_int(Shift::Rotate, true, address, shift as u8);
-                let end = self.add_offset(unit, self.width as i64 - 1);
-                let units = self.field(WORD, offset::SHARED_UNITS + 4 * shift as i32);
-                self.compare_int(true, end, units);
-                self.branch_unless(Condition::Below, other);
-                let shared = self.field(LONG, offset::SHARED);
-                Ok(Some((self.alu(Alu::Add, true, shared, address), other)))
-            }
             _ => Ok(None),
         }
     }

@@ -117,7 +117,7 @@ impl Lowering<'_, '_> {
     pub(super) fn load_contiguous(
         &mut self,
         element: Element,
-        start: Value,
+        (start, distance): (Value, i32),
         piece: usize,
     ) -> Value {
         let (code, unit) = match (element.bytes, element.signed) {
@@ -136,7 +136,7 @@ impl Lowering<'_, '_> {
         operands.extend(mask.map(Operand::reg_use));
         let op = Op::Load {
             code,
-            offset: piece as i32 * i32::from(unit),
+            offset: distance + piece as i32 * i32::from(unit),
             unit,
             masking: match mask {
                 Some(_) => Masking::Zero,
@@ -153,7 +153,7 @@ impl Lowering<'_, '_> {
     pub(super) fn store_contiguous(
         &mut self,
         element: Element,
-        start: Value,
+        (start, distance): (Value, i32),
         piece: usize,
         value: Value,
     ) {
@@ -169,7 +169,7 @@ impl Lowering<'_, '_> {
         operands.extend(mask.map(Operand::reg_use));
         let op = Op::Store {
             code,
-            offset: piece as i32 * i32::from(unit),
+            offset: distance + piece as i32 * i32::from(unit),
             unit,
             masked: mask.is_some(),
         };

@@ -158,6 +158,7 @@ impl Lowering<'_, '_> {
             entered.push(labels[at.index()]);
             self.active = None;
             self.block = at;
+            self.find_spans(at);
             let block = &self.program.blocks[at.index()];
             for step in &block.steps {
                 self.step(step)?;
@@ -438,6 +439,7 @@ impl Lowering<'_, '_> {
             }
             self.active = Some(lanes);
             self.block = at;
+            self.find_spans(at);
             let block = &self.program.blocks[at.index()];
             for step in &block.steps {
                 self.step(step)?;

@@ -211,12 +211,14 @@ impl Lowering<'_, '_> {
         if i.modifiers.has(M::Sat) {
             return Err(Unsupported("a conversion that saturates"));
         }
-        let signed = is_signed(from);
         // The width that counts, and its sign.
-        let (bits, signed) = match to.bits() < from.bits() {
-            true => (to.bits(), is_signed(to)),
-            false => (from.bits(), signed),
+        let counts = match to.bits() <= from.bits() {
+            true => to,
+            false => from,
         };
+        let (bits, signed) = (counts.bits(), is_signed(counts));
+        // The bits above the result's type are zeros in a wider register.
+        let is_cut = signed && !is_signed(to);
         if self.is_int_place(result)
             && let Arg::Reg(reg) = result
         {
@@ -229,6 +231,17 @@ impl Lowering<'_, '_> {
                     wide: true,
                 },
             );
+            let value = match is_cut && to.bits() < 64 {
+                true => self.extended(
+                    value,
+                    Memory {
+                        bytes: (to.bits() / 8) as u8,
+                        signed: false,
+                        wide: true,
+                    },
+                ),
+                false => value,
+            };
             return self.write_int(i, reg, value);
         }
         let wide = to.bits() == 64;
@@ -238,7 +251,11 @@ impl Lowering<'_, '_> {
                 (true, true) => self.vector(source, true, piece)?,
                 (_, false) => {
                     let value = self.vector(source, false, piece)?;
-                    self.extended_lanes(value, bits, signed)
+                    let value = self.extended_lanes(value, bits, signed);
+                    match is_cut {
+                        true => self.extended_lanes(value, to.bits(), false),
+                        false => value,
+                    }
                 }
                 (false, true) => {
                     let value = self.vector(source, false, piece / 2)?;

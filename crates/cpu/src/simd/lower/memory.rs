@@ -3,6 +3,7 @@
 use regalloc2::Operand;
 
 use super::address::Address;
+use super::spans::Spanned;
 use super::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::Access;
 use crate::program::{Arg, Instruction};
@@ -20,7 +21,7 @@ pub(super) struct Element {
 }
 
 impl Element {
-    fn of(ty: Type) -> Lowered<Element> {
+    pub fn of(ty: Type) -> Lowered<Element> {
         let signed = matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
         match ty.bits() {
             bits @ (8 | 16 | 32 | 64) if ty != Type::Pred => Ok(Element {
@@ -53,7 +54,7 @@ impl Element {
 }
 
 impl Lowering<'_, '_> {
-    fn parts(&self, arg: Arg) -> Vec<Arg> {
+    pub(super) fn parts(&self, arg: Arg) -> Vec<Arg> {
         match arg {
             Arg::List(list) => self.program.list(list).to_vec(),
             single => vec![single],
@@ -69,6 +70,9 @@ impl Lowering<'_, '_> {
         }
         let parts = self.parts(to);
         element.check_width(parts.len())?;
+        if let Some(access) = self.spanned(i)? {
+            return self.load_spanned(i, &parts, element, access);
+        }
         if let [part] = parts[..]
             && let Some((start, other)) =
                 self.consecutive(i, 1, (super::address::space_of(i), element.bytes))?
@@ -76,7 +80,7 @@ impl Lowering<'_, '_> {
             self.prefetch(element, start);
             let variables = self.lane_variables(element);
             for (piece, variable) in variables.iter().enumerate() {
-                let value = self.load_contiguous(element, start, piece);
+                let value = self.load_contiguous(element, (start, 0), piece);
                 self.b.set(*variable, value);
             }
             let join = self.b.block();
@@ -103,14 +107,24 @@ impl Lowering<'_, '_> {
         }
         let address = self.address(i, 1, element.bytes * parts.len() as u32, 0)?;
         if let Address::Uniform(base, offset) = address {
-            for (n, &part) in parts.iter().enumerate() {
-                let at = offset + n as i32 * element.bytes as i32;
-                self.load_uniform(i, part, element, (base, at))?;
-            }
-            return Ok(());
+            return self.load_from_one_place(i, &parts, element, (base, offset));
         }
         let loaded = self.load_lanes(&address, element, parts.len());
         self.write_loaded(i, &parts, element, loaded)
+    }
+
+    fn load_from_one_place(
+        &mut self,
+        i: &Instruction,
+        parts: &[Arg],
+        element: Element,
+        (base, offset): (Value, i32),
+    ) -> Lowered<()> {
+        for (n, &part) in parts.iter().enumerate() {
+            let at = offset + n as i32 * element.bytes as i32;
+            self.load_uniform(i, part, element, (base, at))?;
+        }
+        Ok(())
     }
 
     fn write_loaded(
@@ -144,7 +158,7 @@ impl Lowering<'_, '_> {
         {
             self.prefetch(element, start);
             for (piece, variable) in variables[0].iter().enumerate() {
-                let value = self.load_contiguous(element, start, piece);
+                let value = self.load_contiguous(element, (start, 0), piece);
                 self.b.set(*variable, value);
             }
             self.b.jump(join);
@@ -194,7 +208,7 @@ impl Lowering<'_, '_> {
         let join = self.b.block();
         let variables = self.lane_variables(element);
         for (piece, variable) in variables.iter().enumerate() {
-            let value = self.load_contiguous(element, start, piece);
+            let value = self.load_contiguous(element, (start, 0), piece);
             self.b.set(*variable, value);
         }
         self.b.jump(join);
@@ -406,13 +420,16 @@ impl Lowering<'_, '_> {
         element.check_width(parts.len())?;
         let unit = element.bytes * parts.len() as u32;
         let wide = element.is_wide();
+        if let Some(access) = self.spanned(i)? {
+            return self.store_spanned(&parts, element, access);
+        }
         if let [part] = parts[..]
             && let Some((start, other)) =
                 self.consecutive(i, 0, (super::address::space_of(i), element.bytes))?
         {
             let values = self.vectors(part, wide)?;
             for (piece, &value) in values.iter().enumerate() {
-                self.store_contiguous(element, start, piece, value);
+                self.store_contiguous(element, (start, 0), piece, value);
             }
             let join = self.b.block();
             self.b.jump(join);
@@ -430,7 +447,7 @@ impl Lowering<'_, '_> {
                 && let Some(start) = self.consecutive_index(&access, apart)
             {
                 for (piece, &value) in self.vectors(part, wide)?.iter().enumerate() {
-                    self.store_contiguous(element, start, piece, value);
+                    self.store_contiguous(element, (start, 0), piece, value);
                 }
                 self.b.jump(join);
                 self.b.enter_cold(apart);
@@ -445,30 +462,72 @@ impl Lowering<'_, '_> {
             self.b.enter_sealed(join);
             return Ok(());
         }
-        let address = self.address(i, 0, unit, Access::WRITE)?;
-        let all_uniform = parts.iter().all(|part| self.is_uniform(*part));
-        let address = match address {
-            Address::Uniform(base, offset) if all_uniform => {
-                for (n, &part) in parts.iter().enumerate() {
-                    let value = self.int(part, wide)?;
-                    let op = Op::StoreInt {
-                        bytes: element.bytes as u8,
-                        offset: offset + n as i32 * element.bytes as i32,
-                    };
-                    let operands = [Operand::reg_use(value), Operand::reg_use(base)];
-                    self.b.emit(op, operands);
-                }
-                return Ok(());
-            }
-            // The last lane's value stays.
+        match self.address(i, 0, unit, Access::WRITE)? {
             Address::Uniform(base, offset) => {
-                let base = self.add_offset(base, offset.into());
-                let base = self.splat(base, true);
-                Address::Lanes(vec![base; self.width / 8])
+                self.store_at_one_place(&parts, element, (base, offset))
             }
-            other => other,
-        };
-        self.store_parts(&address, element, &parts)
+            address => self.store_parts(&address, element, &parts),
+        }
+    }
+
+    /// Stores to an address that all lanes share.
+    fn store_at_one_place(
+        &mut self,
+        parts: &[Arg],
+        element: Element,
+        (base, offset): (Value, i32),
+    ) -> Lowered<()> {
+        if !parts.iter().all(|part| self.is_uniform(*part)) {
+            // The last lane's value stays.
+            let base = self.add_offset(base, offset.into());
+            let base = self.splat(base, true);
+            let address = Address::Lanes(vec![base; self.width / 8]);
+            return self.store_parts(&address, element, parts);
+        }
+        for (n, &part) in parts.iter().enumerate() {
+            let value = self.int(part, element.is_wide())?;
+            let op = Op::StoreInt {
+                bytes: element.bytes as u8,
+                offset: offset + n as i32 * element.bytes as i32,
+            };
+            let operands = [Operand::reg_use(value), Operand::reg_use(base)];
+            self.b.emit(op, operands);
+        }
+        Ok(())
+    }
+
+    /// A load from shared memory, of one place or of consecutive ones, which is checked.
+    fn load_spanned(
+        &mut self,
+        i: &Instruction,
+        parts: &[Arg],
+        element: Element,
+        access: Spanned,
+    ) -> Lowered<()> {
+        let at = (access.host, access.distance);
+        if access.is_uniform {
+            return self.load_from_one_place(i, parts, element, at);
+        }
+        let pieces = 0..self.pieces(element.is_wide());
+        let values: Vec<Value> = pieces
+            .map(|piece| self.load_contiguous(element, at, piece))
+            .collect();
+        self.write(i, parts[0], element.is_wide(), &values, element.signed)
+    }
+
+    fn store_spanned(&mut self, parts: &[Arg], element: Element, access: Spanned) -> Lowered<()> {
+        let at = (access.host, access.distance);
+        if access.is_uniform {
+            return self.store_at_one_place(parts, element, at);
+        }
+        for (piece, &value) in self
+            .vectors(parts[0], element.is_wide())?
+            .iter()
+            .enumerate()
+        {
+            self.store_contiguous(element, at, piece, value);
+        }
+        Ok(())
     }
 
     fn scatter_all(&mut self, address: &Address, element: Element, parts: &[Arg]) -> Lowered<()> {
@@ -495,7 +554,7 @@ impl Lowering<'_, '_> {
             };
             let join = self.b.block();
             for (piece, &value) in values.iter().enumerate() {
-                self.store_contiguous(element, start, piece, value);
+                self.store_contiguous(element, (start, 0), piece, value);
             }
             self.b.jump(join);
             self.b.enter_sealed(apart);

@@ -24,6 +24,7 @@ mod operands;
 mod results;
 mod runtime_call;
 mod scalar;
+mod spans;
 mod special;
 mod suspend;
 mod sync;
@@ -121,6 +122,7 @@ pub(super) struct Lowering<'p, 'a> {
     splats: HashMap<Value, Value>,
     /// Sums of lanes of 32 bits with a value that they share.
     sums: HashMap<Value, (Value, Addend)>,
+    spans: spans::Spans,
     /// Affine operands are read as their first lane's value.
     takes_first: bool,
     line: u32,
@@ -212,6 +214,7 @@ pub(super) fn lower(
         block: crate::program::BlockId::ENTRY,
         splats: HashMap::new(),
         sums: HashMap::new(),
+        spans: spans::Spans::default(),
         takes_first: false,
         line: 0,
         opcode: None,

@@ -80,6 +80,12 @@ impl Lowering<'_, '_> {
                 let values = self.of_width(values, wide, (class.bytes() == 8, signed));
                 let masks = self.writing(reg, i.guard)?;
                 let wide = class.bytes() == 8;
+                for (piece, value) in values.iter().enumerate() {
+                    // The result of several instructions, or in several vectors.
+                    if values[..piece].contains(value) {
+                        self.b.keep(*value);
+                    }
+                }
                 for (piece, (&value, variable)) in values.iter().zip(variables).enumerate() {
                     let value = match class {
                         RegClass::I16 => self.low_half(value),
@@ -182,8 +188,7 @@ impl Lowering<'_, '_> {
 
     /// Adds a write mask to the instruction that has just computed a value.
     fn fused(&mut self, value: Value, old: Value, (mask, wide): (Value, bool)) -> Option<Value> {
-        if self.b.is_assigned(value) {
-            // Another register has it, too.
+        if self.b.is_kept(value) {
             return None;
         }
         let block = self.b.current();
