@@ -21,6 +21,7 @@ mod numbering;
 mod opcodes;
 mod result_shape;
 mod shape;
+mod span;
 mod suspension;
 mod verify;
 

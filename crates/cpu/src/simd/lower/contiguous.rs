@@ -3,7 +3,7 @@
 use regalloc2::Operand;
 
 use super::address::{Address, NOT_EQUAL};
-use super::memory::Element;
+use super::element::Element;
 use super::operands::WORD;
 use super::{Lowering, Source};
 use crate::simd::machine::{Alu, Condition, INT, Label, Masking, Memory, Op, Shift, Value, ZMM};

@@ -3,55 +3,16 @@
 use regalloc2::Operand;
 
 use super::address::Address;
+use super::element::Element;
 use super::spans::Spanned;
 use super::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::Access;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use crate::simd::builder::Variable;
-use crate::simd::machine::{Evex, Masking, Memory, Op, Value, ZMM};
+use crate::simd::machine::{Evex, Masking, Op, Value, ZMM};
 use crate::simd::opcodes as v;
-use ptx::names::{Modifier as M, Type};
-
-/// A type in memory.
-#[derive(Clone, Copy)]
-pub(super) struct Element {
-    pub bytes: u32,
-    pub signed: bool,
-}
-
-impl Element {
-    pub fn of(ty: Type) -> Lowered<Element> {
-        let signed = matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64);
-        match ty.bits() {
-            bits @ (8 | 16 | 32 | 64) if ty != Type::Pred => Ok(Element {
-                bytes: bits / 8,
-                signed,
-            }),
-            _ => Err(Unsupported("an access of this type")),
-        }
-    }
-
-    /// The bounds in the context are in units of up to 16 bytes.
-    fn check_width(self, count: usize) -> Lowered<()> {
-        match self.bytes as usize * count {
-            0..=16 => Ok(()),
-            _ => Err(Unsupported("an access of more than 16 bytes")),
-        }
-    }
-
-    pub fn is_wide(self) -> bool {
-        self.bytes == 8
-    }
-
-    fn memory(self) -> Memory {
-        Memory {
-            bytes: self.bytes as u8,
-            signed: self.signed,
-            wide: true,
-        }
-    }
-}
+use ptx::names::Modifier as M;
 
 impl Lowering<'_, '_> {
     pub(super) fn parts(&self, arg: Arg) -> Vec<Arg> {

@@ -15,6 +15,7 @@ mod contiguous;
 mod control;
 mod convert;
 mod dot;
+mod element;
 mod float;
 mod half;
 mod indexed;
@@ -36,6 +37,7 @@ use super::builder::{Builder, Variable};
 use super::divergence::Divergence;
 use super::machine::{Code, INT, Label, MASK, Value, ZMM};
 use super::shape::Shape;
+use super::span::Spans;
 use super::suspension::Suspension;
 use crate::dump::{self, Stage};
 use crate::program::{Instruction, Liveness, Program, Reg, RegClass, Step, pointers};
@@ -122,7 +124,7 @@ pub(super) struct Lowering<'p, 'a> {
     splats: HashMap<Value, Value>,
     /// Sums of lanes of 32 bits with a value that they share.
     sums: HashMap<Value, (Value, Addend)>,
-    spans: spans::Spans,
+    spans: Spans,
     /// Affine operands are read as their first lane's value.
     takes_first: bool,
     line: u32,
@@ -214,7 +216,7 @@ pub(super) fn lower(
         block: crate::program::BlockId::ENTRY,
         splats: HashMap::new(),
         sums: HashMap::new(),
-        spans: spans::Spans::default(),
+        spans: Spans::default(),
         takes_first: false,
         line: 0,
         opcode: None,

@@ -4,36 +4,17 @@
 use std::collections::HashMap;
 
 use super::address::Space;
-use super::memory::Element;
+use super::element::Element;
 use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place};
 use crate::abi::{Access, offset};
 use crate::program::{Arg, Base, BlockId, Instruction, Program, Reg, Step};
 use crate::simd::machine::{Alu, Condition, INT, Memory, Op, Shift, Value};
+use crate::simd::span::{Span, Spans};
 use ptx::names::{Modifier as M, Opcode as O};
 
 /// Larger distances are checked by themselves.
 const MAX_DISTANCE: i64 = 1 << 24;
-
-/// What the spans of the current block are.
-#[derive(Default)]
-pub(super) struct Spans {
-    all: Vec<Span>,
-    /// By the start of an instruction's operands.
-    of: HashMap<u32, usize>,
-}
-
-/// Accesses of so many bytes at constant distances from one value of a register.
-struct Span {
-    base: Reg,
-    bytes: u32,
-    /// The distances of the first byte, and behind the last one, of all lanes.
-    low: i64,
-    end: i64,
-    members: Vec<Instruction>,
-    /// The host address of the first byte, once it is checked.
-    host: Option<Value>,
-}
 
 /// A checked access: the host address of a span, and the distance of the first lane.
 #[derive(Clone, Copy)]
