@@ -11,6 +11,7 @@ use regalloc2::{Operand, OperandKind};
 use smallvec::SmallVec;
 
 use super::machine::{Alu, Block, Code, INT, Instruction, Label, MASK, Op, Value};
+use super::opcodes as v;
 use crate::abi::offset;
 
 /// What an instruction computes: its operation and its operands by number, and those of the instruction
@@ -30,7 +31,7 @@ struct Values {
     number: Vec<u32>,
     /// By value: the block that defines it.
     block: Vec<u32>,
-    /// By number: the constant.
+    /// By number: the constant, which is all ones for a mask of all lanes.
     constants: HashMap<u32, u64>,
     /// By value: whether it is the address of memory that nothing writes while the function runs.
     is_fixed: Vec<bool>,
@@ -109,9 +110,12 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
             if op.is_constant() {
                 let number = *constants.entry(op.clone()).or_insert(result.vreg() as u32);
                 values.number[result.vreg()] = number;
-                if let Op::Immediate(bits) = op {
-                    values.constants.insert(number, bits);
-                }
+                match op {
+                    Op::Immediate(bits) => values.constants.insert(number, bits),
+                    Op::MaskConstant(true) => values.constants.insert(number, u64::MAX),
+                    Op::MaskConstant(false) => values.constants.insert(number, 0),
+                    _ => None,
+                };
             } else if let Some(same) = values.simplified(instruction) {
                 values.replace(result, same);
                 continue;
@@ -214,21 +218,27 @@ impl Values {
         (is_pure && second.is_none()).then_some(first)
     }
 
-    /// The operand that a sum with 0 is the same as.
+    /// The operand that a result is the same as: of a sum with 0, and of a mask with no or all lanes.
     fn simplified(&self, instruction: &Instruction) -> Option<Value> {
-        let Op::Alu {
-            op: Alu::Add,
-            wide: true,
-        } = instruction.op
-        else {
-            return None;
-        };
         let operands: SmallVec<[Value; 2]> = uses(instruction).map(|o| o.vreg()).collect();
         let &[a, b] = &operands[..] else {
             return None;
         };
-        let is_zero = |value: Value| self.constants.get(&self.number_of(value)) == Some(&0);
-        match (is_zero(a), is_zero(b)) {
+        let known = |value: Value| self.constants.get(&self.number_of(value)).copied();
+        let is = |value: Value, bits: u64| known(value) == Some(bits);
+        // Whether the first operand, and the second, changes nothing.
+        let (first, second) = match instruction.op {
+            Op::Alu {
+                op: Alu::Add,
+                wide: true,
+            }
+            | Op::MaskBinary(v::MASK_OR) => (is(a, 0), is(b, 0)),
+            Op::MaskBinary(v::MASK_AND) => (is(a, u64::MAX), is(b, u64::MAX)),
+            // Of the second, what is not in the first.
+            Op::MaskBinary(v::MASK_AND_NOT) => (is(a, 0), false),
+            _ => return None,
+        };
+        match (first, second) {
             (true, _) => Some(b),
             (_, true) => Some(a),
             _ => None,

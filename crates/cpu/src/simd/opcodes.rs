@@ -2,6 +2,12 @@
 
 use super::machine::Evex;
 
+/// Operations on two masks. The third is the second operand where the first is 0.
+pub(super) const MASK_AND: u8 = 0x41;
+pub(super) const MASK_OR: u8 = 0x45;
+pub(super) const MASK_AND_NOT: u8 = 0x42;
+pub(super) const MASK_XOR: u8 = 0x47;
+
 const fn code(map: u8, prefix: u8, wide: bool, opcode: u8, maskable: bool) -> Evex {
     Evex {
         map,

@@ -11,10 +11,10 @@ impl Legalizer {
     pub(super) fn mask_binary(&mut self, opcode: u8, operands: &[Value]) -> Legalized<()> {
         let (one, other) = (self.pair(operands[1])?, self.pair(operands[2])?);
         let code = match opcode {
-            0x41 => v::AND,
-            0x42 => v::ANDN,
-            0x45 => v::OR,
-            0x47 => v::XOR,
+            v::MASK_AND => v::AND,
+            v::MASK_AND_NOT => v::ANDN,
+            v::MASK_OR => v::OR,
+            v::MASK_XOR => v::XOR,
             // Two masks of eight lanes, the upper one first.
             0x4B => return self.define(Some(operands[0]), [other[0], one[0]]),
             _ => return Err(Unsupported),

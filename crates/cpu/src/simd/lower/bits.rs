@@ -54,7 +54,11 @@ impl Lowering<'_, '_> {
             predicate => (Arg::Sink, predicate),
         };
         let with = self.arg(i, 5)?;
-        let code = if combine == M::And { 0x41 } else { 0x45 };
+        let code = if combine == M::And {
+            v::MASK_AND
+        } else {
+            v::MASK_OR
+        };
         let (mut values, mut masks) = (Vec::new(), Vec::new());
         let pieces = self.pieces_for(number, false);
         let pieces = pieces.max(self.pieces_for(predicate, false));
@@ -82,9 +86,9 @@ impl Lowering<'_, '_> {
                     values.push(self.mask_not(a));
                     continue;
                 }
-                O::And => 0x41,
-                O::Or => 0x45,
-                O::Xor => 0x47,
+                O::And => v::MASK_AND,
+                O::Or => v::MASK_OR,
+                O::Xor => v::MASK_XOR,
                 _ => return Err(Unsupported("an operation on predicates")),
             };
             let b = self.arg(i, 2)?;

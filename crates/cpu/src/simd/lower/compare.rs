@@ -64,9 +64,9 @@ impl Lowering<'_, '_> {
     ) -> Lowered<Value> {
         let code = match combine {
             None => return Ok(value),
-            Some(M::And) => 0x41,
-            Some(M::Or) => 0x45,
-            Some(_) => 0x47,
+            Some(M::And) => v::MASK_AND,
+            Some(M::Or) => v::MASK_OR,
+            Some(_) => v::MASK_XOR,
         };
         let with = self.arg(i, 3)?;
         let with = self.mask(with, piece)?;

@@ -307,16 +307,16 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn mask_and(&mut self, a: Value, b: Value) -> Value {
-        self.mask_binary(0x41, a, b)
+        self.mask_binary(v::MASK_AND, a, b)
     }
 
     /// `b` without `a`.
     pub(super) fn mask_without(&mut self, a: Value, b: Value) -> Value {
-        self.mask_binary(0x42, a, b)
+        self.mask_binary(v::MASK_AND_NOT, a, b)
     }
 
     pub(super) fn mask_or(&mut self, a: Value, b: Value) -> Value {
-        self.mask_binary(0x45, a, b)
+        self.mask_binary(v::MASK_OR, a, b)
     }
 
     /// Joins two masks of eight lanes.
