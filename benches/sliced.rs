@@ -420,9 +420,10 @@ fn one_input(
         return Err("a slice that was put was not found".into());
     }
     let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
-    let verdict = match has_goals {
-        true => verdict(hit.memory <= 2.1e6),
-        false => "",
+    let verdict = if has_goals {
+        verdict(hit.memory <= 2.1e6)
+    } else {
+        ""
     };
     println!(
         "device memory for one kernel           ours {:>10}  peer {:>10}  all slices {}  {verdict}",

@@ -177,9 +177,10 @@ fn damaged_blobs_are_reported_and_not_imported() {
         filled(from.path()).export(&out, |_| true, |_| {}).unwrap();
         // The last byte of one blob, wherever it lies.
         let bytes = fs::read(blob_path(from.path(), &key(3))).unwrap();
-        let file = match out.is_dir() {
-            true => blob_path(&out, &key(3)),
-            false => out.clone(),
+        let file = if out.is_dir() {
+            blob_path(&out, &key(3))
+        } else {
+            out.clone()
         };
         let mut damaged = fs::read(&file).unwrap();
         let start = damaged

@@ -208,9 +208,10 @@ const STAGED: &[(&str, &str)] = &[
 
 /// The program that a block is about: `cargo run` runs `ptxkit`.
 fn runs(block: &str) -> &str {
-    match block.contains("$ ptxcheck") || block.starts_with("ptxcheck") {
-        true => "ptxcheck",
-        false => "ptxkit",
+    if block.contains("$ ptxcheck") || block.starts_with("ptxcheck") {
+        "ptxcheck"
+    } else {
+        "ptxkit"
     }
 }
 
@@ -284,9 +285,10 @@ fn masked(text: &str) -> Vec<Vec<String>> {
             let is_here = ["/", "cpu-", "ed25519:", "0x7"]
                 .iter()
                 .any(|start| word.starts_with(start));
-            match is_key || is_measured || is_here {
-                true => "_".to_owned(),
-                false => (*word).to_owned(),
+            if is_key || is_measured || is_here {
+                "_".to_owned()
+            } else {
+                (*word).to_owned()
             }
         };
         lines.push(words.iter().enumerate().map(mask).collect());

@@ -80,11 +80,12 @@ fn current_on(
     }
     let vendor = call!(find, c"glGetString": fn(c_uint) -> *const c_char, 0x1f00);
     // SAFETY: null or a C string that stays.
-    let vendor = match vendor.is_null() {
-        true => "nobody".into(),
-        false => unsafe { CStr::from_ptr(vendor) }
+    let vendor = if vendor.is_null() {
+        "nobody".into()
+    } else {
+        unsafe { CStr::from_ptr(vendor) }
             .to_string_lossy()
-            .into_owned(),
+            .into_owned()
     };
     Ok(OpenGl { find, vendor })
 }

@@ -132,19 +132,13 @@ entries! {
     /// Frees an array; null is nothing to free.
     fn cudaFreeArray(array: CUarray) {
         ready()?;
-        match array.is_null() {
-            true => Ok(()),
-            false => driver!(cuArrayDestroy(array.ptr())),
-        }
+        if array.is_null() { Ok(()) } else { driver!(cuArrayDestroy(array.ptr())) }
     }
 
     /// Frees an array and its copies.
     fn cudaFreeMipmappedArray(array: CUmipmappedArray) {
         ready()?;
-        match array.is_null() {
-            true => Ok(()),
-            false => driver!(cuMipmappedArrayDestroy(array.ptr())),
-        }
+        if array.is_null() { Ok(()) } else { driver!(cuMipmappedArrayDestroy(array.ptr())) }
     }
 
     /// The channels of an array's elements.

@@ -189,10 +189,11 @@ fn managed_symbol(address: CUdeviceptr) -> Option<(CUdeviceptr, usize)> {
 /// # Safety
 /// `name` is null or a C string.
 unsafe fn name(name: *const c_char) -> CString {
-    match name.is_null() {
-        true => CString::default(),
+    if name.is_null() {
+        CString::default()
+    } else {
         // SAFETY: not null, so a C string.
-        false => unsafe { CStr::from_ptr(name) }.to_owned(),
+        unsafe { CStr::from_ptr(name) }.to_owned()
     }
 }
 

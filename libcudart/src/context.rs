@@ -59,9 +59,10 @@ pub(crate) fn device_count() -> Result<c_int> {
 
 /// Fails unless there is such a device.
 pub(crate) fn check_device(device: c_int) -> Result {
-    match (0..device_count()?).contains(&device) {
-        true => Ok(()),
-        false => Err(Code::INVALID_DEVICE),
+    if (0..device_count()?).contains(&device) {
+        Ok(())
+    } else {
+        Err(Code::INVALID_DEVICE)
     }
 }
 

@@ -69,16 +69,19 @@ fn params(from: End, from_at: Extent, to: End, to_at: Extent, extent: Extent) ->
             pitch,
             height,
             is_device,
-        } => match is_device {
-            true => (
-                std::ptr::null_mut(),
-                address,
-                std::ptr::null_mut(),
-                pitch,
-                height,
-            ),
-            false => (host(address), 0, std::ptr::null_mut(), pitch, height),
-        },
+        } => {
+            if is_device {
+                (
+                    std::ptr::null_mut(),
+                    address,
+                    std::ptr::null_mut(),
+                    pitch,
+                    height,
+                )
+            } else {
+                (host(address), 0, std::ptr::null_mut(), pitch, height)
+            }
+        }
     };
     let (from_host, from_device, from_array, from_pitch, from_height) = place(from);
     let (to_host, to_device, to_array, to_pitch, to_height) = place(to);
@@ -226,14 +229,17 @@ pub(crate) fn of_params(copy: &Copy3dParams) -> Result<CUDA_MEMCPY3D> {
         (false, _) => element_bytes(copy.from_array)?,
         (true, false) => element_bytes(copy.to_array)?,
     };
-    let end = |array: CUarray, linear: PitchedPointer, is_device| match array.is_null() {
-        false => End::Array(array),
-        true => End::Rows {
-            address: linear.start.addr() as u64,
-            pitch: linear.pitch,
-            height: linear.height,
-            is_device,
-        },
+    let end = |array: CUarray, linear: PitchedPointer, is_device| {
+        if !array.is_null() {
+            End::Array(array)
+        } else {
+            End::Rows {
+                address: linear.start.addr() as u64,
+                pitch: linear.pitch,
+                height: linear.height,
+                is_device,
+            }
+        }
     };
     // Elements of an array, but bytes of linear memory.
     let position = |at: Extent, array: CUarray| Extent {
@@ -446,9 +452,10 @@ fn pieces(array: CUarray, [mut x, mut y]: [usize; 2], bytes: usize) -> Result<Ve
     let mut offset = 0;
     while offset < bytes {
         let left = bytes - offset;
-        let size = match x == 0 && left >= row {
-            true => rows(row, left / row),
-            false => rows(left.min(row - x), 1),
+        let size = if x == 0 && left >= row {
+            rows(row, left / row)
+        } else {
+            rows(left.min(row - x), 1)
         };
         pieces.push(Piece {
             offset,

@@ -137,9 +137,10 @@ impl Argument for Stream {
 
 /// `cudaStreamPerThread` in place of the null stream.
 pub(crate) fn per_thread(stream: api::CUstream) -> api::CUstream {
-    match stream.is_null() {
-        true => std::ptr::without_provenance_mut(2),
-        false => stream,
+    if stream.is_null() {
+        std::ptr::without_provenance_mut(2)
+    } else {
+        stream
     }
 }
 
@@ -199,9 +200,10 @@ impl<T> Place<T> {
 
     /// Fails for null, as a result would.
     pub(crate) fn required(self) -> Result<*mut T> {
-        match self.0.is_null() {
-            true => Err(Code::INVALID_VALUE),
-            false => Ok(self.0),
+        if self.0.is_null() {
+            Err(Code::INVALID_VALUE)
+        } else {
+            Ok(self.0)
         }
     }
 

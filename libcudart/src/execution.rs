@@ -91,11 +91,12 @@ fn launch(
     } = configuration;
     let shared = c_uint::try_from(shared_bytes).map_err(|_| Code::INVALID_VALUE)?;
     let arguments = arguments.ptr();
-    let result = match cooperative {
-        true => driver!(cuLaunchCooperativeKernel(
+    let result = if cooperative {
+        driver!(cuLaunchCooperativeKernel(
             function, g.x, g.y, g.z, b.x, b.y, b.z, shared, stream, arguments
-        )),
-        false => driver!(cuLaunchKernel(
+        ))
+    } else {
+        driver!(cuLaunchKernel(
             function,
             g.x,
             g.y,
@@ -107,7 +108,7 @@ fn launch(
             stream,
             arguments,
             std::ptr::null_mut()
-        )),
+        ))
     };
     launched(result, g, b)
 }

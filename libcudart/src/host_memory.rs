@@ -30,10 +30,7 @@ entries! {
     /// Frees it; null is nothing to free.
     fn cudaFreeHost(address: *mut c_void) {
         ready()?;
-        match address.is_null() {
-            true => Ok(()),
-            false => driver!(cuMemFreeHost(address.ptr())),
-        }
+        if address.is_null() { Ok(()) } else { driver!(cuMemFreeHost(address.ptr())) }
     }
 
     /// Where a device finds it.

@@ -124,10 +124,7 @@ entries! {
     /// Frees device or managed memory; null is nothing to free.
     fn cudaFree(address: *mut c_void) {
         ready()?;
-        match address.is_null() {
-            true => Ok(()),
-            false => driver!(cuMemFree_v2(address.addr())),
-        }
+        if address.is_null() { Ok(()) } else { driver!(cuMemFree_v2(address.addr())) }
     }
 
     /// Device memory in stream order.

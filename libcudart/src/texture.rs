@@ -99,9 +99,10 @@ fn described(sampler: &TextureDesc) -> Texture {
 fn check(resource: &ResourceDesc, texture: &Texture) -> Result {
     let is_linear = texture.filter_mode == 1;
     let is_integer = resource.kind >= LINEAR && resource.format < 0x10;
-    match is_linear && is_integer && texture.read_mode == 0 {
-        true => Err(Code(26)), // cudaErrorInvalidFilterSetting
-        false => Ok(()),
+    if is_linear && is_integer && texture.read_mode == 0 {
+        Err(Code(26))
+    } else {
+        Ok(())
     }
 }
 

@@ -119,23 +119,22 @@ impl Session {
     /// Links for the CPU device.
     fn link(&self) -> Result<Linked, Refusal> {
         let is_ltoir = |input: &&Input| input.kind == LTOIR;
-        let optimized = match self.inputs.iter().any(|input| input.kind == LTOIR) {
-            true => {
-                let mut options = self.options.given.clone();
-                if !self.options.ptx {
-                    options.push("-ptx".into());
-                }
-                let made = original::link(&options, self.inputs.iter().filter(is_ltoir));
-                let made = made.map_err(|refusal| {
-                    let why = format!(
-                        "LTO-IR becomes PTX by NVIDIA's library alone: {}",
-                        refusal.why
-                    );
-                    Refusal::new(NVVM_COMPILE, why)
-                })?;
-                made.ptx
+        let optimized = if self.inputs.iter().any(|input| input.kind == LTOIR) {
+            let mut options = self.options.given.clone();
+            if !self.options.ptx {
+                options.push("-ptx".into());
             }
-            false => None,
+            let made = original::link(&options, self.inputs.iter().filter(is_ltoir));
+            let made = made.map_err(|refusal| {
+                let why = format!(
+                    "LTO-IR becomes PTX by NVIDIA's library alone: {}",
+                    refusal.why
+                );
+                Refusal::new(NVVM_COMPILE, why)
+            })?;
+            made.ptx
+        } else {
+            None
         };
         if self.options.ptx {
             return Ok(Linked {
@@ -190,8 +189,9 @@ impl Session {
 
 /// The text with a NUL, or nothing if it is empty.
 fn terminated(text: &str) -> Vec<u8> {
-    match text.is_empty() {
-        true => Vec::new(),
-        false => [text.as_bytes(), b"\0"].concat(),
+    if text.is_empty() {
+        Vec::new()
+    } else {
+        [text.as_bytes(), b"\0"].concat()
     }
 }

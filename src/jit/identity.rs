@@ -15,9 +15,10 @@ pub fn compiler_identity(kind: DriverKind) -> String {
             cpu::COMPILER_SOURCES.join(" "),
             ptx::SOURCES,
             cpu::CompileOptions::from_environment().vectorization,
-            match cpu::Checks::of_process().any() {
-                true => " checked",
-                false => "",
+            if cpu::Checks::of_process().any() {
+                " checked"
+            } else {
+                ""
             },
             match cpu::NanBits::of_process() {
                 cpu::NanBits::Gpu => " gpu-nans",

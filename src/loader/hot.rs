@@ -80,9 +80,10 @@ pub(super) fn copy_of(text: &str) -> Text {
 
 /// Code for the cache, without PTX: whoever takes it from there has that.
 pub(super) fn for_cache(compiler: &Compiler, code: Vec<u8>) -> Vec<u8> {
-    match compiler.is_of_cpu() {
-        true => with_text(&code, ""),
-        false => code,
+    if compiler.is_of_cpu() {
+        with_text(&code, "")
+    } else {
+        code
     }
 }
 
@@ -92,9 +93,10 @@ pub(super) fn for_others<T: AsRef<str>>(
     code: &[u8],
     ptx: impl FnOnce() -> T,
 ) -> Vec<u8> {
-    match compiler.is_of_cpu() {
-        true => with_text(code, ptx().as_ref()),
-        false => code.to_vec(),
+    if compiler.is_of_cpu() {
+        with_text(code, ptx().as_ref())
+    } else {
+        code.to_vec()
     }
 }
 

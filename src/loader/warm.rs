@@ -260,14 +260,15 @@ impl Loader {
                 _ => is_kept = false,
             }
         }
-        Ok(match is_kept {
-            true => Warm::Slices {
+        Ok(if is_kept {
+            Warm::Slices {
                 index,
                 slices,
                 compiled,
                 time,
-            },
-            false => Warm::NotKept(index),
+            }
+        } else {
+            Warm::NotKept(index)
         })
     }
 

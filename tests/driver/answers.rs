@@ -248,9 +248,10 @@ fn child(section: usize) -> String {
         .output()
         .expect("the test's own program runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    match output.status.success() {
-        true => text,
-        false => format!("{text}\n{}", String::from_utf8_lossy(&output.stderr)),
+    if output.status.success() {
+        text
+    } else {
+        format!("{text}\n{}", String::from_utf8_lossy(&output.stderr))
     }
 }
 

@@ -29,16 +29,15 @@ fn a_device_describes_itself() {
 #[test]
 fn the_target_names_what_code_is_compiled_for() {
     let target = device().target().unwrap();
-    match is_gpu() {
-        true => {
-            let (major, minor) = device().compute_capability().unwrap();
-            assert!(
-                target.starts_with(&format!("sm_{major}{minor}")),
-                "{target}"
-            );
-            assert_eq!(target.ends_with('a'), major >= 9, "{target}");
-        }
-        false => assert!(target.starts_with("cpu-"), "{target}"),
+    if is_gpu() {
+        let (major, minor) = device().compute_capability().unwrap();
+        assert!(
+            target.starts_with(&format!("sm_{major}{minor}")),
+            "{target}"
+        );
+        assert_eq!(target.ends_with('a'), major >= 9, "{target}");
+    } else {
+        assert!(target.starts_with("cpu-"), "{target}")
     }
 }
 
@@ -178,12 +177,13 @@ fn a_share_of_the_multiprocessors_takes_mps() {
     };
     assert!(of_all());
     let half = Context::with_multiprocessors(&device, 0, all.div_ceil(2));
-    match device.can_divide_multiprocessors().unwrap() {
-        true => assert!(half.unwrap().multiprocessors().unwrap() <= all),
-        false => assert_eq!(
+    if device.can_divide_multiprocessors().unwrap() {
+        assert!(half.unwrap().multiprocessors().unwrap() <= all)
+    } else {
+        assert_eq!(
             half.unwrap_err().code(),
             Some(CudaError::UNSUPPORTED_EXEC_AFFINITY)
-        ),
+        )
     }
     // What failed left nothing current.
     assert!(of_all());

@@ -44,9 +44,10 @@ fn after_generics(rest: &str) -> &str {
         depth += i32::from(c == '<') - i32::from(c == '>');
         depth == 0
     });
-    match rest.starts_with('<') {
-        true => end.map_or(rest, |end| &rest[end + 1..]),
-        false => rest,
+    if rest.starts_with('<') {
+        end.map_or(rest, |end| &rest[end + 1..])
+    } else {
+        rest
     }
 }
 
@@ -88,9 +89,10 @@ fn read(module: &str, source: &str, names: &mut Names) {
             let end = after
                 .find(|c: char| !c.is_alphanumeric() && c != '_')
                 .unwrap_or(0);
-            let name = match line.starts_with(' ') {
-                true => format!("{module}{of}::{}", &after[..end]),
-                false => format!("{module}{}", &after[..end]),
+            let name = if line.starts_with(' ') {
+                format!("{module}{of}::{}", &after[..end])
+            } else {
+                format!("{module}{}", &after[..end])
             };
             for entry in told.drain(..) {
                 names.told.entry(entry).or_default().push(name.clone());

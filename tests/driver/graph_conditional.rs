@@ -67,18 +67,17 @@ fn adder() -> Option<(Context, Stream, Kernel)> {
 
 /// The kernels of `SET`. A GPU needs the device runtime, which `PTXKIT_CUDADEVRT` names.
 fn setters(context: &Context) -> Option<[Kernel; 2]> {
-    let module = match is_gpu() {
-        false => Module::load(context, SET.as_bytes()).unwrap(),
-        true => {
-            let path = std::env::var_os("PTXKIT_CUDADEVRT")?;
-            let runtime = std::fs::read(path).unwrap();
-            // SAFETY: NVIDIA's own archive.
-            let runtime = unsafe { LinkInput::library("libcudadevrt.a", &runtime) };
-            let inputs = [LinkInput::ptx("set.ptx", SET), runtime];
-            let linked = jit::link(context, &inputs, &JitOptions::default()).unwrap();
-            // SAFETY: it was linked a moment ago.
-            unsafe { Module::load_image(context, &linked.binary) }.unwrap()
-        }
+    let module = if !is_gpu() {
+        Module::load(context, SET.as_bytes()).unwrap()
+    } else {
+        let path = std::env::var_os("PTXKIT_CUDADEVRT")?;
+        let runtime = std::fs::read(path).unwrap();
+        // SAFETY: NVIDIA's own archive.
+        let runtime = unsafe { LinkInput::library("libcudadevrt.a", &runtime) };
+        let inputs = [LinkInput::ptx("set.ptx", SET), runtime];
+        let linked = jit::link(context, &inputs, &JitOptions::default()).unwrap();
+        // SAFETY: it was linked a moment ago.
+        unsafe { Module::load_image(context, &linked.binary) }.unwrap()
     };
     Some(["set", "count_down"].map(|name| module.kernel(name).unwrap()))
 }

@@ -48,9 +48,10 @@ fn recorded() -> BTreeMap<&'static str, i32> {
 
 /// Whether a driver has a form: as recorded, or of other versions as the header says.
 fn has(version: i32, symbol: &str, since: i32, recorded: &BTreeMap<&str, i32>) -> bool {
-    match RECORDED.contains(&version) {
-        true => recorded.get(symbol).is_some_and(|first| *first <= version),
-        false => since <= version,
+    if RECORDED.contains(&version) {
+        recorded.get(symbol).is_some_and(|first| *first <= version)
+    } else {
+        since <= version
     }
 }
 

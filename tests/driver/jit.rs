@@ -22,9 +22,10 @@ fn runs(context: &Context, binary: &[u8]) {
 fn what_is_compiled_loads_and_runs() {
     let context = context();
     let compiled = jit::compile(&context, PLACE, &JitOptions::default()).unwrap();
-    match is_gpu() {
-        true => assert!(compiled.binary.starts_with(b"\x7fELF")),
-        false => assert!(compiled.binary.starts_with(b"PTXKCPU1")),
+    if is_gpu() {
+        assert!(compiled.binary.starts_with(b"\x7fELF"))
+    } else {
+        assert!(compiled.binary.starts_with(b"PTXKCPU1"))
     }
     runs(&context, &compiled.binary);
     // A binary cut short is refused before the driver reads past its end.

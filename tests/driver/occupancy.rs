@@ -315,14 +315,13 @@ fn clusters_are_those_of_the_driver() {
     let workers = device()
         .attribute(DeviceAttribute::MULTIPROCESSOR_COUNT)
         .unwrap();
-    let gpcs = match is_gpu() {
-        true => {
-            let lone = lone_block(&kernels[0], processor);
-            let answers = (1..64).map(|size| clusters(&kernels[0], lone, size).unwrap_or(0));
-            gpcs(&answers.collect::<Vec<_>>()).expect("the answers are of GPCs")
-        }
+    let gpcs = if is_gpu() {
+        let lone = lone_block(&kernels[0], processor);
+        let answers = (1..64).map(|size| clusters(&kernels[0], lone, size).unwrap_or(0));
+        gpcs(&answers.collect::<Vec<_>>()).expect("the answers are of GPCs")
+    } else {
         // A multiprocessor of the CPU device runs the blocks of a cluster in turn.
-        false => vec![1; workers as usize],
+        vec![1; workers as usize]
     };
     eprintln!(
         "{} has GPCs of {gpcs:?} multiprocessors",
@@ -355,12 +354,13 @@ fn clusters_are_those_of_the_driver() {
             barriers: if is_gpu() { subject.barriers } else { 0 },
             carveout: None,
         };
-        let expected = match is_gpu() {
-            true => processor.clusters(&block, size, &gpcs).unwrap(),
-            false => match processor.occupancy(&block).blocks {
+        let expected = if is_gpu() {
+            processor.clusters(&block, size, &gpcs).unwrap()
+        } else {
+            match processor.occupancy(&block).blocks {
                 0 => 0,
                 blocks => (blocks / size).max(1) * workers,
-            },
+            }
         };
         let config = LaunchConfig::for_elements(threads, threads).with_shared(dynamic);
         let driver = clusters(kernel, config, size);
@@ -372,10 +372,11 @@ fn clusters_are_those_of_the_driver() {
         }
         // The largest of which the device holds one.
         let holds = |size: &u32| processor.clusters(&block, *size, &gpcs).unwrap() > 0;
-        let expected = match is_gpu() {
-            true => (1..=MAX_CLUSTER).rev().find(holds).unwrap_or(0),
+        let expected = if is_gpu() {
+            (1..=MAX_CLUSTER).rev().find(holds).unwrap_or(0)
+        } else {
             // It runs any, and the kernels allow more than every device does.
-            false => MAX_CLUSTER,
+            MAX_CLUSTER
         };
         let driver = kernel.max_cluster_size(config);
         let driver = driver.map_err(|error| error.to_string());

@@ -172,9 +172,10 @@ fn options_are_taken() {
     let has_clusters = device().attribute(DeviceAttribute::CLUSTER_LAUNCH).unwrap();
     assert_eq!(launched.is_ok(), has_clusters, "{launched:?}");
     let clusters = place.max_active_clusters(config, &pairs);
-    match has_clusters {
-        true => assert!(clusters.unwrap() > 0),
-        false => assert_eq!(clusters.unwrap_or(0), 0),
+    if has_clusters {
+        assert!(clusters.unwrap() > 0)
+    } else {
+        assert_eq!(clusters.unwrap_or(0), 0)
     }
     stream.synchronize().unwrap();
 }

@@ -71,9 +71,10 @@ pub fn context() -> Context {
 pub fn kernel(ptx: &str, name: &str) -> (Context, Stream, Kernel) {
     let context = context();
     let stream = Stream::new(&context).expect("a stream");
-    let ptx = match is_sliced() {
-        true => slice(ptx, name),
-        false => ptx.to_owned(),
+    let ptx = if is_sliced() {
+        slice(ptx, name)
+    } else {
+        ptx.to_owned()
     };
     let module = Module::load(&context, ptx.as_bytes()).expect("the module loads");
     let kernel = module.kernel(name).expect("the kernel is there");

@@ -98,8 +98,8 @@ fn a_typed_launch_refuses_two_maps_of_memory_that_it_writes() {
     let from = map(0);
     for (first, is_alias) in [(0, true), (64, true), (64 * 63, true), (64 * 64, false)] {
         let launched = double.launch(tiles(64, 64), &stream, (&from, &mut map(first)));
-        match is_alias {
-            true => assert!(
+        if is_alias {
+            assert!(
                 matches!(
                     launched,
                     Err(Error::Aliases {
@@ -108,8 +108,9 @@ fn a_typed_launch_refuses_two_maps_of_memory_that_it_writes() {
                     })
                 ),
                 "{launched:?}"
-            ),
-            false => launched.unwrap(),
+            )
+        } else {
+            launched.unwrap()
         }
     }
     stream.synchronize().unwrap();
@@ -348,19 +349,21 @@ fn columns_of_images() {
     );
     let swizzled = view.clone().swizzle(TensorSwizzle::Bytes64);
     let made = swizzled.im2col_wide(&wide);
-    match has_tensor_maps(&context) && !is_gpu() {
-        true => assert_eq!(made.unwrap().bytes(), image.bytes()),
+    if has_tensor_maps(&context) && !is_gpu() {
+        assert_eq!(made.unwrap().bytes(), image.bytes())
+    } else {
         // An entry of CUDA 12.8, for sm_100.
-        false => drop(made),
+        drop(made)
     }
 
     let made = view
         .clone()
         .l2_promotion(L2Promotion::Bytes128)
         .im2col(&columns);
-    match has_tensor_maps(&context) {
-        true => assert_eq!(made.unwrap().bytes(), image.bytes()),
-        false => assert!(made.is_err()),
+    if has_tensor_maps(&context) {
+        assert_eq!(made.unwrap().bytes(), image.bytes())
+    } else {
+        assert!(made.is_err())
     }
 }
 

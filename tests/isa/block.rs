@@ -35,9 +35,10 @@ pub fn launch_blocks(
         let mut output = DeviceBuffer::<u32>::zeroed(&context, outputs).unwrap();
         let kernel = module.kernel("k").unwrap();
         let threads = threads as u32;
-        let shared = match text.contains(".extern .shared") {
-            true => DYNAMIC_BYTES,
-            false => 0,
+        let shared = if text.contains(".extern .shared") {
+            DYNAMIC_BYTES
+        } else {
+            0
         };
         let config = LaunchConfig::for_elements(blocks * threads, threads).with_shared(shared);
         unsafe { kernel.launch(config, &stream, (&input, &mut output)) }.unwrap();

@@ -223,9 +223,10 @@ pub fn registers(words: usize, wide: bool, at: &mut usize, first: usize, store: 
     for n in 0..count {
         let register = format!("%{letter}{}", first + n);
         let place = 4 * *at + n * size;
-        match store {
-            true => writeln!(moves, "st.global.{ty} [%out+{place}], {register};"),
-            false => writeln!(moves, "ld.global.{ty} {register}, [%in+{place}];"),
+        if store {
+            writeln!(moves, "st.global.{ty} [%out+{place}], {register};")
+        } else {
+            writeln!(moves, "ld.global.{ty} {register}, [%in+{place}];")
         }
         .unwrap();
     }
@@ -309,9 +310,10 @@ impl Mma {
                     .map(|pair| f64::from_bits(u64::from(pair[1]) << 32 | u64::from(pair[0])))
                     .collect()
             };
-            let same = match wide {
-                true => doubles(found) == doubles(&expected),
-                false => found == expected,
+            let same = if wide {
+                doubles(found) == doubles(&expected)
+            } else {
+                found == expected
             };
             assert!(
                 same,
@@ -434,13 +436,19 @@ fn sums_out_of_range() {
 fn products_of_quad_pairs() {
     // Row and column of element `i` in the matrices of a quad pair.
     let line = |lane: usize| lane % 4 + if lane < 16 { 0 } else { 4 };
-    let of_a = |columns: bool, lane: usize, i: usize| match columns {
-        false => (line(lane), i),
-        true => (i % 4 + if lane < 16 { 0 } else { 4 }, lane % 4),
+    let of_a = |columns: bool, lane: usize, i: usize| {
+        if !columns {
+            (line(lane), i)
+        } else {
+            (i % 4 + if lane < 16 { 0 } else { 4 }, lane % 4)
+        }
     };
-    let of_b = |columns: bool, lane: usize, i: usize| match columns {
-        false => (lane % 4, i + if lane < 16 { 0 } else { 4 }),
-        true => (i, line(lane)),
+    let of_b = |columns: bool, lane: usize, i: usize| {
+        if !columns {
+            (lane % 4, i + if lane < 16 { 0 } else { 4 })
+        } else {
+            (i, line(lane))
+        }
     };
     let of_c = |element: Element, lane: usize, i: usize| match element.bits {
         16 => (line(lane), i),
@@ -599,9 +607,10 @@ fn check_wmma(shape: [usize; 3], types: [Element; 4], counts: [usize; 4], extra:
                     .map(|n| format!("%{letter}{n}"))
                     .collect();
                 let list = list.join(", ");
-                let stride = match spaced {
-                    true => format!(", {distance}"),
-                    false => String::new(),
+                let stride = if spaced {
+                    format!(", {distance}")
+                } else {
+                    String::new()
                 };
                 writeln!(
                     body,
@@ -759,9 +768,12 @@ fn matrices_between_memory_and_registers() {
         (0..THREADS)
             .map(|thread| {
                 let (row, column) = (thread % 32 / 4, 2 * (thread % 4));
-                let at = |row, column| match transposed {
-                    false => half(thread / 32, row, column),
-                    true => half(thread / 32, column, row),
+                let at = |row, column| {
+                    if !transposed {
+                        half(thread / 32, row, column)
+                    } else {
+                        half(thread / 32, column, row)
+                    }
                 };
                 at(row, column) | at(row, column + 1) << 16
             })

@@ -21,9 +21,10 @@ impl Scales {
     /// The byte of a scale of a line, and its value.
     fn scale(self, line: usize, number: usize) -> (u8, f64) {
         let power = ((line / 3 + line * number + number) % 3) as u8;
-        let byte = match self.ue4m3 {
-            true => 0x30 + 8 * power,
-            false => 126 + power,
+        let byte = if self.ue4m3 {
+            0x30 + 8 * power
+        } else {
+            126 + power
         };
         (byte, 2.0_f64.powi(i32::from(power) - 1))
     }
@@ -82,13 +83,15 @@ fn check(
         let lane = thread % 32;
         let (group, place) = (lane / 4, lane % 4);
         // A scale of 2^30 where none is read.
-        let of_a = match place / 2 == thread_a {
-            true => scales.word(group + 8 * (place % 2), byte_a),
-            false => 0x9D9D_9D9D,
+        let of_a = if place / 2 == thread_a {
+            scales.word(group + 8 * (place % 2), byte_a)
+        } else {
+            0x9D9D_9D9D
         };
-        let of_b = match place == thread_b {
-            true => scales.word(group, byte_b),
-            false => 0x9D9D_9D9D,
+        let of_b = if place == thread_b {
+            scales.word(group, byte_b)
+        } else {
+            0x9D9D_9D9D
         };
         [
             factor(left, true, a, lane),
@@ -109,16 +112,15 @@ fn check(
         a.name, b.name
     );
     let numbers = [byte_a, thread_a, byte_b, thread_b];
-    let (moves, selectors) = match in_registers {
-        false => (String::new(), numbers.map(|number| number.to_string())),
-        true => {
-            let moves = (0..4).map(|n| format!("mov.b16 %q{n}, {};\n", numbers[n]));
-            let moves = moves.collect::<String>();
-            (
-                format!(".reg .b16 %q<4>;\n{moves}"),
-                [0, 1, 2, 3].map(|n| format!("%q{n}")),
-            )
-        }
+    let (moves, selectors) = if !in_registers {
+        (String::new(), numbers.map(|number| number.to_string()))
+    } else {
+        let moves = (0..4).map(|n| format!("mov.b16 %q{n}, {};\n", numbers[n]));
+        let moves = moves.collect::<String>();
+        (
+            format!(".reg .b16 %q<4>;\n{moves}"),
+            [0, 1, 2, 3].map(|n| format!("%q{n}")),
+        )
     };
     let [first, second, third, fourth] = selectors;
     let body = format!(

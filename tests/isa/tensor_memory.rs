@@ -140,9 +140,10 @@ fn every_shape_is_loaded_and_stored() {
                 }
                 let count = per * repeats;
                 let split = 24;
-                let (pack, unpack) = match packed {
-                    true => (".pack::16b", ".unpack::16b"),
-                    false => ("", ""),
+                let (pack, unpack) = if packed {
+                    (".pack::16b", ".unpack::16b")
+                } else {
+                    ("", "")
                 };
                 let halves = if shape == "16x32bx2" { ", 24" } else { "" };
                 let words = list(8, count);
@@ -245,19 +246,23 @@ impl Scales {
     /// The four bytes that a line has, each of another value.
     fn bytes(self, line: usize) -> [u8; 4] {
         let power = |n: usize| ((line / 3 + line * n) % 3) as u8;
-        std::array::from_fn(|n| match self.ue4m3 {
-            // 0.5 to 2.
-            true => 0x30 + 8 * power(n),
-            false => 126 + power(n),
+        std::array::from_fn(|n| {
+            if self.ue4m3 {
+                // 0.5 to 2.
+                0x30 + 8 * power(n)
+            } else {
+                126 + power(n)
+            }
         })
     }
 
     /// What an element of a line is multiplied by.
     fn of(self, matrix: usize, line: usize, at: usize, k: usize) -> f64 {
         let byte = self.bytes(line)[self.first[matrix] + at * self.count / k];
-        let exponent = match self.ue4m3 {
-            true => i32::from(byte >> 3) - 7,
-            false => i32::from(byte) - 127,
+        let exponent = if self.ue4m3 {
+            i32::from(byte >> 3) - 7
+        } else {
+            i32::from(byte) - 127
         };
         2.0_f64.powi(exponent)
     }

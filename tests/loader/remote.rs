@@ -13,9 +13,10 @@ use super::{PTX, context, load, policy};
 /// A loader on a machine that may write to the store, and reads what the fleet's key signed.
 fn machine(fleet: &Path, name: &str) -> Loader {
     let key = fleet.join("key");
-    let signer = match key.exists() {
-        true => SigningKey::read(&key).unwrap(),
-        false => SigningKey::create(&key).unwrap(),
+    let signer = if key.exists() {
+        SigningKey::read(&key).unwrap()
+    } else {
+        SigningKey::create(&key).unwrap()
     };
     let trust = Trust::Keys(vec![signer.public()]);
     with_trust(fleet, name, trust)

@@ -113,10 +113,13 @@ impl DriverMissing {
         let reasons: Vec<String> = self
             .tried
             .iter()
-            .map(|(name, why)| match why.contains(name) {
-                // The loader's sentence mostly begins with the name itself.
-                true => why.clone(),
-                false => format!("{name}: {why}"),
+            .map(|(name, why)| {
+                if why.contains(name) {
+                    // The loader's sentence mostly begins with the name itself.
+                    why.clone()
+                } else {
+                    format!("{name}: {why}")
+                }
             })
             .collect();
         format!("no NVIDIA driver: {}", reasons.join("; "))

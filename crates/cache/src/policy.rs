@@ -266,9 +266,10 @@ fn default_max_size() -> u64 {
 
 /// Only embedded devices have the file.
 fn max_size_beside(release: &Path) -> u64 {
-    match release.exists() {
-        true => EMBEDDED_MAX_SIZE,
-        false => DEFAULT_MAX_SIZE,
+    if release.exists() {
+        EMBEDDED_MAX_SIZE
+    } else {
+        DEFAULT_MAX_SIZE
     }
 }
 

@@ -153,9 +153,10 @@ impl Cache {
             }
             let damaged = |why: String| Ok(Step::Damaged(entry.path.clone(), why));
             match self.read_whole(entry) {
-                Ok(Found::Blob(blob)) => Ok(match remote.write(&entry.key, &blob)? {
-                    true => Step::Moved(blob.file().len()),
-                    false => Step::Skipped,
+                Ok(Found::Blob(blob)) => Ok(if remote.write(&entry.key, &blob)? {
+                    Step::Moved(blob.file().len())
+                } else {
+                    Step::Skipped
                 }),
                 Ok(Found::Absent | Found::Bad(Damage::Schema { .. }, _)) => Ok(Step::Skipped),
                 Ok(Found::Bad(damage, _)) => damaged(damage.to_string()),

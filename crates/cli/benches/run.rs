@@ -80,9 +80,10 @@ fn time(command: &mut Command) -> Fallible<f64> {
     let started = Instant::now();
     let status = command.status()?;
     let time = started.elapsed().as_secs_f64() * 1e3;
-    match status.success() {
-        true => Ok(time),
-        false => Err(format!("{command:?}: {status}").into()),
+    if status.success() {
+        Ok(time)
+    } else {
+        Err(format!("{command:?}: {status}").into())
     }
 }
 

@@ -70,21 +70,22 @@ impl Output {
             None => args.file.with_extension("cubin"),
         };
         if !is_standard(&path) {
-            return match path == args.file {
-                true => Err(Failure::new(format!(
-                    "{}: the code would replace the PTX",
-                    path.shown()
-                ))
-                .help("name another file with --output")),
-                false => Ok(Output::File(path)),
+            return if path == args.file {
+                Err(
+                    Failure::new(format!("{}: the code would replace the PTX", path.shown()))
+                        .help("name another file with --output"),
+                )
+            } else {
+                Ok(Output::File(path))
             };
         }
-        match std::io::stdout().is_terminal() {
-            true => Err(
+        if std::io::stdout().is_terminal() {
+            Err(
                 Failure::new("the code is binary, and standard output is a terminal")
                     .help("name a file with --output, or redirect standard output"),
-            ),
-            false => Ok(Output::Standard),
+            )
+        } else {
+            Ok(Output::Standard)
         }
     }
 
@@ -122,9 +123,10 @@ fn is_standard(path: &Path) -> bool {
 
 pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     let output = Output::of(args)?;
-    let (name, bytes) = match is_standard(&args.file) {
-        true => ("<stdin>".to_owned(), FileBytes::standard_input()?),
-        false => (args.file.shown().to_string(), FileBytes::open(&args.file)?),
+    let (name, bytes) = if is_standard(&args.file) {
+        ("<stdin>".to_owned(), FileBytes::standard_input()?)
+    } else {
+        (args.file.shown().to_string(), FileBytes::open(&args.file)?)
     };
     let image = image::open(&bytes).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let Image::Ptx(text) = image else {

@@ -181,9 +181,10 @@ fn stamp(path: &Path) -> String {
 }
 
 fn arguments(target: Target, options: &JitOptions, one_word: bool) -> Vec<String> {
-    let registers = match one_word {
-        true => "-maxrregcount=",
-        false => "--maxrregcount=",
+    let registers = if one_word {
+        "-maxrregcount="
+    } else {
+        "--maxrregcount="
     };
     let mut arguments = vec![format!("-arch={target}")];
     arguments.extend(options.optimization.map(|level| format!("-O{level}")));

@@ -37,9 +37,10 @@ pub struct DevicesArgs {
 /// # Errors
 /// No driver that is there answers, where the devices are listed.
 pub fn run(args: &DevicesArgs, is_verbose: bool) -> Result<(), Failure> {
-    match args.report || is_verbose {
-        true => report(args.format),
-        false => list(args.format),
+    if args.report || is_verbose {
+        report(args.format)
+    } else {
+        list(args.format)
     }
 }
 

@@ -130,9 +130,10 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         Format::Text => print(&text(&sides, args, &differences, writers, parting.as_ref())),
         Format::Json => print(&json_of(&sides, &differences, writers, parting.as_ref())),
     }
-    Ok(match differences.iter().all(|one| one.count == 0) {
-        true => VERIFIED,
-        false => MISMATCHES,
+    Ok(if differences.iter().all(|one| one.count == 0) {
+        VERIFIED
+    } else {
+        MISMATCHES
     })
 }
 
@@ -176,14 +177,15 @@ fn compare(sample: &Sample, args: &DiffArgs, a: &Outcome, b: &Outcome) -> Vec<Di
             continue;
         };
         let own = buffer.expected.as_ref().map(|expected| expected.tolerance);
-        let tolerance = match given {
-            true => Tolerance {
+        let tolerance = if given {
+            Tolerance {
                 absolute: args.absolute.unwrap_or(0.0),
                 relative: args.relative.unwrap_or(0.0),
                 ulp: args.ulp.unwrap_or(0.0),
                 ..Tolerance::default()
-            },
-            false => own.unwrap_or_default(),
+            }
+        } else {
+            own.unwrap_or_default()
         };
         let tolerance = Tolerance {
             nan_bits: args.nan_bits,

@@ -32,9 +32,10 @@ impl FromStr for DriverVersion {
                     .take_while(|release| release.branch <= *branch)
                     .last()
                     .ok_or("drivers before 450 (CUDA 11.0) are not supported")?;
-                let newer = match *branch >= FIRST_UNKNOWN {
-                    true => ", which may have a newer one",
-                    false => "",
+                let newer = if *branch >= FIRST_UNKNOWN {
+                    ", which may have a newer one"
+                } else {
+                    ""
                 };
                 (
                     (release.cuda / 1000, release.cuda % 1000 / 10),

@@ -85,9 +85,10 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
 
 /// The folder with the library that the user names.
 fn named(folder: &Path) -> Result<PathBuf, Failure> {
-    match folder.join(LIBRARY).exists() {
-        true => std::path::absolute(folder).map_err(Failure::new),
-        false => Err(missing(&folder.join(LIBRARY))),
+    if folder.join(LIBRARY).exists() {
+        std::path::absolute(folder).map_err(Failure::new)
+    } else {
+        Err(missing(&folder.join(LIBRARY)))
     }
 }
 
@@ -111,9 +112,10 @@ fn beside(program: &Path) -> Result<PathBuf, Failure> {
         }
     }
     let library = folder.join(LIBRARY);
-    match library.exists() {
-        true => Ok(folder),
-        false => Err(missing(&library)),
+    if library.exists() {
+        Ok(folder)
+    } else {
+        Err(missing(&library))
     }
 }
 

@@ -61,9 +61,10 @@ fn files(path: &Path) -> Vec<Result<PathBuf, Failure>> {
 }
 
 fn format(args: &FmtArgs, path: &Path) -> Result<u8, Failure> {
-    let name = match is_standard_input(path) {
-        true => "<stdin>".to_owned(),
-        false => path.shown().to_string(),
+    let name = if is_standard_input(path) {
+        "<stdin>".to_owned()
+    } else {
+        path.shown().to_string()
     };
     let source = text(path, &name)?;
     let canonical = ptx::printer::format(&source)
@@ -94,9 +95,10 @@ fn is_standard_input(path: &Path) -> bool {
 
 fn text(path: &Path, name: &str) -> Result<String, Failure> {
     let failure = |error: std::io::Error| Failure::new(format!("{name}: {error}"));
-    let bytes = match is_standard_input(path) {
-        true => input::standard_input(),
-        false => input::read(path),
+    let bytes = if is_standard_input(path) {
+        input::standard_input()
+    } else {
+        input::read(path)
     };
     let bytes = bytes.map_err(failure)?;
     String::from_utf8(bytes).map_err(|error| {

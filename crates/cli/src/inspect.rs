@@ -173,9 +173,10 @@ struct Found {
 
 impl Found {
     fn status(&self) -> u8 {
-        match self.listed.iter().any(|image| image.error.is_some()) {
-            true => MISMATCHES,
-            false => VERIFIED,
+        if self.listed.iter().any(|image| image.error.is_some()) {
+            MISMATCHES
+        } else {
+            VERIFIED
         }
     }
 

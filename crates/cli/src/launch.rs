@@ -66,9 +66,10 @@ pub fn launch_prepared(
 ) -> Result<Launched, LoadError> {
     let context = kernel.context();
     let passed = Passed::new(sample, module, kernel)?;
-    let launches = match prepare(&passed.placed()) {
-        true => sample.launches,
-        false => 0,
+    let launches = if prepare(&passed.placed()) {
+        sample.launches
+    } else {
+        0
     };
     let stream = Stream::new(context)?;
     let (start, end) = (Event::new(context)?, Event::new(context)?);

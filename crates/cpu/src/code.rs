@@ -89,9 +89,10 @@ impl ModuleCode {
         for (kernel, code) in kernels.iter().zip(ExecutableKernel::all(&code)) {
             let _ = kernel.code.set(Ok(code)); // it is empty
         }
-        let vectorization = match image.tier_up {
-            true => Vectorization::WhenHot,
-            false => Vectorization::Never,
+        let vectorization = if image.tier_up {
+            Vectorization::WhenHot
+        } else {
+            Vectorization::Never
         };
         Ok(ModuleCode {
             by_name: by_name(&kernels),
@@ -277,12 +278,11 @@ impl ModuleCode {
         let fits = |first: &KernelImage, code: &KernelImage| {
             is_same(first, code) && code.block == of_size(first)
         };
-        match first.is_some_and(|first| fits(first.image(), optimized.image())) {
-            true => Ok(optimized),
-            false => {
-                let what = "it is the code of another kernel";
-                Err(BlobError::Damaged { what }.into())
-            }
+        if first.is_some_and(|first| fits(first.image(), optimized.image())) {
+            Ok(optimized)
+        } else {
+            let what = "it is the code of another kernel";
+            Err(BlobError::Damaged { what }.into())
         }
     }
 

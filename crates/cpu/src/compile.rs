@@ -42,9 +42,10 @@ impl CompileOptions {
             }
         };
         // A sanitizer is told of the accesses of one thread at a time.
-        let vectorization = match Checks::of_process().any() {
-            true => Vectorization::Never,
-            false => vectorization,
+        let vectorization = if Checks::of_process().any() {
+            Vectorization::Never
+        } else {
+            vectorization
         };
         CompileOptions { vectorization }
     }

@@ -128,9 +128,10 @@ pub(crate) fn with_device_runtime(source: &str) -> Result<Option<String>, String
     }
     let module = ptx::read(source).module;
     let mut symbols = module.items.iter().filter_map(symbol);
-    match symbols.any(|symbol| IN_PTX.contains(&symbol.name) && symbol.reach == Reach::Undefined) {
-        true => merge(&[source, DEVICE_RUNTIME]).map(Some),
-        false => Ok(None),
+    if symbols.any(|symbol| IN_PTX.contains(&symbol.name) && symbol.reach == Reach::Undefined) {
+        merge(&[source, DEVICE_RUNTIME]).map(Some)
+    } else {
+        Ok(None)
     }
 }
 

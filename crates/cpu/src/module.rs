@@ -86,9 +86,10 @@ impl LoadedModule {
                 module.addresses.push(address);
                 continue;
             }
-            let purpose = match variable.managed {
-                true => Purpose::Managed,
-                false => Purpose::Variable,
+            let purpose = if variable.managed {
+                Purpose::Managed
+            } else {
+                Purpose::Variable
             };
             let address = memory
                 .allocate(variable.size.max(1), u64::from(variable.align), purpose)

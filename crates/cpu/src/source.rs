@@ -191,9 +191,10 @@ impl Source {
             ..CheckOptions::default()
         };
         let found = ptx::check_parallel(self.module(), text, &options, threads(text));
-        match found.iter().any(is_error) {
-            true => Err(invalid(text, &found)),
-            false => Ok(()),
+        if found.iter().any(is_error) {
+            Err(invalid(text, &found))
+        } else {
+            Ok(())
         }
     }
 
@@ -230,9 +231,10 @@ impl Source {
                 Err(found) => errors.extend(found),
             }
         }
-        match errors.is_empty() {
-            true => Ok(image),
-            false => Err(compile_error(self.text(), self.data(), errors)),
+        if errors.is_empty() {
+            Ok(image)
+        } else {
+            Err(compile_error(self.text(), self.data(), errors))
         }
     }
 

@@ -96,9 +96,10 @@ fn kernel(seed: u64, random: &mut Random, options: Options) -> Kernel {
         depth: 0,
     };
     // Small kernels show what larger ones hide: a register that is not written again.
-    let mut budget = match small {
-        true => random.between(4, 16),
-        false => random.between(12, 90),
+    let mut budget = if small {
+        random.between(4, 16)
+    } else {
+        random.between(12, 90)
     };
     while budget > 0 {
         kernel
@@ -150,9 +151,10 @@ fn weights(random: &mut Random, reference: bool, small: bool, sparse: bool) -> V
             };
             group = (template.group, factor);
         }
-        weights.push(match reference && !template.needs.reference {
-            true => 0,
-            false => template.weight * group.1,
+        weights.push(if reference && !template.needs.reference {
+            0
+        } else {
+            template.weight * group.1
         });
     }
     weights
@@ -184,10 +186,7 @@ struct Generator {
 /// Sets a predicate to a bit of a register or of the number of the thread.
 fn condition(random: &mut Random, predicate: usize) -> Op {
     let register = |class, number| Operand::Register(Register { class, number });
-    let of = match random.chance(50) {
-        true => "%me",
-        false => "$1",
-    };
+    let of = if random.chance(50) { "%me" } else { "$1" };
     Op {
         text: vec![
             format!("and.b32 %sr0, {of}, $2"),
@@ -289,9 +288,10 @@ impl Generator {
         let kinds = if self.small { 50 } else { 100 };
         let nested = random.below(kinds);
         if flow.depth >= 3 || nested >= 26 {
-            return match self.small && flow.block && nested >= 36 {
-                true => Stmt::Op(barrier()),
-                false => self.op(random, flow),
+            return if self.small && flow.block && nested >= 36 {
+                Stmt::Op(barrier())
+            } else {
+                self.op(random, flow)
             };
         }
         let masked = flow.warp && random.chance(if self.small { 30 } else { 60 });
@@ -314,9 +314,10 @@ impl Generator {
                 Stmt::UniformIf(condition, self.list(random, inner, budget))
             }
             4..9 if flow.block => {
-                let count = match random.chance(50) {
-                    true => Count::Constant(random.between(1, 4) as u32),
-                    false => Count::Parameter(random.below(4)),
+                let count = if random.chance(50) {
+                    Count::Constant(random.between(1, 4) as u32)
+                } else {
+                    Count::Parameter(random.below(4))
                 };
                 Stmt::Loop(count, self.list(random, inner, budget))
             }
@@ -351,14 +352,15 @@ impl Generator {
             }
             17..20 if !self.functions.is_empty() => {
                 let function = random.below(self.functions.len());
-                match flow.warp || !self.functions[function] {
-                    true => Stmt::Call {
+                if flow.warp || !self.functions[function] {
+                    Stmt::Call {
                         function,
                         arguments: [random.below(8), random.below(4), random.below(5)],
                         results: [random.below(8), random.below(5)],
                         depth: random.below(8),
-                    },
-                    false => self.op(random, flow),
+                    }
+                } else {
+                    self.op(random, flow)
                 }
             }
             20 if flow.may_return => Stmt::Return(guard(random)),
@@ -366,9 +368,10 @@ impl Generator {
                 condition: guard(random),
                 masked,
                 then: self.list(random, divergent, budget),
-                otherwise: match random.chance(40) {
-                    true => self.list(random, divergent, budget),
-                    false => Vec::new(),
+                otherwise: if random.chance(40) {
+                    self.list(random, divergent, budget)
+                } else {
+                    Vec::new()
                 },
             },
         }
@@ -383,10 +386,7 @@ impl Generator {
         };
         let weights = TEMPLATES.iter().zip(&self.weights);
         let weights: Vec<u32> = weights
-            .map(|(template, &weight)| match fits(template) {
-                true => weight,
-                false => 0,
-            })
+            .map(|(template, &weight)| if fits(template) { weight } else { 0 })
             .collect();
         Stmt::Op(TEMPLATES[random.weighted(&weights)].instantiate(random))
     }

@@ -279,12 +279,11 @@ impl Campaign<'_> {
         fs::create_dir_all(out)?;
         let outcomes = runner.run(kernel);
         // A difference from a recorded result alone is not reduced: the other machine is not here.
-        let reduced = match is_finding(&outcomes) && !self.arguments.no_reduce {
-            true => {
-                let wanted = signature(&outcomes);
-                reduce(kernel, |smaller| signature(&runner.run(smaller)) == wanted)
-            }
-            false => kernel.clone(),
+        let reduced = if is_finding(&outcomes) && !self.arguments.no_reduce {
+            let wanted = signature(&outcomes);
+            reduce(kernel, |smaller| signature(&runner.run(smaller)) == wanted)
+        } else {
+            kernel.clone()
         };
         let now = describe(&runner.run(&reduced));
         let path = out.join(format!("{}.ptx", kernel.seed));

@@ -354,10 +354,13 @@ fn valid_list(statements: &[Stmt], place: Place, needs: &[bool]) -> bool {
                         .is_some_and(|needs| !needs || place.warp);
             }
             Stmt::Return(_) => return place.function.is_some(),
-            Stmt::UniformIf(..) => match place.block {
-                true => place,
-                false => return false,
-            },
+            Stmt::UniformIf(..) => {
+                if place.block {
+                    place
+                } else {
+                    return false;
+                }
+            }
             Stmt::Loop(Count::Constant(_) | Count::Parameter(_), _) => place,
             Stmt::If { masked, .. } | Stmt::Switch { masked, .. } => divergent(*masked),
             Stmt::Loop(Count::Register { masked, .. }, _) => divergent(*masked),

@@ -172,9 +172,10 @@ impl<'k> Block<'k> {
                         self.holds(thread, Guard { predicate, negated })
                     }),
                 };
-                match taken {
-                    true => self.list(body, active),
-                    false => Some(()),
+                if taken {
+                    self.list(body, active)
+                } else {
+                    Some(())
                 }
             }
             Stmt::If {
@@ -312,9 +313,10 @@ impl<'k> Block<'k> {
             return None;
         }
         let store = words[0] == "st";
-        let (address, register) = match store {
-            true => (operands[0], operands.get(1)?),
-            false => (operands.get(1)?.to_owned(), &operands[0]),
+        let (address, register) = if store {
+            (operands[0], operands.get(1)?)
+        } else {
+            (operands.get(1)?.to_owned(), &operands[0])
         };
         let address = address.strip_prefix('[')?.strip_suffix(']')?;
         let (base, offset) = match address.split_once('+') {
@@ -423,9 +425,12 @@ fn compute(words: &[&str], sources: &[u64]) -> Option<u64> {
     let signed = kind.starts_with('s');
     let get = |number: usize| sources.get(number).map(|value| value & mask);
     // The value as a number, with its sign.
-    let number = |value: u64| match signed {
-        true => i128::from((value << (64 - bits)) as i64 >> (64 - bits)),
-        false => i128::from(value),
+    let number = |value: u64| {
+        if signed {
+            i128::from((value << (64 - bits)) as i64 >> (64 - bits))
+        } else {
+            i128::from(value)
+        }
     };
     let a = get(0)?;
     let b = get(1).unwrap_or(0);

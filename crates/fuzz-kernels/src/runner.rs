@@ -31,9 +31,10 @@ impl Runner {
         for child in &mut self.children {
             child.start(&job);
         }
-        let reference = match self.reference {
-            true => reference::run(kernel),
-            false => None,
+        let reference = if self.reference {
+            reference::run(kernel)
+        } else {
+            None
         };
         let mut outcomes: Outcomes = self
             .children

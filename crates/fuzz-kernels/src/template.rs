@@ -140,12 +140,11 @@ impl Template {
         }
         operands.extend(self.sources.iter().map(|slot| slot.source(random)));
         // A lone mnemonic has all operands, and the guard.
-        let text = match text.contains(' ') {
-            true => text.split("; ").map(str::to_owned).collect(),
-            false => {
-                let names: Vec<String> = (0..operands.len()).map(|n| format!("${n}")).collect();
-                vec![format!("?{text} {}", names.join(", "))]
-            }
+        let text = if text.contains(' ') {
+            text.split("; ").map(str::to_owned).collect()
+        } else {
+            let names: Vec<String> = (0..operands.len()).map(|n| format!("${n}")).collect();
+            vec![format!("?{text} {}", names.join(", "))]
         };
         let may_guard = text.iter().any(|line| line.starts_with('?'));
         let guard = (may_guard && random.chance(30)).then(|| guard(random));

@@ -176,9 +176,10 @@ fn looks_like(bytes: &[u8]) -> String {
         return "it is empty".into();
     }
     if bytes.iter().all(|b| b.is_ascii_whitespace() || *b == 0) {
-        let what = match bytes.contains(&0) {
-            true => "zeros",
-            false => "white space",
+        let what = if bytes.contains(&0) {
+            "zeros"
+        } else {
+            "white space"
         };
         return format!("it contains nothing but {what}, {} bytes", bytes.len());
     }

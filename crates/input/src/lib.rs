@@ -36,9 +36,10 @@ impl Input {
     /// The file cannot be opened, it is a device, or it is larger than [`LARGEST_FILE`].
     pub fn open(path: &Path) -> io::Result<Input> {
         let input = Input::open_any_size(path)?;
-        match input.length > input.limit {
-            true => Err(too_large(input.limit)),
-            false => Ok(input),
+        if input.length > input.limit {
+            Err(too_large(input.limit))
+        } else {
+            Ok(input)
         }
     }
 

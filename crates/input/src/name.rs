@@ -12,9 +12,10 @@ impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = String::new();
         for character in self.0.to_string_lossy().chars() {
-            match controls_terminal(character) {
-                true => write!(shown, "{}", character.escape_debug())?,
-                false => shown.push(character),
+            if controls_terminal(character) {
+                write!(shown, "{}", character.escape_debug())?
+            } else {
+                shown.push(character)
             }
         }
         f.pad(&shown)

@@ -244,12 +244,11 @@ impl Findings {
     /// Adds a finding, unless the current rule has one of this place: what several
     /// functions show of one variable is said once.
     pub fn add_once(&mut self, span: Span, message: impl Into<String>) -> &mut Finding {
-        match self.told.insert((self.code, span.start)) {
-            true => self.add(span, message),
-            false => {
-                self.said += 1;
-                &mut self.dropped
-            }
+        if self.told.insert((self.code, span.start)) {
+            self.add(span, message)
+        } else {
+            self.said += 1;
+            &mut self.dropped
         }
     }
 

@@ -41,9 +41,10 @@ const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n\n";
 impl Rule {
     /// An example of this rule as a whole module.
     pub fn module(example: &str) -> String {
-        match example.starts_with(".version") {
-            true => example.to_owned(),
-            false => format!("{HEAD}{example}"),
+        if example.starts_with(".version") {
+            example.to_owned()
+        } else {
+            format!("{HEAD}{example}")
         }
     }
 

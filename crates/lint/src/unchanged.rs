@@ -48,9 +48,10 @@ impl CleanFunctions {
         findings: &mut Findings,
     ) {
         let surroundings = self.surroundings(module, source, options);
-        let known = match surroundings == self.surroundings {
-            true => std::mem::take(&mut self.texts),
-            false => HashSet::default(),
+        let known = if surroundings == self.surroundings {
+            std::mem::take(&mut self.texts)
+        } else {
+            HashSet::default()
         };
         let mut clean = HashSet::default();
         let context = ModuleContext::new(module, source, options.target, options.version);

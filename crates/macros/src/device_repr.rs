@@ -65,13 +65,12 @@ fn fields(tokens: &mut Tokens) -> Result<Vec<Field>, Failure> {
     while inner.peek().is_some() {
         inner.attributes()?;
         inner.visibility();
-        let name = match is_tuple {
-            true => Literal::usize_unsuffixed(fields.len()).into(),
-            false => {
-                let name = inner.ident("a field")?;
-                inner.punct(':')?;
-                name.into()
-            }
+        let name = if is_tuple {
+            Literal::usize_unsuffixed(fields.len()).into()
+        } else {
+            let name = inner.ident("a field")?;
+            inner.punct(':')?;
+            name.into()
         };
         let ty = inner.until_comma();
         let span = ty.first().map_or(list.span(), TokenTree::span);

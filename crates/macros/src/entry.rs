@@ -264,12 +264,13 @@ fn unknown(name: &str, source: &Source) -> String {
         0 => String::new(),
         more => format!("\n    and {more} more"),
     };
-    let help = match names[0].starts_with("_Z") && names[0].contains(name) {
-        true => format!(
+    let help = if names[0].starts_with("_Z") && names[0].contains(name) {
+        format!(
             "\n#[link_name = \"{}\"] declares the first under this name",
             names[0]
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     format!(
         "no kernel `{name}` in {}, which has:{listed}{more}{help}",

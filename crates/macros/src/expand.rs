@@ -26,16 +26,17 @@ pub fn module(ptxkit: &TokenStream, module: Module) -> TokenStream {
     let mut failures = Vec::new();
     for kernel in &module.kernels {
         let is_taken = METHODS.contains(&kernel.name.to_string().as_str());
-        let checked = match is_taken {
-            true => Err(Failure::new(
+        let checked = if is_taken {
+            Err(Failure::new(
                 format!(
                     "all declared modules have a method `{0}`: name the kernel otherwise, with \
-                     #[link_name = \"{0}\"]",
+                 #[link_name = \"{0}\"]",
                     kernel.name
                 ),
                 kernel.name.span(),
-            )),
-            false => entry::of(kernel, &source),
+            ))
+        } else {
+            entry::of(kernel, &source)
         };
         match checked {
             Ok(entry) => code.add(ptxkit, kernel, entry, &source),
@@ -77,10 +78,11 @@ impl Code {
         let types =
             types.map(|parameter| fill("HOLE_0,", std::slice::from_ref(&parameter.ty), span));
         let types: TokenStream = types.collect();
-        let visibility = match kernel.is_safe {
-            true => kernel.visibility.clone(),
+        let visibility = if kernel.is_safe {
+            kernel.visibility.clone()
+        } else {
             // Whoever has the typed kernel launches it without `unsafe`.
-            false => TokenStream::new(),
+            TokenStream::new()
         };
         let heading = entry::heading(entry);
         let place = entry::place(source, entry.line);
@@ -126,18 +128,20 @@ impl Code {
             let name = TokenTree::from(parameter.name.clone()).into();
             fill("HOLE_0,", &[name], span)
         });
-        let (safety, unsafety) = match kernel.is_safe {
-            true => ("", ""),
-            false => (
+        let (safety, unsafety) = if kernel.is_safe {
+            ("", "")
+        } else {
+            (
                 "#[doc = \"\"]
-                #[doc = \" # Safety\"]
-                #[doc = \" It is declared without `safe`: as for `Kernel::launch`.\"]",
+            #[doc = \" # Safety\"]
+            #[doc = \" It is declared without `safe`: as for `Kernel::launch`.\"]",
                 "unsafe",
-            ),
+            )
         };
-        let launch = match kernel.is_cooperative {
-            true => "launch_cooperative",
-            false => "launch",
+        let launch = if kernel.is_cooperative {
+            "launch_cooperative"
+        } else {
+            "launch"
         };
         self.methods.extend(fill(
             &format!(

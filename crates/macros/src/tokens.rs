@@ -105,9 +105,10 @@ impl Tokens {
     }
 
     pub fn punct(&mut self, wanted: char) -> Result<(), Failure> {
-        match self.take_punct(wanted) {
-            true => Ok(()),
-            false => Err(self.expected(&format!("`{wanted}`"))),
+        if self.take_punct(wanted) {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("`{wanted}`")))
         }
     }
 

@@ -38,9 +38,12 @@ impl Multiprocessor {
             return None;
         }
         let blocks = self.occupancy(block).blocks.min(BLOCKS_IN_CLUSTERS);
-        let of_gpc = |multiprocessors: &u32| match *multiprocessors >= size {
-            true => multiprocessors.saturating_mul(blocks) / size,
-            false => 0,
+        let of_gpc = |multiprocessors: &u32| {
+            if *multiprocessors >= size {
+                multiprocessors.saturating_mul(blocks) / size
+            } else {
+                0
+            }
         };
         Some(gpcs.iter().map(of_gpc).fold(0, u32::saturating_add))
     }

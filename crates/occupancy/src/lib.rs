@@ -170,9 +170,10 @@ impl Multiprocessor {
     }
 
     fn by_warps(&self, block: &BlockResources) -> u32 {
-        match block.threads <= MAX_THREADS {
-            true => self.warps / block.warps(),
-            false => 0,
+        if block.threads <= MAX_THREADS {
+            self.warps / block.warps()
+        } else {
+            0
         }
     }
 
@@ -188,9 +189,10 @@ impl Multiprocessor {
             // The hardware checks a block as if each part had as many of its warps.
             let checked = of_warp * block.warps().next_multiple_of(partitions);
             let resident = self.registers / partitions / of_warp * partitions;
-            match checked <= self.registers_of_block {
-                true => resident / block.warps(),
-                false => 0,
+            if checked <= self.registers_of_block {
+                resident / block.warps()
+            } else {
+                0
             }
         };
         // A kernel that fits no other processor of Pascal does not start on sm_60 either,

@@ -141,9 +141,10 @@ impl Multiprocessor {
             sizes.find(|size| *size >= bytes).unwrap_or(self.shared)
         };
         let preferred = up(percent.min(100) * self.shared / 100);
-        match preferred >= needed {
-            true => preferred,
-            false => up(needed),
+        if preferred >= needed {
+            preferred
+        } else {
+            up(needed)
         }
     }
 }

@@ -49,11 +49,13 @@ pub fn shares(weights: impl Iterator<Item = usize>, count: usize) -> Vec<Range<u
     }));
     let all = sums.len() - 1;
     let mut start = 0;
-    let ends = (1..=count).map(|share| match share == count {
-        true => all,
-        false => sums
-            .partition_point(|before| *before < sum / count * share)
-            .min(all),
+    let ends = (1..=count).map(|share| {
+        if share == count {
+            all
+        } else {
+            sums.partition_point(|before| *before < sum / count * share)
+                .min(all)
+        }
     });
     let shares = ends.map(|end| std::mem::replace(&mut start, end)..end);
     shares.filter(|share| !share.is_empty()).collect()

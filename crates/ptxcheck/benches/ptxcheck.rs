@@ -90,9 +90,10 @@ fn pairs(runs: usize, folder: &Path, path: &str, of_ptxas: usize, file: &str) ->
             .current_dir(folder);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let there = command.status().is_ok();
-        theirs.push(match there {
-            true => seconds(|| (0..of_ptxas).for_each(|_| drop(command.status()))),
-            false => f64::NAN,
+        theirs.push(if there {
+            seconds(|| (0..of_ptxas).for_each(|_| drop(command.status())))
+        } else {
+            f64::NAN
         });
     }
     (median(ours), median(theirs))
@@ -118,9 +119,10 @@ fn goal(what: &str, value: f64, goal: f64, unit: &str) {
 }
 
 fn beside(ratio: f64) {
-    match ratio.is_nan() {
-        true => println!("no ptxas: set PTXAS to compare with one"),
-        false => println!("{:<22} {ratio:>8.1} times as fast", "beside ptxas, in turn"),
+    if ratio.is_nan() {
+        println!("no ptxas: set PTXAS to compare with one")
+    } else {
+        println!("{:<22} {ratio:>8.1} times as fast", "beside ptxas, in turn")
     }
 }
 

@@ -275,9 +275,10 @@ impl<'a> Edge<'a> {
         if self.back {
             attributes.push("color=\"blue\"".to_owned());
         }
-        match attributes.is_empty() {
-            true => String::new(),
-            false => format!(" [{}]", attributes.join(", ")),
+        if attributes.is_empty() {
+            String::new()
+        } else {
+            format!(" [{}]", attributes.join(", "))
         }
     }
 }

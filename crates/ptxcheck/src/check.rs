@@ -203,16 +203,18 @@ impl<'o> Output<'o> {
     }
 
     fn add(&mut self, input: &Input, outcome: Outcome, progress: &Progress) {
-        let between = match self.args.diff {
-            true => "",
-            false => self.args.output_format.between(),
+        let between = if self.args.diff {
+            ""
+        } else {
+            self.args.output_format.between()
         };
         for written in outcome.written.iter().filter(|written| !written.is_empty()) {
             let before = if self.begun { between } else { "" };
             let text = format!("{before}{written}");
-            match self.fixes_standard_input() {
-                true => progress.aside(|| eprint(&text)),
-                false => progress.aside(|| print(&text)),
+            if self.fixes_standard_input() {
+                progress.aside(|| eprint(&text))
+            } else {
+                progress.aside(|| print(&text))
             }
             self.begun = true;
         }

@@ -79,9 +79,10 @@ impl TryFrom<String> for Pattern {
     fn try_from(text: String) -> Result<Pattern, glob::PatternError> {
         let text = text.strip_prefix("./").unwrap_or(&text);
         let text = text.strip_suffix('/').unwrap_or(text);
-        let text = match text.contains('/') {
-            true => text.to_owned(),
-            false => format!("**/{text}"),
+        let text = if text.contains('/') {
+            text.to_owned()
+        } else {
+            format!("**/{text}")
         };
         glob::Pattern::new(&text).map(Pattern)
     }
@@ -138,9 +139,10 @@ impl Settings {
         };
         let selection = Selection::new(&[&args.lists, &configured])
             .map_err(|error| Failure::new(error).help("--preview lets it run"))?;
-        let level = match args.codegen || config.codegen {
-            true => Level::Codegen,
-            false => Level::Language,
+        let level = if args.codegen || config.codegen {
+            Level::Codegen
+        } else {
+            Level::Language
         };
         let given_patterns = args.exclude.iter().map(|text| {
             Pattern::try_from(text.clone())

@@ -22,9 +22,10 @@ struct Limited(String);
 impl fmt::Write for Limited {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.push_str(text);
-        match self.0.len() <= LONGEST {
-            true => Ok(()),
-            false => Err(fmt::Error),
+        if self.0.len() <= LONGEST {
+            Ok(())
+        } else {
+            Err(fmt::Error)
         }
     }
 }

@@ -25,9 +25,10 @@ pub struct Drawing<'a> {
 
 impl<'a> Drawing<'a> {
     pub fn new(lines: &'a LineIndex<'a>, path: &'a str, colour: bool) -> Drawing<'a> {
-        let renderer = match colour {
-            true => Renderer::styled(),
-            false => Renderer::plain(),
+        let renderer = if colour {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
         };
         Drawing {
             lines,
@@ -87,9 +88,10 @@ impl<'a> Drawing<'a> {
             .line_start(line as usize)
             .annotation(AnnotationKind::Primary.span(start..end));
         // The renderer would compute a wrong column for a truncated line.
-        match skipped == self.line_start(line) {
-            true => group.element(snippet.path(self.path)),
-            false => group.element(origin).element(snippet),
+        if skipped == self.line_start(line) {
+            group.element(snippet.path(self.path))
+        } else {
+            group.element(origin).element(snippet)
         }
     }
 

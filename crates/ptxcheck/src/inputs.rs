@@ -33,9 +33,10 @@ pub enum Place {
 impl Place {
     /// `-` is standard input.
     pub fn new(path: &Path, stdin_name: &Path) -> Place {
-        match path.as_os_str() == "-" {
-            true => Place::StandardInput(stdin_name.to_owned()),
-            false => Place::File(path.to_owned()),
+        if path.as_os_str() == "-" {
+            Place::StandardInput(stdin_name.to_owned())
+        } else {
+            Place::File(path.to_owned())
         }
     }
 

@@ -145,10 +145,11 @@ fn whole<'a>(
     findings.extend(of_rules.into_vec());
     Looked {
         suppressions: Suppressions::read(&module, source),
-        origins: match suppression::is_mentioned(source) {
+        origins: if suppression::is_mentioned(source) {
             // A comment may be a finding in any function.
-            true => Origins::of_module(&module, source),
-            false => Origins::new(&module, source, &findings),
+            Origins::of_module(&module, source)
+        } else {
+            Origins::new(&module, source, &findings)
         },
         findings,
         omitted,
@@ -164,9 +165,12 @@ fn selected(looked: Looked, path: &Path, settings: &Settings) -> TextFindings {
         origins,
     } = looked;
     let ignored = settings.ignored_in(path);
-    let severity = |code| match ignored.iter().any(|prefix| prefix.takes(code)) {
-        true => None,
-        false => settings.selection.severity(code),
+    let severity = |code| {
+        if ignored.iter().any(|prefix| prefix.takes(code)) {
+            None
+        } else {
+            settings.selection.severity(code)
+        }
     };
     found.retain(|finding| severity(finding.code).is_some());
     suppressions.suppress(&mut found);

@@ -421,9 +421,10 @@ impl Barriers {
         };
         let computed = self.computed.then(|| "some named by a register".to_owned());
         let all: Vec<String> = known.into_iter().chain(computed).collect();
-        match all.is_empty() {
-            true => "none".to_owned(),
-            false => all.join("; "),
+        if all.is_empty() {
+            "none".to_owned()
+        } else {
+            all.join("; ")
         }
     }
 }
@@ -441,8 +442,9 @@ fn counted(counts: &BTreeMap<&'static str, u64>, name: impl Fn(&str) -> String) 
         .iter()
         .map(|(what, count)| format!("{count} {}", name(what)))
         .collect();
-    match parts.is_empty() {
-        true => "none".to_owned(),
-        false => parts.join(", ") + " declared",
+    if parts.is_empty() {
+        "none".to_owned()
+    } else {
+        parts.join(", ") + " declared"
     }
 }

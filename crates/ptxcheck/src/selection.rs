@@ -269,9 +269,10 @@ fn severity(code: Code, rule: Option<&Rule>, lists: &[&Lists]) -> Option<Severit
         return None;
     }
     let denied = lists.iter().any(|list| length(&list.deny).is_some());
-    Some(match denied || code.letter() == 'E' {
-        true => Severity::Error,
-        false => Severity::Warning,
+    Some(if denied || code.letter() == 'E' {
+        Severity::Error
+    } else {
+        Severity::Warning
     })
 }
 

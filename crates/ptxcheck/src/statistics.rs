@@ -178,9 +178,10 @@ impl Counts {
         if unsafely > 0 {
             parts.push(format!("{UNSAFE} mends {unsafely}{more}"));
         }
-        match parts.is_empty() {
-            true => String::new(),
-            false => format!("\n{}\n", parts.join("; ")),
+        if parts.is_empty() {
+            String::new()
+        } else {
+            format!("\n{}\n", parts.join("; "))
         }
     }
 }

@@ -59,9 +59,10 @@ fn stamps(args: &CheckArgs) -> BTreeMap<PathBuf, Stamp> {
         stamps.insert(path, stamp);
     };
     for path in args.paths() {
-        match path.is_dir() {
-            true => walk::files(path).filter_map(Result::ok).for_each(&mut add),
-            false => add(path.clone()),
+        if path.is_dir() {
+            walk::files(path).filter_map(Result::ok).for_each(&mut add)
+        } else {
+            add(path.clone())
         }
         let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
         for folder in whole.ancestors() {

@@ -86,9 +86,10 @@ impl Process {
     /// This one.
     pub fn current() -> Process {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let words = match std::env::var_os(ARGUMENTS).is_some_and(|value| value == "1") {
-            true => usize::MAX,
-            false => 1,
+        let words = if std::env::var_os(ARGUMENTS).is_some_and(|value| value == "1") {
+            usize::MAX
+        } else {
+            1
         };
         Process {
             id: std::process::id(),

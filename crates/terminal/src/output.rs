@@ -94,9 +94,10 @@ impl<T: fmt::Display> fmt::Display for Escaped<T> {
             }
             for character in line.chars().take(LONGEST_LINE) {
                 let plain = character == '\t' && self.lines;
-                match controls_terminal(character) && !plain {
-                    true => escaped.extend(character.escape_debug()),
-                    false => escaped.push(character),
+                if controls_terminal(character) && !plain {
+                    escaped.extend(character.escape_debug())
+                } else {
+                    escaped.push(character)
                 }
             }
             let left = line.chars().skip(LONGEST_LINE).count();

@@ -120,9 +120,10 @@ impl Source {
             if status != 0 || is_of_the_test {
                 continue;
             }
-            match kind == TypeId::of::<u64>() && word >> 32 != 0 {
-                true => self.world.numbers.push(word),
-                false => self.world.handles.push((kind, word as usize)),
+            if kind == TypeId::of::<u64>() && word >> 32 != 0 {
+                self.world.numbers.push(word)
+            } else {
+                self.world.handles.push((kind, word as usize))
             }
         }
     }
@@ -169,17 +170,19 @@ impl Source {
 
     /// A size: as large as a piece of memory at most, or absurd.
     fn size(&mut self) -> u64 {
-        match self.once_in(4) {
-            true => self.one_of(&ABSURD),
-            false => self.one_of(&SMALL),
+        if self.once_in(4) {
+            self.one_of(&ABSURD)
+        } else {
+            self.one_of(&SMALL)
         }
     }
 
     /// The same in 32 bits. As a number of blocks it is refused: a launch of many has no end.
     fn count(&mut self) -> u64 {
-        match self.once_in(4) {
-            true => self.one_of(&ABSURD_COUNT),
-            false => self.one_of(&SMALL),
+        if self.once_in(4) {
+            self.one_of(&ABSURD_COUNT)
+        } else {
+            self.one_of(&SMALL)
         }
     }
 
@@ -275,9 +278,10 @@ impl Source {
 
     /// A name, or an image of code.
     fn text(&mut self, piece: usize) {
-        let text = match self.once_in(4) {
-            true => KERNELS.to_bytes(),
-            false => self.one_of(&TEXTS),
+        let text = if self.once_in(4) {
+            KERNELS.to_bytes()
+        } else {
+            self.one_of(&TEXTS)
         };
         let words = text.chunks(8).map(|chunk| {
             let mut bytes = [0; 8];
@@ -369,9 +373,10 @@ impl<T: 'static> Argument for *mut T {
         let kind = TypeId::of::<T>();
         let is_handle = kinds().iter().any(|(_, of)| *of == kind)
             || (kind == TypeId::of::<c_void>() && source.entry.contains("UserObject"));
-        let pointer: *mut T = match is_handle {
-            true => std::ptr::without_provenance_mut(source.handle(kind)),
-            false => source.pointer(),
+        let pointer: *mut T = if is_handle {
+            std::ptr::without_provenance_mut(source.handle(kind))
+        } else {
+            source.pointer()
         };
         source.note(pointer.addr() as u64);
         pointer

@@ -315,12 +315,13 @@ impl Driver {
 
     /// Fails for a device of another driver, whose handle means another device here.
     pub(crate) fn check_device(&self, device: &Device) -> Result<(), Error> {
-        match std::ptr::eq(self.api(), device.api()) {
-            true => Ok(()),
-            false => Err(Error::UnknownDevice {
+        if std::ptr::eq(self.api(), device.api()) {
+            Ok(())
+        } else {
+            Err(Error::UnknownDevice {
                 driver: self.kind(),
                 asked: format!("other driver's handle {}", device.raw()),
-            }),
+            })
         }
     }
 

@@ -145,14 +145,15 @@ impl Memory {
     fn check<T>(&self, at: usize, len: usize) -> Result<usize, Error> {
         let bytes = len.saturating_mul(size_of::<T>());
         length::check_range("buffer in imported memory", at, bytes, self.bytes())?;
-        match at.is_multiple_of(size_of::<T>().max(1)) {
-            true => Ok(bytes),
-            false => Err(Error::Cast {
+        if at.is_multiple_of(size_of::<T>().max(1)) {
+            Ok(bytes)
+        } else {
+            Err(Error::Cast {
                 address: at as u64,
                 bytes,
                 size: size_of::<T>(),
                 align: size_of::<T>(),
-            }),
+            })
         }
     }
 

@@ -134,9 +134,10 @@ impl Semaphore {
             ..ExternalSemaphoreParams::default()
         })?;
         drop(enqueue);
-        match stream.context().check_mode() {
-            true => stream.wait_for_check(|| what.to_owned()),
-            false => Ok(()),
+        if stream.context().check_mode() {
+            stream.wait_for_check(|| what.to_owned())
+        } else {
+            Ok(())
         }
     }
 }

@@ -341,9 +341,10 @@ impl GraphExec {
 
 /// Refuses memory of graphs: only added nodes are ordered after its allocation.
 fn refuse_graph_memory(retained: &[RetainedRef]) -> Result<(), Error> {
-    match retained.iter().any(|used| used.node_memory().is_some()) {
-        true => Err(Error::GraphMemory),
-        false => Ok(()),
+    if retained.iter().any(|used| used.node_memory().is_some()) {
+        Err(Error::GraphMemory)
+    } else {
+        Ok(())
     }
 }
 

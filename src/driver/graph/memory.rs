@@ -25,9 +25,10 @@ struct GraphAllocation {
 impl NodeMemory for GraphAllocation {
     fn allocated_in(&self, graph: u64) -> Result<CUgraphNode, Error> {
         let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.allocated.graph == graph && users.is_some() {
-            true => Ok(self.allocated.handle),
-            false => Err(Error::GraphMemory),
+        if self.allocated.graph == graph && users.is_some() {
+            Ok(self.allocated.handle)
+        } else {
+            Err(Error::GraphMemory)
         }
     }
 

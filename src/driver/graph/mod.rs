@@ -328,9 +328,10 @@ pub(super) fn lock_both() -> MutexGuard<'static, ()> {
 impl Inner {
     /// Fails unless the nodes are of this graph.
     pub fn check(&self, nodes: &[GraphNode]) -> Result<(), Error> {
-        match nodes.iter().all(|node| node.graph == self.id) {
-            true => Ok(()),
-            false => Err(Error::GraphNode),
+        if nodes.iter().all(|node| node.graph == self.id) {
+            Ok(())
+        } else {
+            Err(Error::GraphNode)
         }
     }
 
@@ -344,9 +345,10 @@ impl Inner {
     /// Fails while a stream is captured into the graph.
     pub fn lock(&self) -> Result<Locked<'_>, Error> {
         let guard = self.shared.is_captured_into();
-        match *guard {
-            true => Err(Error::CapturedInto),
-            false => Ok(Locked(self.handle.0, guard)),
+        if *guard {
+            Err(Error::CapturedInto)
+        } else {
+            Ok(Locked(self.handle.0, guard))
         }
     }
 

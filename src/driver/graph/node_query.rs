@@ -145,9 +145,10 @@ fn kernel(api: &Api, node: CUgraphNode) -> Result<NodeParams, Error> {
     };
     let mut name: *const c_char = null();
     // SAFETY: the function is the node's, which keeps it; writes one pointer.
-    let named = match params.func.is_null() {
-        true => unsafe { api.cuKernelGetName(&mut name, params.kern) },
-        false => unsafe { api.cuFuncGetName(&mut name, params.func) },
+    let named = if params.func.is_null() {
+        unsafe { api.cuKernelGetName(&mut name, params.kern) }
+    } else {
+        unsafe { api.cuFuncGetName(&mut name, params.func) }
     };
     let name = (named.is_ok() && !name.is_null()).then(|| {
         // SAFETY: the driver's text, which lives as long as the function.

@@ -77,11 +77,12 @@ impl Kernel {
 
     #[inline]
     pub(super) fn check_stream(&self, stream: &Stream) -> Result<(), Error> {
-        match stream.context() == self.context() {
-            true => Ok(()),
-            false => Err(Error::DifferentContexts {
+        if stream.context() == self.context() {
+            Ok(())
+        } else {
+            Err(Error::DifferentContexts {
                 what: "kernel and stream",
-            }),
+            })
         }
     }
 

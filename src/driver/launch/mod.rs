@@ -299,9 +299,10 @@ impl Kernel {
         self.check_stream(stream)?;
         let context = self.context();
         let is_assumed = stream.has_context() && context.was_current();
-        let mut api = match is_assumed {
-            true => context.api(),
-            false => context.bind()?,
+        let mut api = if is_assumed {
+            context.api()
+        } else {
+            context.bind()?
         };
         let ([gx, gy, gz], [bx, by, bz]) = (config.grid, config.block);
         let (function, shared, queue) = (self.raw(), config.shared_bytes, stream.raw());
@@ -504,9 +505,10 @@ impl Kernel {
         ];
         let parameters = Parameters {
             pointers: std::ptr::null_mut(),
-            extra: match params.is_empty() {
-                true => std::ptr::null_mut(),
-                false => extra.as_mut_ptr(),
+            extra: if params.is_empty() {
+                std::ptr::null_mut()
+            } else {
+                extra.as_mut_ptr()
             },
         };
         // SAFETY: the block has the length given and lives through the call, which copies it. For
@@ -554,9 +556,12 @@ impl Kernel {
 pub(crate) fn with_pointers<R>(args: &[Arg<'_>], call: impl FnOnce(*mut *mut c_void) -> R) -> R {
     // Padding is nothing that anybody may read: values with it are copied without it.
     let mut copies = Vec::new();
-    let pointer = |arg: &Arg<'_>| match arg.is_structure() {
-        true => arg.copied_to(&mut copies),
-        false => arg.pointer(),
+    let pointer = |arg: &Arg<'_>| {
+        if arg.is_structure() {
+            arg.copied_to(&mut copies)
+        } else {
+            arg.pointer()
+        }
     };
     let mut pointers: Vec<*mut c_void> = args.iter().map(pointer).collect();
     call(pointers.as_mut_ptr())

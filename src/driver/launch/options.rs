@@ -149,9 +149,10 @@ impl<'a> LaunchOptions<'a> {
 
     /// Whether the events are of the context in which they are recorded.
     pub(crate) fn check_events(&self, context: &Context, what: &'static str) -> Result<(), Error> {
-        match self.events().all(|event| event.context() == context) {
-            true => Ok(()),
-            false => Err(Error::DifferentContexts { what }),
+        if self.events().all(|event| event.context() == context) {
+            Ok(())
+        } else {
+            Err(Error::DifferentContexts { what })
         }
     }
 

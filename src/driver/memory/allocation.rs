@@ -385,12 +385,11 @@ impl Allocation {
         let (pointer, values) = (*pointer, values.take()?);
         let streams = self.take_users();
         self.release = Release::Nothing;
-        match unregister(&self.context, &streams, pointer) {
-            true => Some(values),
-            false => {
-                std::mem::forget(values);
-                None
-            }
+        if unregister(&self.context, &streams, pointer) {
+            Some(values)
+        } else {
+            std::mem::forget(values);
+            None
         }
     }
 

@@ -6,13 +6,14 @@ use crate::driver::error::Error;
 
 /// Fails unless both are equal.
 pub(crate) fn check_equal(what: &'static str, given: usize, capacity: usize) -> Result<(), Error> {
-    match given == capacity {
-        true => Ok(()),
-        false => Err(Error::Length {
+    if given == capacity {
+        Ok(())
+    } else {
+        Err(Error::Length {
             what,
             given,
             capacity,
-        }),
+        })
     }
 }
 

@@ -139,9 +139,10 @@ impl<'a> ManagedBatch<'a> {
             if count == 0 {
                 continue;
             }
-            let entry = match discards {
-                false => api::Api::cuMemPrefetchBatchAsync,
-                true => api::Api::cuMemDiscardAndPrefetchBatchAsync,
+            let entry = if !discards {
+                api::Api::cuMemPrefetchBatchAsync
+            } else {
+                api::Api::cuMemDiscardAndPrefetchBatchAsync
             };
             let ranges = (addresses.as_mut_ptr(), bytes.as_mut_ptr());
             let places = (places.as_mut_ptr(), first.as_mut_ptr());

@@ -243,9 +243,10 @@ impl<T: Pod> DeviceBuffer<T> {
             )
         }?;
         drop(guard);
-        match stream.context().check_mode() {
-            true => stream.wait_for_check(|| format!("copy from a peer, {} bytes", self.bytes())),
-            false => Ok(()),
+        if stream.context().check_mode() {
+            stream.wait_for_check(|| format!("copy from a peer, {} bytes", self.bytes()))
+        } else {
+            Ok(())
         }
     }
 
@@ -289,9 +290,10 @@ impl<T: Pod> PitchedBuffer<T> {
         // SAFETY: as above; freeing either waits for the stream's context.
         unsafe { api.cuMemcpy3DPeerAsync(&copy, stream.raw()) }?;
         drop(guard);
-        match stream.context().check_mode() {
-            true => stream.wait_for_check(|| format!("copy of {} rows from a peer", self.height())),
-            false => Ok(()),
+        if stream.context().check_mode() {
+            stream.wait_for_check(|| format!("copy of {} rows from a peer", self.height()))
+        } else {
+            Ok(())
         }
     }
 

@@ -71,9 +71,10 @@ impl<'a, T: Pod> PinnedSlice<'a, T> {
 
     /// Where the values are; for no values, an address that suits them.
     fn pointer(&self) -> *mut T {
-        match self.0.is_empty() || size_of::<T>() == 0 {
-            true => std::ptr::dangling_mut(),
-            false => self.0.pointer(),
+        if self.0.is_empty() || size_of::<T>() == 0 {
+            std::ptr::dangling_mut()
+        } else {
+            self.0.pointer()
         }
     }
 }

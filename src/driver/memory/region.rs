@@ -121,9 +121,10 @@ impl<'a> PitchedEndpoint<'a> {
         let (first, end) = (byte(self.origin), byte(last) + size_of::<T>());
         let memory = self.memory?;
         // Pinned memory may have another address on the device, and is used as a whole.
-        let part = match self.on_host {
-            true => memory.whole(),
-            false => Part::new(self.address + first as u64, end - first),
+        let part = if self.on_host {
+            memory.whole()
+        } else {
+            Part::new(self.address + first as u64, end - first)
         };
         Some(Use {
             memory,
@@ -146,9 +147,10 @@ impl<'a> PitchedEndpoint<'a> {
     }
 
     fn kind(&self) -> CUmemorytype {
-        match self.on_host {
-            true => CUmemorytype::CU_MEMORYTYPE_HOST,
-            false => CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        if self.on_host {
+            CUmemorytype::CU_MEMORYTYPE_HOST
+        } else {
+            CUmemorytype::CU_MEMORYTYPE_DEVICE
         }
     }
 
@@ -157,9 +159,10 @@ impl<'a> PitchedEndpoint<'a> {
     }
 
     fn on_host(&self) -> *mut std::ffi::c_void {
-        match self.on_host {
-            true => std::ptr::with_exposed_provenance_mut(self.address as usize),
-            false => std::ptr::null_mut(),
+        if self.on_host {
+            std::ptr::with_exposed_provenance_mut(self.address as usize)
+        } else {
+            std::ptr::null_mut()
         }
     }
 }
@@ -361,11 +364,12 @@ fn context_of<'a, I: Iterator<Item = &'a Arc<Allocation>>>(
             .find(|memory| !memory.is_portable())
             .map_or(context, |memory| memory.context()),
     };
-    match memory().all(|memory| memory.is_reached_from(context)) {
-        true => Ok(Some(context)),
-        false => Err(Error::DifferentContexts {
+    if memory().all(|memory| memory.is_reached_from(context)) {
+        Ok(Some(context))
+    } else {
+        Err(Error::DifferentContexts {
             what: "memory and stream, or the ends of a copy",
-        }),
+        })
     }
 }
 

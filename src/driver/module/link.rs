@@ -138,9 +138,10 @@ impl<'a> LinkInput<'a> {
     pub(super) fn checked(&self) -> Result<Cow<'a, [u8]>, Error> {
         if self.kind == LinkKind::Library {
             // Its members have sizes of their own; the driver is given all of them at once.
-            return match self.bytes.starts_with(b"!<arch>\n") {
-                true => Ok(Cow::Borrowed(self.bytes)),
-                false => Err(Error::BadImage(format!("{} is no archive", self.name))),
+            return if self.bytes.starts_with(b"!<arch>\n") {
+                Ok(Cow::Borrowed(self.bytes))
+            } else {
+                Err(Error::BadImage(format!("{} is no archive", self.name)))
             };
         }
         if self.kind == LinkKind::Lto {

@@ -254,9 +254,10 @@ impl NvJitLink {
 
     fn log(&self, session: &Session, which: &str) -> String {
         let (size, text) = (format!("Get{which}LogSize"), format!("Get{which}Log"));
-        let bytes = match session.handle.is_null() {
-            true => Vec::new(),
-            false => self.read(session, &size, &text).unwrap_or_default(),
+        let bytes = if session.handle.is_null() {
+            Vec::new()
+        } else {
+            self.read(session, &size, &text).unwrap_or_default()
         };
         String::from_utf8_lossy(&bytes)
             .trim_end_matches('\0')

@@ -100,13 +100,14 @@ pub const fn structure<S>(name: &str, fields: &[Field<'_>], _: fn(&S)) {
 /// Some bytes are before the field of that index.
 const fn padding(structure: &str, fields: &[Field<'_>], index: usize, bytes: usize) -> ! {
     if index == 0 {
-        match fields.is_empty() {
-            true => fail(&[
+        if fields.is_empty() {
+            fail(&[
                 Part::Text("`"),
                 Part::Text(structure),
                 Part::Text("` has padding alone"),
-            ]),
-            false => other_order(structure, fields[0].name),
+            ])
+        } else {
+            other_order(structure, fields[0].name)
         }
     }
     fail(&[

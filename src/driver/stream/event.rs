@@ -206,9 +206,12 @@ impl Stream {
         };
         let waits = self
             .refuse_per_thread()
-            .and_then(|()| match self.is_capturing() {
-                true => Ok(()),
-                false => before_capture::record(self, capture),
+            .and_then(|()| {
+                if self.is_capturing() {
+                    Ok(())
+                } else {
+                    before_capture::record(self, capture)
+                }
             })
             .and_then(|()| self.wait_for_recorded(event));
         if waits.is_ok() {

@@ -228,9 +228,10 @@ impl Stream {
     /// no other stream's as long as one of them is there.
     #[inline]
     pub(crate) fn identity(&self) -> *mut () {
-        match self.inner.handle.is_null() {
-            true => self.inner.context.identity(),
-            false => Arc::as_ptr(&self.inner).cast_mut().cast(),
+        if self.inner.handle.is_null() {
+            self.inner.context.identity()
+        } else {
+            Arc::as_ptr(&self.inner).cast_mut().cast()
         }
     }
 
@@ -434,11 +435,12 @@ impl Stream {
     /// Refuses captures of per-thread default streams: one `Stream` value stands for
     /// several of them and cannot track their captures.
     pub(crate) fn refuse_per_thread(&self) -> Result<(), Error> {
-        match self.is_per_thread() {
-            true => Err(Error::Captured {
+        if self.is_per_thread() {
+            Err(Error::Captured {
                 what: "the work of a thread's own default stream",
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 }

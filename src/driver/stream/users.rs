@@ -139,9 +139,10 @@ pub(crate) fn same_stream(one: &Stream, other: &Stream) -> bool {
 pub(crate) fn wait(stream: &Stream) -> Result<(), Error> {
     let context = stream.context();
     let _relaxed = RelaxedCapture::enter(context)?;
-    match stream.is_per_thread() {
-        true => context.synchronize(),
-        false => before_capture::end_of(stream)?.synchronize(),
+    if stream.is_per_thread() {
+        context.synchronize()
+    } else {
+        before_capture::end_of(stream)?.synchronize()
     }
 }
 

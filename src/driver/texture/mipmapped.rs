@@ -61,13 +61,14 @@ impl<T: Texel> MipmappedArray<T> {
     /// Fails for a shape that has not so many levels.
     pub(crate) fn check_levels(shape: ArrayShape, levels: u32) -> Result<(), Error> {
         let most = shape.most_levels();
-        match levels == 0 || levels > most {
-            true => Err(Error::MipmapLevel {
+        if levels == 0 || levels > most {
+            Err(Error::MipmapLevel {
                 what: "levels of a mipmapped array",
                 given: levels,
                 levels: most,
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 

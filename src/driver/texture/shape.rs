@@ -126,9 +126,10 @@ impl ArrayShape {
     /// which every driver refuses.
     pub(crate) fn raw(self) -> ([usize; 3], u32) {
         let extent = self.extent();
-        let [width, height, planes] = match extent.contains(&0) {
-            true => [0, extent[1], extent[2]],
-            false => extent,
+        let [width, height, planes] = if extent.contains(&0) {
+            [0, extent[1], extent[2]]
+        } else {
+            extent
         };
         match self {
             ArrayShape::D1 { .. } => ([width, 0, 0], 0),

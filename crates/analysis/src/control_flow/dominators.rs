@@ -40,9 +40,10 @@ pub fn immediate(search: &DepthFirst, before: &Lists) -> Vec<u32> {
     let mut dominator = vec![NONE; search.number.len()];
     for (at, node) in (0..).zip(&search.nodes) {
         let Node { semi, found, .. } = *forest.node(at);
-        let found = match found == semi {
-            true => found,
-            false => forest.node(found).found,
+        let found = if found == semi {
+            found
+        } else {
+            forest.node(found).found
         };
         forest.node(at).found = found;
         dominator[*node as usize] = search.nodes[found as usize];
@@ -95,12 +96,11 @@ impl Forest {
     /// The least semidominator on the path from the root of its tree to `node`; `at` and
     /// those before it are not in the forest.
     fn least(&mut self, node: u32, at: u32) -> u32 {
-        match node <= at {
-            true => node,
-            false => {
-                let lowest = self.lowest(node);
-                self.node(lowest).semi
-            }
+        if node <= at {
+            node
+        } else {
+            let lowest = self.lowest(node);
+            self.node(lowest).semi
         }
     }
 

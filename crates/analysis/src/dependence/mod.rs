@@ -372,9 +372,10 @@ impl Linear {
             return self.and_beside(number, symbol);
         };
         let taken = low.map(|part| Some(part & number))?;
-        match number < 0 {
-            false => Some(taken),
-            true => self.minus(&low, symbol)?.plus(&taken, symbol),
+        if number >= 0 {
+            Some(taken)
+        } else {
+            self.minus(&low, symbol)?.plus(&taken, symbol)
         }
     }
 
@@ -521,9 +522,10 @@ impl Dependence {
     /// Some function of these: an unknown with this symbol, if the threads of a block
     /// share it.
     pub const fn function(sources: Sources, symbol: u32) -> Dependence {
-        match sources.any(Sources::THREAD) {
-            true => Dependence::opaque(sources),
-            false => Dependence::uniform(sources, symbol),
+        if sources.any(Sources::THREAD) {
+            Dependence::opaque(sources)
+        } else {
+            Dependence::uniform(sources, symbol)
         }
     }
 

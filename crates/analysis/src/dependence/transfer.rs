@@ -218,9 +218,12 @@ fn integer(
         Opcode::Mul24 | Opcode::Mad24 if possible => None,
         Opcode::Mul | Opcode::Mul24 | Opcode::Mad | Opcode::Mad24 if !has(Modifier::Hi) => {
             let wide = has(Modifier::Wide);
-            let side = |side: Linear| match wide {
-                true => side.extended(ty.bits(), is_signed(ty), symbol, wrapping),
-                false => Some(side),
+            let side = |side: Linear| {
+                if wide {
+                    side.extended(ty.bits(), is_signed(ty), symbol, wrapping)
+                } else {
+                    Some(side)
+                }
             };
             let (a, b) = (side(a)?, side(b?)?);
             let from = |linear: &Linear| {
@@ -287,9 +290,10 @@ fn integer(
             let to = modifiers.types().next().unwrap_or(ty);
             let unused = 64 - to.bits();
             let unsigned = opcode == Opcode::Cvt && !is_signed(to);
-            match unsigned {
-                true => Linear::number(number & mask(to.bits())),
-                false => Linear::number(number << unused >> unused),
+            if unsigned {
+                Linear::number(number & mask(to.bits()))
+            } else {
+                Linear::number(number << unused >> unused)
             }
         }
         _ => linear,
@@ -319,15 +323,19 @@ fn convert(
     let mut types = modifiers.types();
     let (to, from) = (types.next()?, types.next()?);
     if value.base.symbol.is_some() {
-        return match to.bits() > from.bits() {
-            true => value.extended(from.bits(), is_signed(from), symbol, wrapping),
-            false => Some(value),
+        return if to.bits() > from.bits() {
+            value.extended(from.bits(), is_signed(from), symbol, wrapping)
+        } else {
+            Some(value)
         };
     }
     let (low, high) = value.range();
-    let fits = |ty: Type| match is_signed(ty) {
-        true => low >= !mask(ty.bits() - 1) && high <= mask(ty.bits() - 1),
-        false => low >= 0 && high <= mask(ty.bits().min(63)),
+    let fits = |ty: Type| {
+        if is_signed(ty) {
+            low >= !mask(ty.bits() - 1) && high <= mask(ty.bits() - 1)
+        } else {
+            low >= 0 && high <= mask(ty.bits().min(63))
+        }
     };
     if let Some(number) = value.as_number() {
         let unused = 64 - from.bits();
@@ -367,9 +375,10 @@ pub fn compare(
         Some(after) => same_for_lanes(&difference, after),
         None => false,
     };
-    let sources = match known {
-        true => sources.without(Sources::LANES),
-        false => sources,
+    let sources = if known {
+        sources.without(Sources::LANES)
+    } else {
+        sources
     };
     Dependence::function(sources, symbol)
 }

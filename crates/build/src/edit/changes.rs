@@ -95,9 +95,10 @@ impl Changes {
         let rest = source.get(span.end as usize..).unwrap_or_default();
         let line = rest.lines().next().unwrap_or_default();
         let is_comment = line.trim_start().starts_with("//");
-        let at = match is_comment {
-            true => span.end + line.len() as u32,
-            false => span.end,
+        let at = if is_comment {
+            span.end + line.len() as u32
+        } else {
+            span.end
         };
         let mut text: String = lines
             .lines()

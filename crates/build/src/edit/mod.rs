@@ -332,9 +332,10 @@ impl<'a> Edit<'a> {
         let mut finished = state.finish();
         self.declarations.take(&mut finished);
         self.labels = finished.labels;
-        match finished.declarations.is_empty() {
-            true => finished.text.replace("\n\t", "\n").trim_start().to_owned(),
-            false => format!("{{\n{}{}}}\n", finished.declarations, finished.text),
+        if finished.declarations.is_empty() {
+            finished.text.replace("\n\t", "\n").trim_start().to_owned()
+        } else {
+            format!("{{\n{}{}}}\n", finished.declarations, finished.text)
         }
     }
 

@@ -99,9 +99,10 @@ pub(super) async fn read(
             return Err(Fault::TooLarge);
         }
         // Some clients hand over all of it at once, which need not be copied.
-        match whole.is_empty() {
-            true => whole = part.to_bytes().into(),
-            false => part.for_each(|bytes| whole.extend_from_slice(&bytes)),
+        if whole.is_empty() {
+            whole = part.to_bytes().into()
+        } else {
+            part.for_each(|bytes| whole.extend_from_slice(&bytes))
         }
     }
 }

@@ -405,9 +405,10 @@ impl Shared {
     fn warn_once(&self, kind: &'static str, what: impl FnOnce() -> String) {
         let store = &self.store;
         let what = what();
-        match lock(&self.warned).insert(kind) {
-            true => warn!("the remote cache {store}: {what}; loads go on without it"),
-            false => debug!("the remote cache {store}: {what}"),
+        if lock(&self.warned).insert(kind) {
+            warn!("the remote cache {store}: {what}; loads go on without it")
+        } else {
+            debug!("the remote cache {store}: {what}")
         }
     }
 }

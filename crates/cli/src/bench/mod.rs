@@ -389,9 +389,10 @@ fn words(peaks: &Peaks) -> String {
         Some(format!("{peak:.1} TFLOP/s {kind}"))
     });
     let all: Vec<String> = bandwidth.into_iter().chain(flops).collect();
-    match all.is_empty() {
-        true => "not known".to_owned(),
-        false => all.join(", "),
+    if all.is_empty() {
+        "not known".to_owned()
+    } else {
+        all.join(", ")
     }
 }
 

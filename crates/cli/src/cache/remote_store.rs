@@ -236,9 +236,10 @@ pub fn list(cache: &Cache) -> Result<CommandOutput, Failure> {
             here.to_owned(),
         ]
     }));
-    let text = match found.is_empty() {
-        true => String::new(),
-        false => list::table(&rows),
+    let text = if found.is_empty() {
+        String::new()
+    } else {
+        list::table(&rows)
     };
     let json = found.iter().map(|entry| {
         json!({ "key": entry.key.to_string(), "bytes": entry.size, "here": is_here(&entry.key) })

@@ -94,9 +94,10 @@ pub fn import(cache: &Cache, from: &Path) -> Result<CommandOutput, Failure> {
             if of_source && is_archive(from) {
                 return Ok(damaged_archive(from, &error));
             }
-            return Err(match of_source {
-                true => Failure::new(&error).help(EXPORTED),
-                false => failed(error),
+            return Err(if of_source {
+                Failure::new(&error).help(EXPORTED)
+            } else {
+                failed(error)
             });
         }
     };

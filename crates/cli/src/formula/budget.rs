@@ -108,9 +108,10 @@ impl Budget {
     pub fn hold(&self, bytes: u64) -> Result<(), Limit> {
         let memory = self.memory.get().saturating_add(bytes);
         self.memory.set(memory);
-        match memory > self.max_memory {
-            true => Err(Limit::Memory(self.max_memory)),
-            false => Ok(()),
+        if memory > self.max_memory {
+            Err(Limit::Memory(self.max_memory))
+        } else {
+            Ok(())
         }
     }
 }

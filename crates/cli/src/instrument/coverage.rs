@@ -315,9 +315,10 @@ fn lines_of(instructions: &[InstructionProbes], of: &[Count]) -> Vec<LineCount> 
         let reached = of[instruction.block];
         let own = instruction.guard.map(|guard| of[guard]);
         // A branch is executed by those who do not take it, too.
-        let (count, taken) = match instruction.jumps {
-            true => (reached, own.map(|own| own.executions)),
-            false => (own.unwrap_or(reached), None),
+        let (count, taken) = if instruction.jumps {
+            (reached, own.map(|own| own.executions))
+        } else {
+            (own.unwrap_or(reached), None)
         };
         let new = LineCount {
             line: instruction.line,

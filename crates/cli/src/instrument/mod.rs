@@ -181,15 +181,17 @@ fn registers_of<'a>(
         let ty = types.get(index).copied().flatten();
         let mut names = Vec::new();
         names_in(body, operand, &mut |name, address| {
-            let shown = match address {
-                true => Some(Shown::Address),
-                false => ty.map(Shown::Typed),
+            let shown = if address {
+                Some(Shown::Address)
+            } else {
+                ty.map(Shown::Typed)
             };
             names.extend(find(name, shown));
         });
-        let written = match is_call {
-            true => index == 0 && matches!(operand, Operand::Arguments(..)),
-            false => index < writes,
+        let written = if is_call {
+            index == 0 && matches!(operand, Operand::Arguments(..))
+        } else {
+            index < writes
         };
         if written {
             found.writes.extend(&names);

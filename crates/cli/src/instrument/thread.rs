@@ -387,9 +387,10 @@ impl Step<'_> {
     }
 
     fn written(&self) -> &[Field] {
-        match self.complete && self.executed() {
-            true => &self.probe.writes,
-            false => &[],
+        if self.complete && self.executed() {
+            &self.probe.writes
+        } else {
+            &[]
         }
     }
 

@@ -52,10 +52,8 @@ pub fn text(report: &Report, axis: Axis) -> String {
         let span = u64::from(end - first).max(1);
         (u64::from(value - first) * u64::from(COLUMNS - 1)).div_ceil(span) as usize
     });
-    let axis_line = (0..COLUMNS as usize).map(|column| match mark == Some(column) {
-        true => '▲',
-        false => '─',
-    });
+    let axis_line =
+        (0..COLUMNS as usize).map(|column| if mark == Some(column) { '▲' } else { '─' });
     out += &format!("     0 └{}\n", axis_line.collect::<String>());
     out += &format!(
         "        {}\n",

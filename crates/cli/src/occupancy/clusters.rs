@@ -80,12 +80,13 @@ impl Clusters {
             ..
         } = self;
         let blocks = if *size == 1 { "block" } else { "blocks" };
-        let mut text = match self.is_device {
-            true => format!("{count} of {size} {blocks} on {multiprocessors} multiprocessors"),
-            false => format!(
+        let mut text = if self.is_device {
+            format!("{count} of {size} {blocks} on {multiprocessors} multiprocessors")
+        } else {
+            format!(
                 "{count} of {size} {blocks} in a GPC of {multiprocessors} multiprocessors; --gpcs gives \
-                 those of a device"
-            ),
+             those of a device"
+            )
         };
         if *unused > 0 {
             text += &format!("; {unused} of these are in GPCs of fewer than {size}");

@@ -183,9 +183,10 @@ fn read(input: &Input) -> Result<(String, String), String> {
 /// Prints the errors of a module, and with `--check` the warnings of the default rules.
 fn check(reading: &Reading<'_>, name: &str, text: &str, options: &Options) -> Result<(), String> {
     let rules = CheckOptions {
-        level: match options.check_only && !options.lint || options.relocatable {
-            true => Level::Language,
-            false => Level::Codegen,
+        level: if options.check_only && !options.lint || options.relocatable {
+            Level::Language
+        } else {
+            Level::Codegen
         },
         ..CheckOptions::default()
     };
@@ -214,10 +215,7 @@ fn check(reading: &Reading<'_>, name: &str, text: &str, options: &Options) -> Re
         }
         say_at(name, lines.locate(finding.span.start).line, kind, &message);
     }
-    match failed {
-        true => Err(aborted()),
-        false => Ok(()),
-    }
+    if failed { Err(aborted()) } else { Ok(()) }
 }
 
 /// Fails if PTX for the module's `.target` cannot be compiled for `target`.

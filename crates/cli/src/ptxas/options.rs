@@ -273,10 +273,11 @@ impl Options {
             }
             let unreadable = || format!("Could not open options file '{value}'");
             // A file of options that names itself would have no end.
-            let text = match may_name_files {
-                true => input::read_text(Path::new(&value), input::LARGEST_SETTINGS)
-                    .map_err(|_| unreadable())?,
-                false => return Err(unreadable()),
+            let text = if may_name_files {
+                input::read_text(Path::new(&value), input::LARGEST_SETTINGS)
+                    .map_err(|_| unreadable())?
+            } else {
+                return Err(unreadable());
             };
             self.take(text.split_whitespace().map(str::to_owned), false)?;
         }

@@ -47,10 +47,7 @@ impl Endpoint {
             return Ok(Endpoint { url, authorization });
         }
         let failure = Failure::new(format!("{url} is no address of counters"));
-        Err(failure.help(match url.starts_with("https://") {
-            true => "https is not spoken here: forward a port to the service, and give http://localhost:PORT/metrics",
-            false => "give one such as http://localhost:9400/metrics; the folder of a cache is --cache DIR",
-        }))
+        Err(failure.help(if url.starts_with("https://") { "https is not spoken here: forward a port to the service, and give http://localhost:PORT/metrics" } else { "give one such as http://localhost:9400/metrics; the folder of a cache is --cache DIR" }))
     }
 
     pub fn name(&self) -> &str {
@@ -139,9 +136,10 @@ fn base64(bytes: &[u8]) -> String {
         let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
         let word = at(0) << 16 | at(1) << 8 | at(2);
         for index in 0..4 {
-            text.push(match index <= group.len() {
-                true => DIGITS[(word >> (18 - 6 * index) & 63) as usize].into(),
-                false => '=',
+            text.push(if index <= group.len() {
+                DIGITS[(word >> (18 - 6 * index) & 63) as usize].into()
+            } else {
+                '='
             });
         }
     }

@@ -35,15 +35,14 @@ impl History {
             };
             let grown = value - row.value;
             row.value = *value;
-            let sample = match metric.is_total() {
+            let sample = if metric.is_total() {
                 // One that shrinks is of a program that was started again.
-                true => {
-                    let grown = if grown < 0.0 { *value } else { grown };
-                    let rate = if seconds > 0.0 { grown / seconds } else { 0.0 };
-                    row.rate = Some(rate);
-                    rate
-                }
-                false => *value,
+                let grown = if grown < 0.0 { *value } else { grown };
+                let rate = if seconds > 0.0 { grown / seconds } else { 0.0 };
+                row.rate = Some(rate);
+                rate
+            } else {
+                *value
             };
             if row.samples.len() == SAMPLES {
                 row.samples.pop_front();
@@ -59,9 +58,10 @@ impl Row {
             metric,
             value,
             rate: None,
-            samples: match metric.is_total() {
-                true => VecDeque::new(),
-                false => VecDeque::from([value]),
+            samples: if metric.is_total() {
+                VecDeque::new()
+            } else {
+                VecDeque::from([value])
             },
         }
     }

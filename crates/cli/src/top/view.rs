@@ -214,9 +214,10 @@ fn cells(columns: &[Column], cell: impl Fn(Column) -> String) -> String {
     for column in columns {
         let text = Escaped::new(cell(*column)).to_string();
         let width = column.width();
-        line += &match column.is_number() {
-            true => format!("{text:>width$}  "),
-            false => format!("{text:<width$}  "),
+        line += &if column.is_number() {
+            format!("{text:>width$}  ")
+        } else {
+            format!("{text:<width$}  ")
         };
     }
     line

@@ -173,9 +173,10 @@ impl Checked<'_> {
                 );
             }
             for (verb, caller) in calls(allocation) {
-                let kernel = match *caller.kernel == *self.kernel {
-                    true => String::new(),
-                    false => format!("kernel {}, ", Escaped::new(&caller.kernel)),
+                let kernel = if *caller.kernel == *self.kernel {
+                    String::new()
+                } else {
+                    format!("kernel {}, ", Escaped::new(&caller.kernel))
                 };
                 let who = thread(caller.block, caller.thread);
                 let _ = writeln!(out, "{verb} by {kernel}{who}");

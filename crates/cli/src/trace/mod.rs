@@ -102,9 +102,10 @@ fn checked(request: &Request, args: &TraceArgs, format: Format) -> Result<u8, Fa
         _ => checked.text(),
     };
     write(args.output.as_deref(), &text)?;
-    Ok(match checked.has_findings() {
-        true => MISMATCHES,
-        false => VERIFIED,
+    Ok(if checked.has_findings() {
+        MISMATCHES
+    } else {
+        VERIFIED
     })
 }
 

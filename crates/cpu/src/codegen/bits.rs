@@ -117,9 +117,10 @@ impl Emitter<'_, '_> {
         }
         if let Some(number) = self.known_constant(value) {
             let unused = 64 - from.bits();
-            let number = match signed {
-                true => number << unused >> unused,
-                false => (number.cast_unsigned() << unused >> unused).cast_signed(),
+            let number = if signed {
+                number << unused >> unused
+            } else {
+                (number.cast_unsigned() << unused >> unused).cast_signed()
             };
             return self.int(ty, number.cast_unsigned());
         }

@@ -117,9 +117,10 @@ impl Emitter<'_, '_> {
             return self.unsupported(i, "a bulk copy without a barrier");
         }
         // The barrier is where the data go to.
-        let (barrier_space, barrier) = match counted {
-            true => (to_space, self.address_value(i, 3)?.1),
-            false => (AddressSpace::Generic, self.int(types::I64, 0)),
+        let (barrier_space, barrier) = if counted {
+            (to_space, self.address_value(i, 3)?.1)
+        } else {
+            (AddressSpace::Generic, self.int(types::I64, 0))
         };
         if multicast {
             let mask = self.operand(i, 4, types::I16)?;
@@ -229,9 +230,10 @@ impl Emitter<'_, '_> {
             let mask = self.operand(i, next, types::I16)?;
             words[2] = self.above(words[2], mask, 32);
         }
-        let barrier = match stores {
-            true => zero,
-            false => self.shared_address(i, 2)?,
+        let barrier = if stores {
+            zero
+        } else {
+            self.shared_address(i, 2)?
         };
         let shifts = TensorShifts::ALL;
         let encoded = (space as u64) << shifts.space

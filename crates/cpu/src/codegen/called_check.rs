@@ -19,9 +19,10 @@ impl Emitter<'_, '_> {
         let Some(first) = &self.first_code else {
             return false;
         };
-        let thunks = match is_shared {
-            true => &first.thunks.shared,
-            false => &first.thunks.generic,
+        let thunks = if is_shared {
+            &first.thunks.shared
+        } else {
+            &first.thunks.generic
         };
         let Some(&thunk) = thunks.get(shift as usize) else {
             return false;

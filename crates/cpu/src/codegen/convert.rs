@@ -125,12 +125,13 @@ impl Emitter<'_, '_> {
             (F16x2 | Bf16x2, F32) => {
                 // The first operand becomes the upper half.
                 let is_bf16 = to == Bf16x2;
-                let [high, low] = match i.modifiers.has(M::Rs) {
-                    true => self.stochastic_halves(i, is_bf16)?,
-                    false => [
+                let [high, low] = if i.modifiers.has(M::Rs) {
+                    self.stochastic_halves(i, is_bf16)?
+                } else {
+                    [
                         self.converted_to_half(i, 1, types::F32, is_bf16)?,
                         self.converted_to_half(i, 2, types::F32, is_bf16)?,
-                    ],
+                    ]
                 };
                 let by = self.int(types::I32, 16);
                 let high = self.b.ins().ishl(high, by);
@@ -465,9 +466,10 @@ impl Emitter<'_, '_> {
         }
         let value = self.operand(i, 1, ty)?;
         if i.modifiers.has(M::SharedCluster) {
-            let helper = match i.modifiers.has(M::To) {
-                true => Helper::generic_to_cluster,
-                false => Helper::cluster_to_generic,
+            let helper = if i.modifiers.has(M::To) {
+                Helper::generic_to_cluster
+            } else {
+                Helper::cluster_to_generic
             };
             let context = self.fixed.context;
             let value = self.call(helper, &[context, value]);

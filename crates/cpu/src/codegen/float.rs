@@ -27,9 +27,10 @@ impl Emitter<'_, '_> {
         // Sums and products of halves with singles: all but the last operand are halves.
         let of_halves =
             matches!(i.opcode, O::Add | O::Sub | O::Fma) && i.modifiers.types().nth(1).is_some();
-        let a = match of_halves {
-            true => self.half_as_float(i, 1, self.ty(i, 1)?, 0)?,
-            false => self.operand(i, 1, ty)?,
+        let a = if of_halves {
+            self.half_as_float(i, 1, self.ty(i, 1)?, 0)?
+        } else {
+            self.operand(i, 1, ty)?
         };
         let value = match i.opcode {
             // `abs` and `neg` flush subnormals, but do not round.
@@ -52,9 +53,10 @@ impl Emitter<'_, '_> {
                 self.sum_or_product(i.opcode, [a, b], rounding, flush)
             }
             O::Fma | O::Mad => {
-                let b = match of_halves {
-                    true => self.half_as_float(i, 2, self.ty(i, 1)?, 0)?,
-                    false => self.operand(i, 2, ty)?,
+                let b = if of_halves {
+                    self.half_as_float(i, 2, self.ty(i, 1)?, 0)?
+                } else {
+                    self.operand(i, 2, ty)?
                 };
                 let c = self.operand(i, 3, ty)?;
                 self.flushed_multiply_add([a, b, c], rounding, flush)
@@ -334,9 +336,10 @@ impl Emitter<'_, '_> {
     pub fn min_max_of_two(&mut self, a: Value, b: Value, min: bool, nan: bool) -> Value {
         let ty = self.b.func.dfg.value_type(a);
         // Cranelift's return NaN if either operand is NaN, and order zeros as PTX does.
-        let both = match min {
-            true => self.b.ins().fmin(a, b),
-            false => self.b.ins().fmax(a, b),
+        let both = if min {
+            self.b.ins().fmin(a, b)
+        } else {
+            self.b.ins().fmax(a, b)
         };
         let canonical = if ty == types::F32 {
             self.float_bits(types::F32, 0x7FFF_FFFF)

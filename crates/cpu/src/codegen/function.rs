@@ -28,9 +28,12 @@ pub(super) fn compile_scalar(
     plan: &ResumePlan,
 ) -> Result<MachineCode, Vec<LoweringError>> {
     let encoded = emit(program, host, contexts, (isa, is_first), plan)?;
-    let title = || match is_first {
-        true => format!("{}: first code", program.name),
-        false => format!("{}: scalar", program.name),
+    let title = || {
+        if is_first {
+            format!("{}: first code", program.name)
+        } else {
+            format!("{}: scalar", program.name)
+        }
     };
     if dump::wants(Stage::Clif, program.name) {
         dump::print(&title(), contexts.context.func.display());
@@ -58,17 +61,19 @@ pub(super) fn emit(
     let context = &mut contexts.context;
     context.clear();
     let convention = host.isa.default_call_conv();
-    let signature = match is_first && host.thunks.checks().is_some() {
-        true => first_code::signature(convention),
-        false => entry_signature(host),
+    let signature = if is_first && host.thunks.checks().is_some() {
+        first_code::signature(convention)
+    } else {
+        entry_signature(host)
     };
     context.func.signature = signature;
     let function = FunctionBuilder::new(&mut context.func, &mut contexts.builder);
     let mut emitter = prologue(program, host, function, is_first, plan);
     let has_thread_loop = emitter.first_code.is_some();
-    let errors = match has_thread_loop {
-        true => one_thread::emit(&mut emitter, plan),
-        false => emit_kernel(&mut emitter, plan),
+    let errors = if has_thread_loop {
+        one_thread::emit(&mut emitter, plan)
+    } else {
+        emit_kernel(&mut emitter, plan)
     };
     let mut encoded = std::mem::take(&mut emitter.encoded);
     if has_thread_loop {

@@ -160,9 +160,10 @@ impl Emitter<'_, '_> {
     ) -> EmitResult<Value> {
         if let Arg::Int(number) = self.arg(i, n)? {
             let unused = 64 - ty.bits();
-            let number = match signed {
-                true => ((number << unused).cast_signed() >> unused).cast_unsigned(),
-                false => number << unused >> unused,
+            let number = if signed {
+                ((number << unused).cast_signed() >> unused).cast_unsigned()
+            } else {
+                number << unused >> unused
             };
             return Ok(self.int(wide, number));
         }
@@ -358,10 +359,7 @@ impl Emitter<'_, '_> {
             O::Neg => a,
             _ => self.operand(i, 2, types::I32)?,
         };
-        let least = match signed {
-            true => -1_i64 << (bits - 1),
-            false => 0,
-        };
+        let least = if signed { -1_i64 << (bits - 1) } else { 0 };
         let greatest = least + (1 << bits) - 1;
         let mut packed = self.int(types::I32, 0);
         for at in (0..u32::BITS).step_by(bits as usize) {
@@ -398,9 +396,10 @@ impl Emitter<'_, '_> {
         let above = self.int(types::I32, u64::from(u32::BITS - at - bits));
         let value = self.b.ins().ishl(value, above);
         let below = self.int(types::I32, u64::from(u32::BITS - bits));
-        match signed {
-            true => self.b.ins().sshr(value, below),
-            false => self.b.ins().ushr(value, below),
+        if signed {
+            self.b.ins().sshr(value, below)
+        } else {
+            self.b.ins().ushr(value, below)
         }
     }
 

@@ -54,9 +54,10 @@ fn width(plan: &ResumePlan) -> u32 {
                 | SyncKind::Yield
         )
     };
-    match plan.sync_points.iter().any(of_warp) {
-        true => WARP_SIZE,
-        false => WARP_SIZE / 2,
+    if plan.sync_points.iter().any(of_warp) {
+        WARP_SIZE
+    } else {
+        WARP_SIZE / 2
     }
 }
 

@@ -152,21 +152,18 @@ fn describe(program: &Program<'_>, i: &Instruction) -> Option<Operation> {
         _ => 0,
     };
     let mut elements = elements;
-    let scaled = match m.has(M::BlockScale) {
-        true => {
-            if m.first_of(&[M::KindMxf4, M::KindMxf4nvf4]).is_some() {
-                elements[1..3].fill(Element::E2m1x2);
-            }
-            scale_flags(m)
+    let scaled = if m.has(M::BlockScale) {
+        if m.first_of(&[M::KindMxf4, M::KindMxf4nvf4]).is_some() {
+            elements[1..3].fill(Element::E2m1x2);
         }
+        scale_flags(m)
+    } else {
         // Kinds with scales, which are refused without them.
-        false => {
-            let kinds = [M::KindMxf8f6f4, M::KindMxf4, M::KindMxf4nvf4];
-            if m.first_of(&kinds).is_some() {
-                return None;
-            }
-            0
+        let kinds = [M::KindMxf8f6f4, M::KindMxf4, M::KindMxf4nvf4];
+        if m.first_of(&kinds).is_some() {
+            return None;
         }
+        0
     };
     let of_group = match code {
         Code::WarpGroupMma => warp_group_flags(program, i)?,

@@ -21,9 +21,10 @@ pub(super) fn emit(e: &mut Emitter<'_, '_>, plan: &ResumePlan) -> Vec<LoweringEr
     let mut blocks: Vec<Block> = Vec::with_capacity(program.blocks.len());
     for block in &program.blocks {
         let ends = matches!(block.terminator, Terminator::Exit) && block.steps.is_empty();
-        blocks.push(match ends && !has_states {
-            true => e.next_thread,
-            false => e.b.create_block(),
+        blocks.push(if ends && !has_states {
+            e.next_thread
+        } else {
+            e.b.create_block()
         });
     }
     let first = BlockId(0);

@@ -201,9 +201,10 @@ impl Emitter<'_, '_> {
         if !(1..=16).contains(&bits) {
             return self.unsupported(i, "unsupported type");
         }
-        let (least, most) = match is_signed(to) || matches!(to, P::S4 | P::S2) {
-            true => (-1_i64 << (bits - 1), (1_i64 << (bits - 1)) - 1),
-            false => (0, (1 << bits) - 1),
+        let (least, most) = if is_signed(to) || matches!(to, P::S4 | P::S2) {
+            (-1_i64 << (bits - 1), (1_i64 << (bits - 1)) - 1)
+        } else {
+            (0, (1 << bits) - 1)
         };
         let mut parts = [None; 2];
         for (at, part) in parts.iter_mut().enumerate() {

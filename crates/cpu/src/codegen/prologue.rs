@@ -26,9 +26,10 @@ pub(super) fn prologue<'e, 'a>(
     b.append_block_params_for_function_params(entry);
     b.switch_to_block(entry);
     let context = b.block_params(entry)[0];
-    let first_code = match is_first {
-        true => first_code(host, &mut b),
-        false => None,
+    let first_code = if is_first {
+        first_code(host, &mut b)
+    } else {
+        None
     };
     let (shared_units, slow_check) = match first_code {
         Some(_) => (None, None),

@@ -103,9 +103,10 @@ impl Emitter<'_, '_> {
         let weights = m.has(M::Ws);
         let in_tensor_memory = matches!(self.arg(i, 1)?, Arg::Address(..));
         let d = self.tensor_address_value(i, 0)?;
-        let a = match in_tensor_memory {
-            true => self.address_value(i, 1)?.1,
-            false => self.operand(i, 1, types::I64)?,
+        let a = if in_tensor_memory {
+            self.address_value(i, 1)?.1
+        } else {
+            self.operand(i, 1, types::I64)?
         };
         let b = self.operand(i, 2, types::I64)?;
         let instruction = self.operand(i, 3, types::I32)?;

@@ -75,10 +75,7 @@ entries! {
         graph.put_optional(std::ptr::null_mut());
         let handle = stream.end_capture()?;
         // The capture ends without a pointer for its graph too.
-        match graph.is_null() {
-            true => graph::destroy(handle),
-            false => graph.put(pointer(handle)),
-        }
+        if graph.is_null() { graph::destroy(handle) } else { graph.put(pointer(handle)) }
     }
 
     fn cuStreamIsCapturing(stream: CUstream, status: *mut c_uint) {

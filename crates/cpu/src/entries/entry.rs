@@ -71,11 +71,12 @@ pub(super) fn initialise() -> Result {
 
 #[cold]
 fn not_forked() -> Result {
-    match FORKED.load(Ordering::Relaxed) {
-        false => Ok(()),
-        true => Err(Status::NOT_INITIALIZED.because(
-            "the process was forked after cuInit: start it anew, in Python with multiprocessing's `spawn`",
-        )),
+    if !FORKED.load(Ordering::Relaxed) {
+        Ok(())
+    } else {
+        Err(Status::NOT_INITIALIZED.because(
+        "the process was forked after cuInit: start it anew, in Python with multiprocessing's `spawn`",
+    ))
     }
 }
 

@@ -95,10 +95,7 @@ entries! {
         event.context()?.check()?;
         event.refuse_captured()?;
         capture::refuse_unsafe_call()?;
-        match event.is_reached() {
-            false => Err(Status::NOT_READY.into()),
-            true => event.context()?.check(),
-        }
+        if !event.is_reached() { Err(Status::NOT_READY.into()) } else { event.context()?.check() }
     }
 
     fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) {

@@ -64,9 +64,10 @@ fn potential_block(
 /// Fails for a null function with the code of entries that describe functions. Others report an
 /// invalid handle.
 fn refuse_null(function: UserPointer<cudarc::driver::sys::CUfunc_st>) -> Result {
-    match function.is_null() {
-        true => Err(Status::INVALID_VALUE.because("the function is null")),
-        false => Ok(()),
+    if function.is_null() {
+        Err(Status::INVALID_VALUE.because("the function is null"))
+    } else {
+        Ok(())
     }
 }
 
@@ -226,10 +227,7 @@ entries! {
         refuse_null(function)?;
         let function = library::compiled(function.addr())?;
         config.get()?;
-        blocks.put(match function.allows_large_clusters() {
-            true => MAX_CLUSTER.cast_signed(),
-            false => PORTABLE_CLUSTER,
-        })
+        blocks.put(if function.allows_large_clusters() { MAX_CLUSTER.cast_signed() } else { PORTABLE_CLUSTER })
     }
 
     fn cuOccupancyAvailableDynamicSMemPerBlock(

@@ -41,9 +41,10 @@ pub(super) fn named(
 /// The same for nodes that a new node depends on, each once.
 fn dependencies(graph: &Graph, list: UserPointer<CUgraphNode>, count: usize) -> Result<Vec<usize>> {
     let nodes = named(graph, list, count)?;
-    match nodes.iter().collect::<BTreeSet<_>>().len() == nodes.len() {
-        true => Ok(nodes),
-        false => Err(Status::INVALID_VALUE.because("a dependency is listed twice")),
+    if nodes.iter().collect::<BTreeSet<_>>().len() == nodes.len() {
+        Ok(nodes)
+    } else {
+        Err(Status::INVALID_VALUE.because("a dependency is listed twice"))
     }
 }
 
@@ -95,9 +96,10 @@ fn write_edges(
 /// Fails if a caller has no place for what edges carry, and some carry something.
 pub(super) fn refuse_loss(edges: &[EdgeData], place: UserPointer<EdgeData>) -> Result {
     let is_full = |data: &EdgeData| *data == EdgeData::default();
-    match !place.is_null() || edges.iter().all(is_full) {
-        true => Ok(()),
-        false => Err(Status::LOSSY_QUERY.because("an edge is no full dependency")),
+    if !place.is_null() || edges.iter().all(is_full) {
+        Ok(())
+    } else {
+        Err(Status::LOSSY_QUERY.because("an edge is no full dependency"))
     }
 }
 
@@ -146,10 +148,11 @@ pub(super) fn check_edge_data(data: UserPointer<EdgeData>, count: usize) -> Resu
         return Ok(());
     }
     let is_full = |data: &EdgeData| *data == EdgeData::default();
-    match data.slice(count)?.iter().all(is_full) {
-        true => Ok(()),
-        false => Err(Status::NOT_SUPPORTED
-            .because("the CPU device captures no programmatic edges between graph nodes")),
+    if data.slice(count)?.iter().all(is_full) {
+        Ok(())
+    } else {
+        Err(Status::NOT_SUPPORTED
+            .because("the CPU device captures no programmatic edges between graph nodes"))
     }
 }
 

@@ -20,9 +20,10 @@ fn params(
     kind: NodeKind,
 ) -> Result<Params> {
     let node = graph::node(node.addr())?;
-    match node.kind == kind {
-        true => Ok(node.params),
-        false => Err(Status::INVALID_VALUE.because("the node is of another kind")),
+    if node.kind == kind {
+        Ok(node.params)
+    } else {
+        Err(Status::INVALID_VALUE.because("the node is of another kind"))
     }
 }
 

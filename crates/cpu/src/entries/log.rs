@@ -18,9 +18,10 @@ fn check_flags(flags: c_uint) -> Result {
 
 /// Where to begin: all of it for null.
 fn begin(iterator: UserPointer<c_uint>) -> Result<c_uint> {
-    match iterator.is_null() {
-        true => Ok(0),
-        false => iterator.get(),
+    if iterator.is_null() {
+        Ok(0)
+    } else {
+        iterator.get()
     }
 }
 
@@ -39,10 +40,7 @@ entries! {
     }
 
     early cuLogsUnregisterCallback(handle: *mut c_void) {
-        match log::unlisten(handle.addr()) {
-            true => Ok(()),
-            false => Err(Status::INVALID_VALUE.because("no function is registered so")),
-        }
+        if log::unlisten(handle.addr()) { Ok(()) } else { Err(Status::INVALID_VALUE.because("no function is registered so")) }
     }
 
     /// NVIDIA's driver ignores the flags.

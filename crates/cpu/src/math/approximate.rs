@@ -50,9 +50,10 @@ pub(super) fn tanh(a: f32) -> f64 {
 #[inline(always)]
 fn canonical(value: f32) -> f32 {
     let bits = value.to_bits();
-    f32::from_bits(match bits & 0x7fff_ffff > 0x7f80_0000 {
-        true => 0x7fff_ffff,
-        false => bits,
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 {
+        0x7fff_ffff
+    } else {
+        bits
     })
 }
 

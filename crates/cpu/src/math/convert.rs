@@ -25,9 +25,10 @@ fn narrow(number: Number, format: Format, rounding: u32) -> u32 {
 }
 
 pub(crate) extern "C" fn f64_to_f32(a: f64, rounding: u32) -> f32 {
-    f32::from_bits(match a.is_nan() {
-        true => narrow_nan(a, 32, 23),
-        false => narrow(number_f64(a), Format::F32, rounding),
+    f32::from_bits(if a.is_nan() {
+        narrow_nan(a, 32, 23)
+    } else {
+        narrow(number_f64(a), Format::F32, rounding)
     })
 }
 
@@ -141,9 +142,10 @@ fn narrow_nan(a: f64, bits: u32, fraction: u32) -> u32 {
 
 /// `cvt.f16.f64`.
 pub(crate) extern "C" fn f64_to_f16(a: f64, rounding: u32) -> u32 {
-    match a.is_nan() {
-        true => narrow_nan(a, 16, 10),
-        false => rounded_f16(a, rounding),
+    if a.is_nan() {
+        narrow_nan(a, 16, 10)
+    } else {
+        rounded_f16(a, rounding)
     }
 }
 
@@ -154,9 +156,10 @@ pub(super) fn rounded_f16(a: f64, rounding: u32) -> u32 {
 
 /// `cvt.bf16.f64`.
 pub(crate) extern "C" fn f64_to_bf16(a: f64, rounding: u32) -> u32 {
-    match a.is_nan() {
-        true => narrow_nan(a, 16, 7),
-        false => rounded_bf16(a, rounding),
+    if a.is_nan() {
+        narrow_nan(a, 16, 7)
+    } else {
+        rounded_bf16(a, rounding)
     }
 }
 

@@ -23,13 +23,19 @@ pub(super) fn add<A: Float, B: Float, const DEPTH: usize>(
 ) {
     let (left, right) = factors.rows::<DEPTH>(
         4 * A::IN_REGISTER,
-        |register, out| match A::IS_F16 {
-            true => read_halves(register, out),
-            false => of_a.read(register, out),
+        |register, out| {
+            if A::IS_F16 {
+                read_halves(register, out)
+            } else {
+                of_a.read(register, out)
+            }
         },
-        |register, out| match B::IS_F16 {
-            true => read_halves(register, out),
-            false => of_b.read(register, out),
+        |register, out| {
+            if B::IS_F16 {
+                read_halves(register, out)
+            } else {
+                of_b.read(register, out)
+            }
         },
     );
     for (left, sums) in left

@@ -323,17 +323,18 @@ pub(super) fn place(operation: &Operation, register: u32, lane: u32) -> Place {
                 (8 * (register / along), register % along)
             };
             let (line, at) = (line + group, (4 * step + place) * in_register);
-            match of_a {
-                true => Place {
+            if of_a {
+                Place {
                     row: line,
                     column: at,
                     along_row: true,
-                },
-                false => Place {
+                }
+            } else {
+                Place {
                     row: at,
                     column: line,
                     along_row: false,
-                },
+                }
             }
         }
     }

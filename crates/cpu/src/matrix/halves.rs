@@ -119,10 +119,11 @@ fn add<const IS_F16: bool, const DEPTH: usize>(
 #[inline]
 #[target_feature(enable = "avx2,f16c")]
 fn floats<const IS_F16: bool>(bits: __m128i) -> __m256 {
-    match IS_F16 {
-        true => _mm256_cvtph_ps(bits),
+    if IS_F16 {
+        _mm256_cvtph_ps(bits)
+    } else {
         // The upper half of a float.
-        false => _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits))),
+        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bits)))
     }
 }
 

@@ -54,9 +54,10 @@ fn multiply_with(operation: &Operation, registers: &mut Registers<'_>, in_vector
         return of_tiles(operation, registers, k, [tile], in_vectors);
     }
     let (transposed, count, parts) = parts(operation);
-    let (first_a, first_b) = match transposed {
-        true => (first_b, first_a),
-        false => (first_a, first_b),
+    let (first_a, first_b) = if transposed {
+        (first_b, first_a)
+    } else {
+        (first_a, first_b)
     };
     let tiles = parts.map(|part| Tile {
         a: first_a + part.a,
@@ -201,9 +202,10 @@ fn selection(operation: &Operation, registers: &Registers<'_>, k: usize) -> Opti
 impl Factors<'_> {
     /// Adds the products to the sums, with the instructions that the processor has.
     fn add<A: Float, B: Float>(&self, of_a: A, of_b: B, sums: &mut Sums<f32>) {
-        match self.k > FLOATS {
-            false => self.add_products::<A, B, FLOATS>(of_a, of_b, sums),
-            true => self.add_products::<A, B, { 2 * FLOATS }>(of_a, of_b, sums),
+        if self.k <= FLOATS {
+            self.add_products::<A, B, FLOATS>(of_a, of_b, sums)
+        } else {
+            self.add_products::<A, B, { 2 * FLOATS }>(of_a, of_b, sums)
         }
     }
 
@@ -350,9 +352,10 @@ fn of_integers<const DEPTH: usize>(
             for (column, (result, sum)) in results.iter_mut().zip(sums).enumerate() {
                 let c = registers.words(tile.c + row / 8 * 2 + column % 2);
                 let c = c[row % 8 * 4 + column / 2].cast_signed();
-                *result = match operation.has(Operation::SATURATES) {
-                    true => c.saturating_add(sum),
-                    false => c.wrapping_add(sum),
+                *result = if operation.has(Operation::SATURATES) {
+                    c.saturating_add(sum)
+                } else {
+                    c.wrapping_add(sum)
                 };
             }
         }

@@ -41,14 +41,16 @@ pub(super) fn multiply(operation: &Operation, registers: &mut Registers<'_>) {
             let line = lane % 4 + lane / 16 * 4;
             for i in 0..4 {
                 let value = element(&a, lane, i);
-                match operation.has(Operation::A_COLUMNS) {
-                    false => left[line][i] = value,
-                    true => left[i + lane / 16 * 4][lane % 4] = value,
+                if !operation.has(Operation::A_COLUMNS) {
+                    left[line][i] = value
+                } else {
+                    left[i + lane / 16 * 4][lane % 4] = value
                 }
                 let value = element(&b, lane, i);
-                match operation.has(Operation::B_COLUMNS) {
-                    true => right[i][line] = value,
-                    false => right[lane % 4][i + lane / 16 * 4] = value,
+                if operation.has(Operation::B_COLUMNS) {
+                    right[i][line] = value
+                } else {
+                    right[lane % 4][i + lane / 16 * 4] = value
                 }
             }
             for i in 0..8 {

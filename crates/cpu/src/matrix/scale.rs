@@ -64,9 +64,10 @@ impl Scales {
         let (byte_a, thread_a, byte_b, thread_b) = (word(1), word(2), word(4), word(5));
         let bytes = |word: u32, byte: usize| (word >> (8 * (byte & 3))).to_le_bytes();
         Some(Scales {
-            of: match operation.has(Operation::UE4M3) {
-                true => ScaleType::Ue4m3,
-                false => ScaleType::Ue8m0,
+            of: if operation.has(Operation::UE4M3) {
+                ScaleType::Ue4m3
+            } else {
+                ScaleType::Ue8m0
             },
             count,
             rows: std::array::from_fn(|row| {

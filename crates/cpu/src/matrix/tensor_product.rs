@@ -147,9 +147,10 @@ impl Shape {
             saturates: is_set(3),
             scales,
         };
-        let rows = match weights {
-            true => matches!(shape.m, 32 | 64 | 128) && matches!(shape.n, 64 | 128 | 256),
-            false => matches!(shape.m, 64 | 128) && (8..=256).contains(&shape.n),
+        let rows = if weights {
+            matches!(shape.m, 32 | 64 | 128) && matches!(shape.n, 64 | 128 | 256)
+        } else {
+            matches!(shape.m, 64 | 128) && (8..=256).contains(&shape.n)
         } && scales.is_none_or(|scales| shape.has(scales));
         let integer = is(Kind::I8);
         let columns = !integer || shape.n <= 32 || shape.n.is_multiple_of(16);
@@ -377,9 +378,10 @@ impl Sums<'_> {
             if scale.is_some() {
                 let words = words.as_flattened().iter();
                 for (sum, word) in sums.as_flattened_mut().iter_mut().zip(words) {
-                    let value = match halves {
-                        true => of_f16(*word as u16),
-                        false => f32::from_bits(*word),
+                    let value = if halves {
+                        of_f16(*word as u16)
+                    } else {
+                        f32::from_bits(*word)
                     };
                     *sum = value * factor;
                 }
@@ -406,9 +408,10 @@ impl Sums<'_> {
             let sums = sums.as_flattened().iter();
             for (word, sum) in words.as_flattened_mut().iter_mut().zip(sums) {
                 let before = if adds { word.cast_signed() } else { 0 };
-                *word = match saturates {
-                    true => before.saturating_add(*sum),
-                    false => before.wrapping_add(*sum),
+                *word = if saturates {
+                    before.saturating_add(*sum)
+                } else {
+                    before.wrapping_add(*sum)
                 }
                 .cast_unsigned();
             }

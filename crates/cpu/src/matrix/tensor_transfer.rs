@@ -92,12 +92,11 @@ pub(super) fn transfer(
     for register in 0..registers.len() {
         if tile == Tile::Lanes32 && !packs {
             let words = memory.lanes(at.after(register), LANES_OF_WARP)?;
-            match stores {
-                true => words.copy_from_slice(registers.words(register)),
-                false => {
-                    let loaded = std::array::from_fn(|lane| words[lane]);
-                    registers.set_words(register, &loaded);
-                }
+            if stores {
+                words.copy_from_slice(registers.words(register))
+            } else {
+                let loaded = std::array::from_fn(|lane| words[lane]);
+                registers.set_words(register, &loaded);
             }
             continue;
         }

@@ -213,10 +213,11 @@ unsafe fn move_fragment(
             } = fragment::place(operation, register as u32, lane);
             let mut value = if store { values[lane as usize] } else { 0 };
             for n in 0..elements {
-                let (row, column) = match along_row {
+                let (row, column) = if along_row {
                     // The elements of a byte are side by side.
-                    true => (row, column + n * (8 / element.bits()).max(1)),
-                    false => (row + n * (8 / element.bits()).max(1), column),
+                    (row, column + n * (8 / element.bits()).max(1))
+                } else {
+                    (row + n * (8 / element.bits()).max(1), column)
                 };
                 let (line, at) = if columns {
                     (column, row)
@@ -236,9 +237,10 @@ unsafe fn move_fragment(
                     let shift = shift + 8 * byte as u32;
                     // SAFETY: `host` has checked these bytes.
                     unsafe {
-                        match store {
-                            true => place.add(byte).write((value >> shift) as u8),
-                            false => value |= u64::from(place.add(byte).read()) << shift,
+                        if store {
+                            place.add(byte).write((value >> shift) as u8)
+                        } else {
+                            value |= u64::from(place.add(byte).read()) << shift
                         }
                     }
                 }

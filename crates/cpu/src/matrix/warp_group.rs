@@ -53,31 +53,27 @@ pub(super) unsafe fn multiply(
     // SAFETY: the caller's contract. All threads have the same operands.
     let request = unsafe { *(*context).requests.add(first as usize) };
     let [a, b, adds, ..] = request.operands;
-    let left = match operation.has(Operation::A_IN_REGISTERS) {
-        true => {
-            let registers = n * d.bits() as usize / 64;
-            let mut lines = Lines::new(ROWS, UNITS);
-            let rows = lines.all.chunks_mut(ROWS_OF_WARP * UNITS);
-            for (warp, rows) in rows.enumerate() {
-                let warp = of_warp(warp);
-                for number in 0..4 {
-                    let words = warp.words(registers + number);
-                    let rows = rows[number % 2 * 8 * UNITS..].chunks_mut(UNITS);
-                    for (row, words) in rows.zip(words.as_chunks::<4>().0) {
-                        for (bytes, word) in row[number / 2].as_chunks_mut().0.iter_mut().zip(words)
-                        {
-                            *bytes = word.to_le_bytes();
-                        }
+    let left = if operation.has(Operation::A_IN_REGISTERS) {
+        let registers = n * d.bits() as usize / 64;
+        let mut lines = Lines::new(ROWS, UNITS);
+        let rows = lines.all.chunks_mut(ROWS_OF_WARP * UNITS);
+        for (warp, rows) in rows.enumerate() {
+            let warp = of_warp(warp);
+            for number in 0..4 {
+                let words = warp.words(registers + number);
+                let rows = rows[number % 2 * 8 * UNITS..].chunks_mut(UNITS);
+                for (row, words) in rows.zip(words.as_chunks::<4>().0) {
+                    for (bytes, word) in row[number / 2].as_chunks_mut().0.iter_mut().zip(words) {
+                        *bytes = word.to_le_bytes();
                     }
                 }
             }
-            lines
         }
-        false => {
-            let transposed = operation.has(Operation::TRANSPOSED);
-            // SAFETY: the caller's contract.
-            unsafe { shared.lines(Descriptor::from_bits(a), of_a, [ROWS, stored], transposed) }?
-        }
+        lines
+    } else {
+        let transposed = operation.has(Operation::TRANSPOSED);
+        // SAFETY: the caller's contract.
+        unsafe { shared.lines(Descriptor::from_bits(a), of_a, [ROWS, stored], transposed) }?
     };
     let transposed = operation.has(Operation::TRANSPOSED_B);
     // SAFETY: the caller's contract.
@@ -194,15 +190,17 @@ fn of_integers(
             let pairs = sums.as_flattened().as_chunks::<2>().0;
             let first = 2 * (2 * block + upper);
             for (n, number) in (first..first + 2).enumerate() {
-                let before = match adds {
-                    true => *registers.words(number),
-                    false => [0; 32],
+                let before = if adds {
+                    *registers.words(number)
+                } else {
+                    [0; 32]
                 };
                 let words = std::array::from_fn(|lane| {
                     let (sum, before) = (pairs[lane][n], before[lane].cast_signed());
-                    let sum = match operation.has(Operation::SATURATES) {
-                        true => before.saturating_add(sum),
-                        false => before.wrapping_add(sum),
+                    let sum = if operation.has(Operation::SATURATES) {
+                        before.saturating_add(sum)
+                    } else {
+                        before.wrapping_add(sum)
                     };
                     sum.cast_unsigned()
                 });

@@ -139,9 +139,10 @@ impl DeviceMemory {
 
         let align = align.max(GRANULE);
         // What is aligned to pages has them alone.
-        let reserved = match align >= page_size() {
-            true => reserved.checked_next_multiple_of(page_size()).ok_or(bad)?,
-            false => reserved,
+        let reserved = if align >= page_size() {
+            reserved.checked_next_multiple_of(page_size()).ok_or(bad)?
+        } else {
+            reserved
         };
 
         let mut allocator = self.allocator();

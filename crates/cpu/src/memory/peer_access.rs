@@ -67,15 +67,17 @@ impl DeviceMemory {
         ) else {
             return;
         };
-        match allowed || device == owner {
-            true => *reached |= 1 << owner,
-            false => *reached &= !(1 << owner),
+        if allowed || device == owner {
+            *reached |= 1 << owner
+        } else {
+            *reached &= !(1 << owner)
         }
         for (&start, live) in &allocator.live {
             if live.owner.is_some_and(|owned_by| owned_by.device == owner) {
-                match allocator.peer_access.allows(device, live.owner) {
-                    true => self.mark_in(shadow, start, live.size),
-                    false => self.clear_in(shadow, start, live),
+                if allocator.peer_access.allows(device, live.owner) {
+                    self.mark_in(shadow, start, live.size)
+                } else {
+                    self.clear_in(shadow, start, live)
                 }
             }
         }

@@ -513,9 +513,10 @@ impl<'m, 'a> Builder<'m, 'a> {
                 if !matches!(constant, Arg::Int(_) | Arg::Float(_)) {
                     continue;
                 }
-                let (class, bits) = match wide {
-                    true => (RegClass::I64, Modifier::B64),
-                    false => (RegClass::I32, Modifier::B32),
+                let (class, bits) = if wide {
+                    (RegClass::I64, Modifier::B64)
+                } else {
+                    (RegClass::I32, Modifier::B32)
                 };
                 let register = Arg::Reg(self.new_register(class));
                 self.push_move(bits, register, constant, instruction.span);

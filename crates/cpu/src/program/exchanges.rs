@@ -241,9 +241,10 @@ impl Search<'_, '_> {
             for &dependent in &self.dependents[reg.index()] {
                 state.outdated.insert(dependent);
             }
-            match is_outdated {
-                true => state.outdated.insert(reg),
-                false => state.outdated.remove(reg),
+            if is_outdated {
+                state.outdated.insert(reg)
+            } else {
+                state.outdated.remove(reg)
             }
             for (number, changed) in &mut state.open {
                 let terms = &self.accesses[*number as usize].address.terms;

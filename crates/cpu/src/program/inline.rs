@@ -66,12 +66,13 @@ impl<'m, 'a> Builder<'m, 'a> {
                 span: ast.span,
                 line,
             };
-            return match params.len() == arguments.len() && results.len() == returns.len() {
-                true => self.stack_call(body, &call),
-                false => Err(LoweringError::invalid(
+            return if params.len() == arguments.len() && results.len() == returns.len() {
+                self.stack_call(body, &call)
+            } else {
+                Err(LoweringError::invalid(
                     ast.span,
                     "the call has not the parameters of its prototype",
-                )),
+                ))
             };
         }
         let Some(ModuleSymbol::Function(function)) = self.module.symbols.get(name.text) else {

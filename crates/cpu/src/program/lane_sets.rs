@@ -188,9 +188,10 @@ impl Search<'_, '_, '_> {
             }
             (O::And | O::Or, &[_, a, b]) => {
                 let [a, b] = [a, b].map(|arg| self.may_be_operand(arg, value, depth - 1));
-                match (i.opcode == O::And) == value {
-                    true => a.and(b),
-                    false => a.or(b),
+                if (i.opcode == O::And) == value {
+                    a.and(b)
+                } else {
+                    a.or(b)
                 }
             }
             (O::Not, &[_, a]) => self.may_be_operand(a, !value, depth - 1),

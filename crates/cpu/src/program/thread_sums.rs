@@ -350,9 +350,10 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
             _ => &own,
         };
         let step = self.align_of(&sum.plus(before, -1));
-        let align = match is_next {
-            true => step,
-            false => self.align_of(&sum).min(self.align_of(&known)),
+        let align = if is_next {
+            step
+        } else {
+            self.align_of(&sum).min(self.align_of(&known))
         };
         let symbol = &mut self.symbols[at];
         let (a, b) = (symbol.align.min(align), symbol.step.min(step));
@@ -417,9 +418,10 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
 
     /// Some function of these sources, which a register has.
     fn function(&mut self, to: Reg, sources: Sources) -> Sum {
-        match sources.any(Sources::LANES) {
-            true => Sum::opaque(sources),
-            false => self.new_symbol(to, 0, 0, sources.only(Sources::BLOCK)),
+        if sources.any(Sources::LANES) {
+            Sum::opaque(sources)
+        } else {
+            self.new_symbol(to, 0, 0, sources.only(Sources::BLOCK))
         }
     }
 
@@ -467,9 +469,10 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
         }
         let is_own = i.modifiers.has(M::Local);
         let is_same = operands.iter().all(Sum::is_uniform) && !i.meaning.strong && !is_own;
-        match is_same {
-            true => self.new_symbol(to, 0, 0, Sources::BLOCK),
-            false => self.memory(),
+        if is_same {
+            self.new_symbol(to, 0, 0, Sources::BLOCK)
+        } else {
+            self.memory()
         }
     }
 
@@ -486,9 +489,12 @@ impl<'p, 'a> ThreadSums<'p, 'a> {
         // `0xFFFFFFFC` is -4 to 32 bits.
         let ty = m.types().last()?;
         let wide = m.has(M::Wide);
-        let is_signed = |place: usize| match wide {
-            true => ty == Type::S32 && place < 2,
-            false => ty.bits() == 32,
+        let is_signed = |place: usize| {
+            if wide {
+                ty == Type::S32 && place < 2
+            } else {
+                ty.bits() == 32
+            }
         };
         let signed = |(place, sum): (usize, &Sum)| match sum.as_number() {
             Some(number) if is_signed(place) => Sum {

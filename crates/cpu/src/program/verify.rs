@@ -46,12 +46,13 @@ impl Verifier<'_, '_> {
     }
 
     fn block(&self, block: BlockId) -> Result<(), String> {
-        match block.index() < self.program.blocks.len() {
-            true => Ok(()),
-            false => Err(format!(
+        if block.index() < self.program.blocks.len() {
+            Ok(())
+        } else {
+            Err(format!(
                 "it branches to block{}, which does not exist",
                 block.0
-            )),
+            ))
         }
     }
 
@@ -88,13 +89,14 @@ impl Verifier<'_, '_> {
             first,
             None | Some(Arg::Reg(_) | Arg::List(_) | Arg::Sink | Arg::Select { .. })
         );
-        match self.program.has_destination(i) && !is_written {
-            true => Err(format!(
+        if self.program.has_destination(i) && !is_written {
+            Err(format!(
                 "{} in line {} writes to an operand that is no register",
                 i.opcode.text(),
                 i.line
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

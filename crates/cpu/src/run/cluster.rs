@@ -52,9 +52,12 @@ impl<'a> Cluster<'a> {
         };
         let is_alone = || launch.clusters.load(Ordering::Acquire) == 1;
         // Another one may have been there when the first attempt failed.
-        let again = |error| match is_alone() {
-            true => allocate().map_err(Some),
-            false => Err(Some(error)),
+        let again = |error| {
+            if is_alone() {
+                allocate().map_err(Some)
+            } else {
+                Err(Some(error))
+            }
         };
         let allocated = allocate().or_else(again);
         let mut blocks = allocated.map_err(|error| error.filter(|_| is_alone()))?;

@@ -40,9 +40,10 @@ impl LaunchConfig {
             let row = cluster / columns;
             // Each is less than a dimension of the grid, which has 32 bits.
             let column = (cluster - row * columns) as u32;
-            match row < rows {
-                true => [column, row as u32, 0],
-                false => [column, (row % rows) as u32, (row / rows) as u32],
+            if row < rows {
+                [column, row as u32, 0]
+            } else {
+                [column, (row % rows) as u32, (row / rows) as u32]
             }
         };
         // Blocks start often, and few of them in clusters.

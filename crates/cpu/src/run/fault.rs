@@ -212,9 +212,10 @@ impl RacingAccess {
     /// `write by thread (1,0,0) at PTX line 7`, with the block if that is another one.
     fn describe(&self, block: [u32; 3]) -> String {
         let verb = if self.writes { "write" } else { "read" };
-        let block = match self.block == block {
-            true => String::new(),
-            false => format!("block {}, ", triple(self.block)),
+        let block = if self.block == block {
+            String::new()
+        } else {
+            format!("block {}, ", triple(self.block))
         };
         let line = Line {
             ptx: self.line,

@@ -19,12 +19,12 @@ impl Schedule {
         let returned = unsafe { code.call(context, 0, self.threads, true)? };
         let together = returned == Returned::Together;
         let first = self.states.first().copied().unwrap_or(EXITED);
-        let differs = match together {
-            true => 0,
-            false => self
-                .states
+        let differs = if together {
+            0
+        } else {
+            self.states
                 .iter()
-                .fold(0, |differs, state| differs | (state ^ first)),
+                .fold(0, |differs, state| differs | (state ^ first))
         };
         if differs == 0 {
             if first == EXITED {

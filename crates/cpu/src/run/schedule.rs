@@ -462,9 +462,10 @@ impl Schedule {
         if let Some(mut sanitizer) = unsafe { access::sanitizer(context) } {
             let arrived = barrier.arrived();
             let waiting = arrived.iter().filter(|arrived| arrived.waits).count();
-            match waiting as u32 >= self.live {
-                true => sanitizer.meet_all(),
-                false => sanitizer.meet(&arrived),
+            if waiting as u32 >= self.live {
+                sanitizer.meet_all()
+            } else {
+                sanitizer.meet(&arrived)
             }
         }
         let states = &self.states;

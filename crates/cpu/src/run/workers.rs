@@ -137,9 +137,10 @@ impl<'a> Workers<'a> {
     /// so that all workers end at about the same time.
     fn take_part(&self) -> Option<Range<u64>> {
         let Launch { total, workers, .. } = *self.launch;
-        let most = match self.launch.kernel.fastest().code.points.is_empty() {
-            true => u64::MAX,
-            false => MAX_SUSPENDED,
+        let most = if self.launch.kernel.fastest().code.points.is_empty() {
+            u64::MAX
+        } else {
+            MAX_SUSPENDED
         };
         let part = |first: u64| {
             let left = total.saturating_sub(first);

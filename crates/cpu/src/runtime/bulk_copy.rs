@@ -201,9 +201,10 @@ fn bulk(
     let number = Number::from_number((encoded >> SHIFTS.number) as u8 & 0xF)?;
     let multicast = is_set(SHIFTS.multicast);
     let places = |at: Place| -> Vec<Place> {
-        match multicast {
-            true => in_blocks(at.1, mask).collect(),
-            false => vec![at],
+        if multicast {
+            in_blocks(at.1, mask).collect()
+        } else {
+            vec![at]
         }
     };
     let is_between_blocks =

@@ -188,9 +188,10 @@ pub(crate) unsafe extern "C" fn each_lane(_: *mut BlockContext, lanes: *mut Lane
             let signed = request >> 8 & 1 != 0;
             let [a, b] = [lanes.vectors[0], lanes.vectors[1]];
             for (lane, (a, b)) in a.into_iter().zip(b).enumerate() {
-                let product = match signed {
-                    true => (i128::from(a.cast_signed()) * i128::from(b.cast_signed())) as u128,
-                    false => u128::from(a) * u128::from(b),
+                let product = if signed {
+                    (i128::from(a.cast_signed()) * i128::from(b.cast_signed())) as u128
+                } else {
+                    u128::from(a) * u128::from(b)
                 };
                 lanes.vectors[0][lane] = (product >> 64) as u64;
             }
@@ -335,13 +336,19 @@ impl AtomicOperation {
 
     /// The new value.
     fn apply(self, old: u64, value: u64, new: u64) -> u64 {
-        let signed = |x: u64| match self.is_wide {
-            true => x.cast_signed(),
-            false => (x as u32).cast_signed().into(),
+        let signed = |x: u64| {
+            if self.is_wide {
+                x.cast_signed()
+            } else {
+                (x as u32).cast_signed().into()
+            }
         };
-        let is_less = |a: u64, b: u64| match self.is_signed {
-            true => signed(a) < signed(b),
-            false => a < b,
+        let is_less = |a: u64, b: u64| {
+            if self.is_signed {
+                signed(a) < signed(b)
+            } else {
+                a < b
+            }
         };
         let chosen = |first: bool| if first { value } else { old };
         match self.update {
@@ -355,10 +362,11 @@ impl AtomicOperation {
                 };
                 let sum = flushed(old as u32) + flushed(value as u32);
                 let sum = flushed(sum.to_bits());
-                match sum.is_nan() {
+                if sum.is_nan() {
                     // Programs can observe the NaN in memory: it is NVIDIA's canonical one.
-                    true => 0x7FFF_FFFF,
-                    false => sum.to_bits().into(),
+                    0x7FFF_FFFF
+                } else {
+                    sum.to_bits().into()
                 }
             }
             Update::Add => old.wrapping_add(value),
@@ -394,13 +402,12 @@ pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut L
             // SAFETY: the code has checked the address and its alignment.
             let place = unsafe { AtomicU64::from_ptr(address as *mut u64) };
             let change = |old| operation.apply(old, value, new);
-            let old = match operation.is_alone {
-                true => {
-                    let old = place.load(Ordering::Relaxed);
-                    place.store(change(old), Ordering::Relaxed);
-                    old
-                }
-                false => shared_update_of_64_bits(place, operation, value, change),
+            let old = if operation.is_alone {
+                let old = place.load(Ordering::Relaxed);
+                place.store(change(old), Ordering::Relaxed);
+                old
+            } else {
+                shared_update_of_64_bits(place, operation, value, change)
             };
             lanes.vectors[2 + lane / 8][lane % 8] = old;
         } else {
@@ -408,13 +415,12 @@ pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut L
             // SAFETY: as above.
             let place = unsafe { AtomicU32::from_ptr(address as *mut u32) };
             let change = |old: u32| operation.apply(old.into(), value.into(), new.into()) as u32;
-            let old = match operation.is_alone {
-                true => {
-                    let old = place.load(Ordering::Relaxed);
-                    place.store(change(old), Ordering::Relaxed);
-                    old
-                }
-                false => shared_update_of_32_bits(place, operation, value, change),
+            let old = if operation.is_alone {
+                let old = place.load(Ordering::Relaxed);
+                place.store(change(old), Ordering::Relaxed);
+                old
+            } else {
+                shared_update_of_32_bits(place, operation, value, change)
             };
             lanes.set_word(2, lane, old);
         }

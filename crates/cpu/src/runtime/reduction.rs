@@ -128,9 +128,10 @@ fn combined(reduction: Reduction, number: Number, old: u64, value: u64) -> Optio
             // In global memory subnormal numbers are flushed, as `red` does.
             let [old, value] = [old, value].map(|bits| flushed(f32::from_bits(narrow(bits))));
             let sum = flushed(old + value);
-            match sum.is_nan() {
-                true => 0x7FFF_FFFF,
-                false => sum.to_bits().into(),
+            if sum.is_nan() {
+                0x7FFF_FFFF
+            } else {
+                sum.to_bits().into()
             }
         }
         (Add, F64) => (f64::from_bits(old) + f64::from_bits(value)).to_bits(),
@@ -161,9 +162,10 @@ fn combined(reduction: Reduction, number: Number, old: u64, value: u64) -> Optio
 }
 
 fn flushed(value: f32) -> f32 {
-    match value.is_subnormal() {
-        true => 0.0_f32.copysign(value),
-        false => value,
+    if value.is_subnormal() {
+        0.0_f32.copysign(value)
+    } else {
+        value
     }
 }
 

@@ -177,9 +177,10 @@ impl BoxCopy {
         }
         let space = AddressSpace::from_number(encoded >> shifts.space & 0xFF);
         let places = |at: Place| -> Vec<Place> {
-            match self.is_set(shifts.multicast) {
-                true => in_blocks(at.1, mask).collect(),
-                false => vec![at],
+            if self.is_set(shifts.multicast) {
+                in_blocks(at.1, mask).collect()
+            } else {
+                vec![at]
             }
         };
         let boxes = places((space, shared));

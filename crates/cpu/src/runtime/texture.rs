@@ -80,9 +80,10 @@ fn perform(
             let texel = texture.fetch(mode, &fetch_operands(mode, access), readable);
             let texel = texel
                 .map_err(|unmapped| (FaultKind::OutOfBounds, unmapped.address, unmapped.bytes))?;
-            access.values = match mode.halves {
-                false => texel.map(u64::from),
-                true => halves(mode, texel),
+            access.values = if !mode.halves {
+                texel.map(u64::from)
+            } else {
+                halves(mode, texel)
             };
         }
         (
@@ -117,9 +118,10 @@ fn perform(
 /// Separates the layer from the coordinates.
 fn split<T: Copy>(geometry: Geometry, coordinates: [T; 4]) -> ([T; 3], T) {
     let [first, second, third, fourth] = coordinates;
-    match geometry.is_layered() {
-        true => ([second, third, fourth], first),
-        false => ([first, second, third], fourth),
+    if geometry.is_layered() {
+        ([second, third, fourth], first)
+    } else {
+        ([first, second, third], fourth)
     }
 }
 
@@ -127,14 +129,16 @@ fn fetch_operands(mode: Mode, access: &TextureAccess) -> FetchOperands {
     let (place, layer) = split(mode.geometry, access.coordinates);
     let [x, y, z, _] = access.offset;
     FetchOperands {
-        coordinates: match mode.integers {
-            true => Coordinates::Integers(place.map(u32::cast_signed)),
-            false => Coordinates::Floats(place.map(f32::from_bits)),
+        coordinates: if mode.integers {
+            Coordinates::Integers(place.map(u32::cast_signed))
+        } else {
+            Coordinates::Floats(place.map(f32::from_bits))
         },
         layer,
-        lod: match mode.integers {
-            true => access.lod.cast_signed() as f32,
-            false => f32::from_bits(access.lod),
+        lod: if mode.integers {
+            access.lod.cast_signed() as f32
+        } else {
+            f32::from_bits(access.lod)
         },
         gradients: access
             .gradients

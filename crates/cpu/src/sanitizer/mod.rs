@@ -236,17 +236,18 @@ impl BlockSanitizer {
             let global = &mut **guard.insert(launch.global());
             (global.shadow.cell(address), Some(&global.fenced))
         };
-        let is_ordered = |earlier: &Stamp| match earlier.block == block {
-            true => {
+        let is_ordered = |earlier: &Stamp| {
+            if earlier.block == block {
                 earlier.thread == now.thread
                     || earlier.epoch < epoch
                     || clocks.is_before(earlier.thread, earlier.time, now.thread)
+            } else {
+                fenced.is_none_or(|fenced| {
+                    [earlier.block, block]
+                        .iter()
+                        .all(|one| fenced.contains(one))
+                })
             }
-            false => fenced.is_none_or(|fenced| {
-                [earlier.block, block]
-                    .iter()
-                    .all(|one| fenced.contains(one))
-            }),
         };
         let is_write = access.writes;
         let value = if is_write { word(address) } else { 0 };
@@ -255,9 +256,10 @@ impl BlockSanitizer {
             let plain_write = *wrote && !earlier.strong || is_write && !now.strong;
             plain_write && !same_value && !is_ordered(earlier)
         });
-        match is_write {
-            true => cell.written(now, value),
-            false => cell.read(now),
+        if is_write {
+            cell.written(now, value)
+        } else {
+            cell.read(now)
         }
         races.map(|(earlier, wrote)| {
             let Stamp {

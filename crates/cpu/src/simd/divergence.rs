@@ -183,9 +183,10 @@ impl Divergence {
                 }
             }
             if let Terminator::Sync { instruction, .. } = &block.terminator {
-                let shape = match self.is_shared_result(program, instruction) {
-                    true => Shape::Uniform,
-                    false => Shape::Divergent,
+                let shape = if self.is_shared_result(program, instruction) {
+                    Shape::Uniform
+                } else {
+                    Shape::Divergent
                 };
                 program.effects(instruction, &mut |_| {}, &mut |reg| {
                     changed |= self.meet(reg, shape);

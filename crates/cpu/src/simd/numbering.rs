@@ -130,9 +130,12 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
             }
             let places = known.entry(key).or_default();
             // Constants are in registers for the instructions of one block.
-            let is_usable = |from: u32| match op.is_constant() {
-                true => from == at,
-                false => graph.dominates(BlockId(from), BlockId(at)),
+            let is_usable = |from: u32| {
+                if op.is_constant() {
+                    from == at
+                } else {
+                    graph.dominates(BlockId(from), BlockId(at))
+                }
             };
             match places.iter().find(|(from, _)| is_usable(*from)) {
                 Some(&(_, same)) => values.replace(result, same),

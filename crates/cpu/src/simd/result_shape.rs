@@ -44,9 +44,10 @@ impl Divergence {
     /// The shape of the results of an instruction; `None` while an operand is unknown.
     pub fn result_shape(&self, program: &Program<'_>, i: &Instruction) -> Option<Shape> {
         let args = program.list(i.args);
-        let sources = match i.meaning.accumulates {
-            true => args,
-            false => &args[usize::from(program.has_destination(i)).min(args.len())..],
+        let sources = if i.meaning.accumulates {
+            args
+        } else {
+            &args[usize::from(program.has_destination(i)).min(args.len())..]
         };
         let is_local = match i.opcode {
             O::Atom | O::Red => return Some(Shape::Divergent),
@@ -198,9 +199,12 @@ impl Divergence {
                     }
                 }
                 O::Mul | O::Mad if m.has(M::Wide) && ty.bits() == 32 => {
-                    let scale = |number: u64| match signed {
-                        true => small(number, 32),
-                        false => i64::from(number as u32),
+                    let scale = |number: u64| {
+                        if signed {
+                            small(number, 32)
+                        } else {
+                            i64::from(number as u32)
+                        }
                     };
                     match (shape(0)?, shape(1)?, i.opcode, shape(2)) {
                         (index, Uniform, O::Mul, _) | (index, Uniform, _, Some(Uniform)) => {

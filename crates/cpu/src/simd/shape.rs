@@ -53,29 +53,32 @@ impl Shape {
 const MAX_STRIDE: i64 = 1 << 20;
 
 pub(super) fn affine(stride: i64) -> Shape {
-    match stride.abs() <= MAX_STRIDE {
-        true => Shape::Affine(stride as i32),
-        false => Shape::Divergent,
+    if stride.abs() <= MAX_STRIDE {
+        Shape::Affine(stride as i32)
+    } else {
+        Shape::Divergent
     }
 }
 
 pub(super) fn indexed(scale: i64, signed: bool) -> Shape {
-    match scale <= MAX_STRIDE && u64::try_from(scale).is_ok_and(u64::is_power_of_two) {
-        true => Shape::Indexed {
+    if scale <= MAX_STRIDE && u64::try_from(scale).is_ok_and(u64::is_power_of_two) {
+        Shape::Indexed {
             scale: scale as i32,
             signed,
-        },
-        false => Shape::Divergent,
+        }
+    } else {
+        Shape::Divergent
     }
 }
 
 pub(super) fn extended(stride: i32, scale: i64, signed: bool) -> Shape {
-    match scale.abs() <= MAX_STRIDE {
-        true => Shape::Extended {
+    if scale.abs() <= MAX_STRIDE {
+        Shape::Extended {
             stride,
             scale: scale as i32,
             signed,
-        },
-        false => Shape::Divergent,
+        }
+    } else {
+        Shape::Divergent
     }
 }

@@ -17,10 +17,12 @@ impl Code {
     /// Each value has one definition, and the arguments of an edge have the classes of the parameters.
     fn verify(&self) -> Result<(), String> {
         let mut is_defined = vec![false; self.values as usize];
-        let mut define = |value: Value| match std::mem::replace(&mut is_defined[value.vreg()], true)
-        {
-            true => Err(format!("{value:?} is defined twice")),
-            false => Ok(()),
+        let mut define = |value: Value| {
+            if std::mem::replace(&mut is_defined[value.vreg()], true) {
+                Err(format!("{value:?} is defined twice"))
+            } else {
+                Ok(())
+            }
         };
         let blocks = || self.layout.iter().map(|at| &self.blocks[at.0 as usize]);
         for block in blocks() {

@@ -279,9 +279,10 @@ impl CapturePoint {
 
     /// Fails unless the stream with this id began the capture.
     pub(crate) fn check_origin(&self, stream: u64) -> Result {
-        match self.capture.origin == stream {
-            true => Ok(()),
-            false => Err(Status::STREAM_CAPTURE_UNMATCHED.into()),
+        if self.capture.origin == stream {
+            Ok(())
+        } else {
+            Err(Status::STREAM_CAPTURE_UNMATCHED.into())
         }
     }
 

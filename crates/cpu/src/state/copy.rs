@@ -143,9 +143,10 @@ pub(crate) fn copy(
         unsafe { std::ptr::copy(from.pointer(0), to.pointer(0), bytes) }
         fresh::copied(to.address, from.address, bytes as u64);
     };
-    let others = match stream.1.is_default() {
-        true => contexts_between(&stream.0, to, from)?,
-        false => Vec::new(),
+    let others = if stream.1.is_default() {
+        contexts_between(&stream.0, to, from)?
+    } else {
+        Vec::new()
     };
     match mode {
         CopyMode::Asynchronous if !others.is_empty() => {

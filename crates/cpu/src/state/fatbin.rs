@@ -59,9 +59,10 @@ pub(crate) fn wrapped<'a>(wrapper: UserPointer<c_void>) -> Result<Cow<'a, [u8]>>
 }
 
 fn fatbin(start: UserPointer<c_void>) -> Result<UserPointer<c_void>> {
-    match start.bytes(MAGIC.len())? == MAGIC {
-        true => Ok(start),
-        false => Err(Status::INVALID_IMAGE.because("nvcc's wrapper holds no fatbin")),
+    if start.bytes(MAGIC.len())? == MAGIC {
+        Ok(start)
+    } else {
+        Err(Status::INVALID_IMAGE.because("nvcc's wrapper holds no fatbin"))
     }
 }
 
@@ -133,9 +134,10 @@ fn without_ptx(fatbin: &::image::Fatbin<'_>, device: Target) -> Failure {
         .map(|entry| format!("{} for {}", entry.kind.word(), entry.target))
         .collect();
     held.dedup();
-    let held = match held.is_empty() {
-        true => "nothing".to_owned(),
-        false => held.join(", "),
+    let held = if held.is_empty() {
+        "nothing".to_owned()
+    } else {
+        held.join(", ")
     };
     let detail = format!(
         "the fatbin has no PTX for {device} or an earlier device: it holds {held}; {ADVICE}"

@@ -212,10 +212,11 @@ impl Graph {
     /// Fails if the graph allocates memory: then it is neither copied nor nested, and
     /// loses no edge.
     pub(crate) fn refuse_allocations(&self) -> Result {
-        match allocates(&self.nodes()) {
-            true => Err(Status::NOT_SUPPORTED
-                .because("a graph that allocates memory is not copied, nested or cut")),
-            false => Ok(()),
+        if allocates(&self.nodes()) {
+            Err(Status::NOT_SUPPORTED
+                .because("a graph that allocates memory is not copied, nested or cut"))
+        } else {
+            Ok(())
         }
     }
 

@@ -84,18 +84,17 @@ pub(crate) fn file(path: &Path) -> Result<Vec<u8>> {
 
 /// Reads an image of known length.
 fn read(bytes: &[u8], options: &mut Options) -> Result<Arc<ModuleCode>> {
-    let image = match bytes.starts_with(&blob::MAGIC) {
+    let image = if bytes.starts_with(&blob::MAGIC) {
         // SAFETY: a binary is machine code, for which the caller of the entry answers.
-        true => unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?,
-        false => {
-            let source = source(bytes, options)?;
-            let compile = CompileOptions::from_environment();
-            if Loading::of_environment().is_lazy(&source, options) {
-                let code = ModuleCode::lazy(source, compile.vectorization);
-                return Ok(Arc::new(code));
-            }
-            compiled(&source, &compile, options)?
+        unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?
+    } else {
+        let source = source(bytes, options)?;
+        let compile = CompileOptions::from_environment();
+        if Loading::of_environment().is_lazy(&source, options) {
+            let code = ModuleCode::lazy(source, compile.vectorization);
+            return Ok(Arc::new(code));
         }
+        compiled(&source, &compile, options)?
     };
     let code = ModuleCode::compiled(image).map_err(|error| code_failure(&error))?;
     Ok(Arc::new(code))
@@ -159,9 +158,10 @@ fn source(bytes: &[u8], options: &mut Options) -> Result<Source> {
     if bytes.starts_with(&ELF) {
         return Err(foreign(bytes));
     }
-    let text: Cow<'_, str> = match bytes.starts_with(&fatbin::MAGIC) {
-        true => fatbin::ptx(bytes)?.into(),
-        false => text_of(bytes.split(|byte| *byte == 0).next().unwrap_or_default()),
+    let text: Cow<'_, str> = if bytes.starts_with(&fatbin::MAGIC) {
+        fatbin::ptx(bytes)?.into()
+    } else {
+        text_of(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
     };
     if !begins_as_ptx(&text) {
         return Err(Status::INVALID_IMAGE

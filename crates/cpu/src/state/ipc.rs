@@ -46,9 +46,10 @@ pub(crate) fn export(address: u64, in_pool: bool) -> Result<CUipcMemHandle> {
         Some(info) if in_pool => context::find(info.context_handle)?,
         _ => context::working()?,
     };
-    let is_shared = match in_pool {
-        true => pool::get(of).is_ok_and(|pool| pool.sharing == Sharing::Shareable),
-        false => found.purpose == Purpose::Device && of == 0,
+    let is_shared = if in_pool {
+        pool::get(of).is_ok_and(|pool| pool.sharing == Sharing::Shareable)
+    } else {
+        found.purpose == Purpose::Device && of == 0
     };
     if !is_shared {
         return Err(Status::INVALID_VALUE

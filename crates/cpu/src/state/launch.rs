@@ -165,11 +165,12 @@ pub(crate) fn check_cooperative(handle: usize, config: &LaunchConfig) -> Result 
         .grid
         .iter()
         .fold(1_u64, |all, axis| all.saturating_mul((*axis).into()));
-    match blocks > most {
-        true => Err(Status::COOPERATIVE_LAUNCH_TOO_LARGE.because(format!(
+    if blocks > most {
+        Err(Status::COOPERATIVE_LAUNCH_TOO_LARGE.because(format!(
             "a cooperative grid of {blocks} blocks; {most} blocks fit on the device at once"
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -152,12 +152,15 @@ impl Session {
         match merged {
             Ok(text) => {
                 let linked = image::assemble(text.as_bytes(), &mut self.options);
-                linked.map_err(|failure| match merge::needs_others(&text) {
-                    true => Failure {
-                        status: Status::INVALID_SOURCE,
-                        ..failure
-                    },
-                    false => failure,
+                linked.map_err(|failure| {
+                    if merge::needs_others(&text) {
+                        Failure {
+                            status: Status::INVALID_SOURCE,
+                            ..failure
+                        }
+                    } else {
+                        failure
+                    }
                 })
             }
             Err(why) => self.refuse(Status::INVALID_SOURCE, &why),

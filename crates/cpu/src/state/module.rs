@@ -58,11 +58,10 @@ impl Module {
     /// Address and bytes of a variable.
     pub(crate) fn variable(&self, name: &str) -> Result<(u64, u64)> {
         self.code.variable(name).ok_or_else(|| {
-            match self.code.code().names().any(|kernel| kernel == name) {
-                true => {
-                    Status::INVALID_VALUE.because(format!("{name} is a kernel, not a variable"))
-                }
-                false => Status::NOT_FOUND.because(format!("the module has no variable {name}")),
+            if self.code.code().names().any(|kernel| kernel == name) {
+                Status::INVALID_VALUE.because(format!("{name} is a kernel, not a variable"))
+            } else {
+                Status::NOT_FOUND.because(format!("the module has no variable {name}"))
             }
         })
     }

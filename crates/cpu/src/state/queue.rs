@@ -432,9 +432,10 @@ mod tests {
                 sender.send(seen).unwrap();
             }));
             release.send(()).unwrap();
-            match asks {
-                true => while !first.passed() {},
-                false => first.wait(),
+            if asks {
+                while !first.passed() {}
+            } else {
+                first.wait()
             }
             seen.send(()).unwrap();
             second.wait();
@@ -558,12 +559,11 @@ mod tests {
         for asks in [false, true] {
             let queue = dozing();
             let mut last = queue.push(Vec::new(), Box::new(|| ()));
-            let passed = match asks {
-                true => last.passed(),
-                false => {
-                    last = queue.push(Vec::new(), Box::new(|| ()));
-                    false
-                }
+            let passed = if asks {
+                last.passed()
+            } else {
+                last = queue.push(Vec::new(), Box::new(|| ()));
+                false
             };
             let state = queue.lock();
             let is_done = queue.is_done(last.ticket);

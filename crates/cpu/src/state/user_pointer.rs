@@ -94,9 +94,10 @@ impl<T> UserPointer<T> {
 
     /// An array of `count` elements or for as many results; an error where no memory is that large.
     pub(crate) fn array(self, count: usize) -> Result<UserPointer<T>> {
-        match self.may_have(count) {
-            true => Ok(self),
-            false => Err(Status::INVALID_VALUE.because("an array is null or beyond any memory")),
+        if self.may_have(count) {
+            Ok(self)
+        } else {
+            Err(Status::INVALID_VALUE.because("an array is null or beyond any memory"))
         }
     }
 

@@ -123,9 +123,10 @@ fn a_bad_access_ends_the_launch_at_its_thread() {
                 "global" => "mov.u64 %d1, %out;",
                 _ => "mov.u64 %d1, buffer;",
             };
-            let access = match is_store {
-                true => format!("st.{space}.{ty} [%d2], {operand};"),
-                false => format!("ld.{space}.{ty} {operand}, [%d2];"),
+            let access = if is_store {
+                format!("st.{space}.{ty} [%d2], {operand};")
+            } else {
+                format!("ld.{space}.{ty} {operand}, [%d2];")
             };
             // By the block's number: lanes do not wait for others of their warp then.
             let body = format!(
@@ -136,9 +137,10 @@ fn a_bad_access_ends_the_launch_at_its_thread() {
             );
             let (bytes, result, out) = launch([4, 1, 1], &body);
             let fault = result.expect_err(&body);
-            let kind = match misaligned {
-                true => FaultKind::Misaligned,
-                false => FaultKind::OutOfBounds,
+            let kind = if misaligned {
+                FaultKind::Misaligned
+            } else {
+                FaultKind::OutOfBounds
             };
             let base = if space == "global" { out } else { 0 };
             assert_eq!(

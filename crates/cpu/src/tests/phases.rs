@@ -16,9 +16,12 @@ const BLOCKS: [(u32, [u32; 3]); 7] = [
 
 /// The results, of which all that are not numbers count as one.
 fn numbers(result: Result<Vec<u32>, String>) -> Result<Vec<u32>, String> {
-    let number = |bits: u32| match f32::from_bits(bits).is_nan() {
-        true => f32::NAN.to_bits(),
-        false => bits,
+    let number = |bits: u32| {
+        if f32::from_bits(bits).is_nan() {
+            f32::NAN.to_bits()
+        } else {
+            bits
+        }
     };
     result.map(|words| words.into_iter().map(number).collect())
 }

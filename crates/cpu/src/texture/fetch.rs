@@ -183,9 +183,10 @@ impl Texture {
         for axis in 0..dimensions {
             let size = level.extent[axis];
             let position = self.sampler.position(axis, floats[axis], size);
-            (firsts[axis], weights[axis]) = match self.sampler.linear {
-                true => linear_texels(position),
-                false => (nearest(position), 0),
+            (firsts[axis], weights[axis]) = if self.sampler.linear {
+                linear_texels(position)
+            } else {
+                (nearest(position), 0)
             };
             firsts[axis] += i64::from(at.offset[axis]);
         }

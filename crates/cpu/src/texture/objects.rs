@@ -36,9 +36,12 @@ pub(crate) fn remove(number: u64) -> bool {
 
 /// Calls `use_it` with the object of a number.
 pub(crate) fn object<R>(number: u64, use_it: impl FnOnce(Option<&Object>) -> R) -> R {
-    let last = LAST.with_borrow(|(last, object)| match *last == number {
-        true => object.upgrade(),
-        false => None,
+    let last = LAST.with_borrow(|(last, object)| {
+        if *last == number {
+            object.upgrade()
+        } else {
+            None
+        }
     });
     let found = last.or_else(|| {
         let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);

@@ -96,9 +96,10 @@ fn clash(name: &str, version: Version) -> Option<String> {
     if name.starts_with('%') {
         let register = SpecialRegister::from_text(name)?;
         let since = special::of(register).since.version;
-        return Some(match since > version {
-            true => format!("`{name}` is a special register since PTX {since}"),
-            false => format!("`{name}` shadows the special register of this name"),
+        return Some(if since > version {
+            format!("`{name}` is a special register since PTX {since}")
+        } else {
+            format!("`{name}` shadows the special register of this name")
         });
     }
     let opcode = Opcode::from_text(name).filter(|opcode| *opcode != Opcode::Unknown)?;

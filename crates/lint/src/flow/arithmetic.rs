@@ -35,9 +35,12 @@ impl Sum {
         let first = instruction.operands.start as usize;
         let count = instruction.operands.len as usize;
         let is_vector = matches!(operands.get(first + 1), Some(Operand::Vector(..)));
-        let mut sum = |number: usize| match number < count {
-            true => operand(first + number),
-            false => None,
+        let mut sum = |number: usize| {
+            if number < count {
+                operand(first + number)
+            } else {
+                None
+            }
         };
         if mnemonic.opcode == Opcode::Mov {
             return if is_vector { None } else { sum(1) };
@@ -68,9 +71,12 @@ impl Sum {
         let exact = |sum: &Sum| sum.is_exact().then(|| sum.lanes.read(ty));
         let fit = |lanes: Lanes| Some(Sum::exact(lanes.signed(result_bits)));
         // In 32 bits, numbers wrap; sums of unknown ones are taken not to.
-        let wrapped = |sum: Sum| match sum.is_exact() {
-            true => Sum::exact(sum.lanes.signed(result_bits)),
-            false => sum,
+        let wrapped = |sum: Sum| {
+            if sum.is_exact() {
+                Sum::exact(sum.lanes.signed(result_bits))
+            } else {
+                sum
+            }
         };
         match mnemonic.opcode {
             Opcode::Cvta => sum(1),
@@ -81,12 +87,11 @@ impl Sum {
                     return None;
                 }
                 let given = sum(1)?;
-                match given.is_exact() {
-                    true => {
-                        let lanes = given.lanes.read(from).signed(to.bits());
-                        Some(Sum::exact(lanes))
-                    }
-                    false => (to.bits() >= 32 && bits >= 32).then_some(given),
+                if given.is_exact() {
+                    let lanes = given.lanes.read(from).signed(to.bits());
+                    Some(Sum::exact(lanes))
+                } else {
+                    (to.bits() >= 32 && bits >= 32).then_some(given)
                 }
             }
             Opcode::Add => Some(sum(1)?.plus(&sum(2)?)?),
@@ -174,19 +179,23 @@ impl Sum {
                 let (a, b) = (sum(1)?, sum(2)?);
                 let divides = mnemonic.opcode == Opcode::Div;
                 match (exact(&a), exact(&b)) {
-                    (Some(a), Some(b)) => fit(a.zip(&b, |a, b| match divides {
-                        true => a.checked_div(b).unwrap_or(0),
-                        false => a.checked_rem(b).unwrap_or(0),
+                    (Some(a), Some(b)) => fit(a.zip(&b, |a, b| {
+                        if divides {
+                            a.checked_div(b).unwrap_or(0)
+                        } else {
+                            a.checked_rem(b).unwrap_or(0)
+                        }
                     })),
                     (None, Some(by)) => {
                         let by = by.same().filter(|by| *by > 0)?;
                         let symbols = a.symbols.divided(by)?;
-                        match divides {
-                            true => Some(Sum {
+                        if divides {
+                            Some(Sum {
                                 symbols,
                                 lanes: a.lanes.map(|n| n.div_euclid(by)),
-                            }),
-                            false => fit(a.lanes.map(|n| n.rem_euclid(by))),
+                            })
+                        } else {
+                            fit(a.lanes.map(|n| n.rem_euclid(by)))
                         }
                     }
                     _ => None,

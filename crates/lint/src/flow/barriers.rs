@@ -224,12 +224,11 @@ impl<'p, 'c, 'm, 'a> Meeting<'p, 'c, 'm, 'a> {
             });
         }
         barrier.came += WARP;
-        match comes.goes_on {
-            true => barrier.arrived = barrier.arrived.or(Some(comes.at)),
-            false => {
-                barrier.waiting.push(number);
-                barrier.awaited = true;
-            }
+        if comes.goes_on {
+            barrier.arrived = barrier.arrived.or(Some(comes.at))
+        } else {
+            barrier.waiting.push(number);
+            barrier.awaited = true;
         }
         Some(())
     }

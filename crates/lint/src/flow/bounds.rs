@@ -40,9 +40,10 @@ fn search<'p, 'm, 'a>(
     let (flow, loops, pass) = (function.flow()?, function.loops()?, function.first_pass()?);
     let orders = Orders::of_function(function)?;
     let shape = Shape(pass.block.size);
-    let threads = match pass.block.required {
-        true => shape.threads(),
-        false => 1,
+    let threads = if pass.block.required {
+        shape.threads()
+    } else {
+        1
     };
     let budget = flow.instructions.steps.len() as u64 * STEPS_FOR_EACH + STEPS;
     let mut evaluator = Evaluator::new(function, flow, loops, shape, budget);

@@ -331,9 +331,10 @@ fn primitive(symbols: &Symbols) -> Option<(Symbols, i64)> {
 fn least(symbols: &Symbols, evaluator: &Evaluator<'_, '_, '_>) -> i64 {
     let counts = |id: SymbolId| matches!(evaluator.symbol(id), Symbol::Special(_));
     let all = symbols.all();
-    match all.iter().all(|(id, times)| *times > 0 && counts(*id)) {
-        true => 0,
-        false => i64::MIN,
+    if all.iter().all(|(id, times)| *times > 0 && counts(*id)) {
+        0
+    } else {
+        i64::MIN
     }
 }
 
@@ -359,8 +360,8 @@ impl Range {
     /// Leaves those of which `factor * value + number` has the relation to 0.
     fn narrow(&mut self, factor: i64, number: i64, relation: Relation) {
         // With a negative factor, the other way round.
-        let (number, relation) = match factor < 0 {
-            true => (
+        let (number, relation) = if factor < 0 {
+            (
                 number.wrapping_neg(),
                 match relation {
                     Relation::Below => Relation::Above,
@@ -369,8 +370,9 @@ impl Range {
                     Relation::AtLeast => Relation::AtMost,
                     same => same,
                 },
-            ),
-            false => (number, relation),
+            )
+        } else {
+            (number, relation)
         };
         let factor = factor.wrapping_abs();
         // `factor * value` against this.

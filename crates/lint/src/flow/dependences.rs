@@ -161,9 +161,10 @@ impl<'c, 'm, 'a> Dependences<'c, 'm, 'a> {
         let joined = parts.fold(first, |all, part| all.join(&part, value.0));
         let decides = self.decides(block).map(|decides| self.get(decides).sources);
         let decides = decides.unwrap_or(Sources::NONE);
-        match joined == first || !decides.any(Sources::THREAD) {
-            true => joined,
-            false => Dependence::opaque(joined.sources | decides),
+        if joined == first || !decides.any(Sources::THREAD) {
+            joined
+        } else {
+            Dependence::opaque(joined.sources | decides)
         }
     }
 

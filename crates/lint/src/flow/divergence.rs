@@ -239,9 +239,10 @@ impl Solver<'_, '_, '_> {
             _ => return known,
         };
         let of_loop = self.loops[home.index()];
-        match self.loops[block.index()] < of_loop {
-            true => Dependence::opaque(known.sources | of_loop.sources()),
-            false => known,
+        if self.loops[block.index()] < of_loop {
+            Dependence::opaque(known.sources | of_loop.sources())
+        } else {
+            known
         }
     }
 

@@ -224,9 +224,10 @@ fn copied(
         // Behind the destination, which for a tensor is its map with coordinates.
         Hazard::BulkSource => first + 1,
     };
-    let bytes = match is_tensor {
-        true => Some(ROW),
-        false => number(function, first + 2),
+    let bytes = if is_tensor {
+        Some(ROW)
+    } else {
+        number(function, first + 2)
     };
     let bytes = bytes.filter(|bytes| *bytes > 0)?;
     Some(Range { address, bytes })

@@ -37,9 +37,10 @@ impl Turns {
 
     /// Those of the outermost `depth` loops.
     pub fn outer(self, depth: usize) -> Turns {
-        match depth < Turns::DEPTH {
-            true => Turns(self.0 & ((1 << (8 * depth)) - 1)),
-            false => self,
+        if depth < Turns::DEPTH {
+            Turns(self.0 & ((1 << (8 * depth)) - 1))
+        } else {
+            self
         }
     }
 }
@@ -236,9 +237,10 @@ impl<'c, 'm, 'a> Evaluator<'c, 'm, 'a> {
             turns: at.turns.outer(depth),
         };
         let is_first = place.turns == Turns::default();
-        let known = match is_first {
-            true => Some(&self.first[value.index()]),
-            false => self.others.get(&(value, place.turns)),
+        let known = if is_first {
+            Some(&self.first[value.index()])
+        } else {
+            self.others.get(&(value, place.turns))
         };
         if let Some(known) = known.and_then(|at| self.known.get(*at as usize)) {
             return known.clone();

@@ -276,9 +276,10 @@ fn arrivals(
                 continue;
             }
             let from = &arrivals[before.index()];
-            let one = match decides[before.index()] {
-                true => along(flow, conditions, from, before, *block),
-                false => *from,
+            let one = if decides[before.index()] {
+                along(flow, conditions, from, before, *block)
+            } else {
+                *from
             };
             sum.threads = sum.threads.or(one.threads);
             sum.together = sum.together.max(one.together);

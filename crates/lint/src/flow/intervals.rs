@@ -247,9 +247,10 @@ impl<'c, 'm, 'a> Orders<'c, 'm, 'a> {
             .map(|id| &self.loops.get(id).latches);
         let mut ways = graph.predecessors(block).filter(|before| {
             let is_latch = latches.is_some_and(|latches| latches.contains(before));
-            match entered {
-                true => is_latch,
-                false => !is_latch && graph.place(*before) >= graph.place(root),
+            if entered {
+                is_latch
+            } else {
+                !is_latch && graph.place(*before) >= graph.place(root)
             }
         });
         let leads = |before: BlockId| {
@@ -465,9 +466,10 @@ impl Interval {
 fn meeting(nodes: &[Node], mut a: u32, mut b: u32) -> u32 {
     while a != b {
         let (left, right) = (&nodes[a as usize], &nodes[b as usize]);
-        let (from, above) = match left.depth >= right.depth {
-            true => (&mut a, left.above),
-            false => (&mut b, right.above),
+        let (from, above) = if left.depth >= right.depth {
+            (&mut a, left.above)
+        } else {
+            (&mut b, right.above)
         };
         match above {
             Some(above) => *from = above,
@@ -520,9 +522,10 @@ fn order<'t>(
         Convergence::Block if !step.guarded && !arrives => {
             // Without a number of threads, all of the block.
             let number_alone = if effect.writes > 0 { 3 } else { 1 };
-            return match instruction.operands.len == number_alone {
-                true => Order::Barrier,
-                false => Order::Other,
+            return if instruction.operands.len == number_alone {
+                Order::Barrier
+            } else {
+                Order::Other
             };
         }
         Convergence::Block | Convergence::Cluster => return Order::Other,
@@ -541,15 +544,17 @@ fn order<'t>(
                     .first_of(&[Modifier::Cas, Modifier::Exch])
                     .is_none() =>
         {
-            match tested().any(flow, step) {
-                true => Order::Other,
-                false => Order::None,
+            if tested().any(flow, step) {
+                Order::Other
+            } else {
+                Order::None
             }
         }
         isa::Effect::Load if strong && !modifiers.has(Modifier::Acquire) => {
-            match tested().any(flow, step) {
-                true => Order::Other,
-                false => Order::None,
+            if tested().any(flow, step) {
+                Order::Other
+            } else {
+                Order::None
             }
         }
         _ if orders => Order::Other,

@@ -78,9 +78,10 @@ impl Evaluator<'_, '_, '_> {
         let Some(branch) = self.branch(fork) else {
             return self.agreed(before.iter().map(|(_, part)| *part), place);
         };
-        let on = |side: BlockId, from: BlockId| match from == fork {
-            true => side == block,
-            false => {
+        let on = |side: BlockId, from: BlockId| {
+            if from == fork {
+                side == block
+            } else {
                 side != block
                     && graph.dominates(side, from)
                     && graph.predecessors(side).count() == 1
@@ -117,9 +118,10 @@ impl Evaluator<'_, '_, '_> {
             _ if yes == no && matches!(yes, Known::Sum(_)) => return yes,
             Known::Sum(sum) if sum.is_uniform() => {
                 let uniform = |known: &Known| matches!(known, Known::Sum(sum) if sum.is_uniform());
-                return match uniform(&yes) && uniform(&no) {
-                    true => self.unknown(Symbol::Value(value, place.turns)),
-                    false => Known::Unknown,
+                return if uniform(&yes) && uniform(&no) {
+                    self.unknown(Symbol::Value(value, place.turns))
+                } else {
+                    Known::Unknown
                 };
             }
             _ => return Known::Unknown,

@@ -80,9 +80,10 @@ impl Scaled {
 
     /// What the least and the greatest of numbers become.
     fn ends(&self, (least, most): (i64, i64)) -> (i64, i64) {
-        match self.factor < 0 {
-            true => (self.of(most), self.of(least)),
-            false => (self.of(least), self.of(most)),
+        if self.factor < 0 {
+            (self.of(most), self.of(least))
+        } else {
+            (self.of(least), self.of(most))
         }
     }
 
@@ -245,9 +246,10 @@ impl Lanes {
     pub(super) fn each(numbers: impl Iterator<Item = i64>) -> Lanes {
         let of: Vec<i64> = numbers.collect();
         let (least, most) = ends_of(&of);
-        match least == most {
-            true => Lanes::Same(least),
-            false => Lanes::Each(Scaled {
+        if least == most {
+            Lanes::Same(least)
+        } else {
+            Lanes::Each(Scaled {
                 numbers: Rc::new(Numbers {
                     of,
                     least,
@@ -256,16 +258,17 @@ impl Lanes {
                 }),
                 factor: 1,
                 added: 0,
-            }),
+            })
         }
     }
 
     /// As a register of this width holds them, read as signed. Most are in range.
     pub(super) fn signed(&self, bits: u32) -> Lanes {
         let most = i64::MAX >> (64 - bits.clamp(1, 64));
-        match self.lies_in(-most - 1, most) {
-            true => self.clone(),
-            false => self.map(|number| signed(number, bits)),
+        if self.lies_in(-most - 1, most) {
+            self.clone()
+        } else {
+            self.map(|number| signed(number, bits))
         }
     }
 
@@ -278,9 +281,10 @@ impl Lanes {
             _ if bits >= 64 => self.signed(bits),
             _ => {
                 let mask = (1 << bits) - 1;
-                match self.lies_in(0, mask) {
-                    true => self.clone(),
-                    false => self.map(|number| number & mask),
+                if self.lies_in(0, mask) {
+                    self.clone()
+                } else {
+                    self.map(|number| number & mask)
                 }
             }
         }
@@ -426,12 +430,11 @@ impl Symbols {
         let mut rest = Symbols::default();
         let mut factor = 0;
         for (id, times) in self.all() {
-            match *id == symbol {
-                true => factor = *times,
-                false => {
-                    rest.all[usize::from(rest.len)] = (*id, *times);
-                    rest.len += 1;
-                }
+            if *id == symbol {
+                factor = *times
+            } else {
+                rest.all[usize::from(rest.len)] = (*id, *times);
+                rest.len += 1;
             }
         }
         (rest, factor)

@@ -196,15 +196,17 @@ impl Launch<'_> {
                 let other = (self.races)(line(threads));
                 races.retain(|race| other.iter().any(|other| other.second == race.second));
             }
-            return match races.is_empty() {
-                true => self.of_large(line),
-                false => Races {
-                    blocks: match of_warps {
-                        true => Blocks::OfWarps,
-                        false => Blocks::All,
+            return if races.is_empty() {
+                self.of_large(line)
+            } else {
+                Races {
+                    blocks: if of_warps {
+                        Blocks::OfWarps
+                    } else {
+                        Blocks::All
                     },
                     races,
-                },
+                }
             };
         }
         let limited = [256, 128, 64];

@@ -134,9 +134,10 @@ fn taken<'m>(
     let address = instruction.operands.start as usize + 1;
     let number_at = |place: usize| function.linear(place)?.as_number();
     let is_number = equal == holds;
-    let (was, new) = match modifiers.has(Modifier::Cas) {
-        true => (Some(number_at(address + 1)?), number_at(address + 2)),
-        false => (None, Some(number_at(address + 1)?)),
+    let (was, new) = if modifiers.has(Modifier::Cas) {
+        (Some(number_at(address + 1)?), number_at(address + 2))
+    } else {
+        (None, Some(number_at(address + 1)?))
     };
     match was {
         // It was free, and is not any more.
@@ -295,10 +296,13 @@ impl CriticalSection {
                 match FenceEffect::of(function, flow, id, scope) {
                     FenceEffect::Narrow => Visit::Note,
                     FenceEffect::Orders => Visit::Stop,
-                    FenceEffect::None => match protected.iter().any(|(store, _)| *store == id) {
-                        true => Visit::Found,
-                        false => Visit::On,
-                    },
+                    FenceEffect::None => {
+                        if protected.iter().any(|(store, _)| *store == id) {
+                            Visit::Found
+                        } else {
+                            Visit::On
+                        }
+                    }
                 }
             });
             if let Some((store, narrow)) = found {
@@ -380,9 +384,10 @@ impl FenceEffect {
         };
         let mnemonic = function.mnemonic(instruction);
         if let Some(of_fence) = Scope::of_fence(mnemonic) {
-            return match of_fence < scope {
-                true => FenceEffect::Narrow,
-                false => FenceEffect::Orders,
+            return if of_fence < scope {
+                FenceEffect::Narrow
+            } else {
+                FenceEffect::Orders
             };
         }
         let effect = function.effect(step);
@@ -396,9 +401,10 @@ impl FenceEffect {
                     Modifier::Sc,
                 ])
                 .is_none();
-        match effect.pure || accesses || step.terminator != super::Terminator::FallThrough {
-            true => FenceEffect::None,
-            false => FenceEffect::Orders,
+        if effect.pure || accesses || step.terminator != super::Terminator::FallThrough {
+            FenceEffect::None
+        } else {
+            FenceEffect::Orders
         }
     }
 }

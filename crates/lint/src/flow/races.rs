@@ -127,9 +127,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
                 _ => 1,
             };
             for turn in 0..turns {
-                let groups = match self.may_meet(interval, executed, turn) {
-                    true => self.instances(interval, executed, turn),
-                    false => Vec::new(),
+                let groups = if self.may_meet(interval, executed, turn) {
+                    self.instances(interval, executed, turn)
+                } else {
+                    Vec::new()
                 };
                 let mut found = false;
                 for (_, instances) in &groups {
@@ -179,9 +180,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             return true;
         };
         let variable = self.flow.instructions.variable(variable);
-        let size = match variable.dims.contains(&None) {
-            true => MEMORY as u64,
-            false => layout(variable).0,
+        let size = if variable.dims.contains(&None) {
+            MEMORY as u64
+        } else {
+            layout(variable).0
         };
         let end = size as i64 - of.access.bytes as i64;
         let threads = 0..self.evaluator.shape.threads() as usize;
@@ -568,9 +570,10 @@ impl<'c, 'm, 'a> Search<'c, 'm, 'a> {
             _ => self.is_made_of(&write.of, access.of.id),
         };
         let place = |one: &Instance| (one.node, one.of.id);
-        let (first, second, threads) = match place(write) <= place(access) {
-            true => (write, access, threads),
-            false => (access, write, (threads.1, threads.0)),
+        let (first, second, threads) = if place(write) <= place(access) {
+            (write, access, threads)
+        } else {
+            (access, write, (threads.1, threads.0))
         };
         Race {
             first: first.of.id,

@@ -56,12 +56,13 @@ impl Conditions {
     }
 
     fn and(self, condition: Condition) -> Conditions {
-        match self.has(condition) {
-            true => self,
-            false => Conditions {
+        if self.has(condition) {
+            self
+        } else {
+            Conditions {
                 last: Some(condition),
                 ..self
-            },
+            }
         }
     }
 

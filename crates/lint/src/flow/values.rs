@@ -344,9 +344,10 @@ impl<'c, 'm, 'a> Builder<'c, 'm, 'a> {
                     continue;
                 }
                 // An instruction reads before it writes.
-                let before = match of.home == block {
-                    true => (of.place as usize) < place,
-                    false => graph.dominates(of.home, block),
+                let before = if of.home == block {
+                    (of.place as usize) < place
+                } else {
+                    graph.dominates(of.home, block)
                 };
                 if !before {
                     of.several = true;

@@ -70,9 +70,10 @@ pub fn is_barrier(mnemonic: &Mnemonic<'_>) -> bool {
 /// Where a barrier says how many threads it waits for, the place of that operand.
 pub fn count_of(instruction: &Instruction, mnemonic: &Mnemonic<'_>) -> Option<usize> {
     // A reduction has its result first and a predicate last.
-    let (place, all) = match mnemonic.modifiers.has(Modifier::Red) {
-        true => (2, 4),
-        false => (1, 2),
+    let (place, all) = if mnemonic.modifiers.has(Modifier::Red) {
+        (2, 4)
+    } else {
+        (1, 2)
     };
     let start = instruction.operands.start as usize;
     (instruction.operands.len >= all).then_some(start + place)
@@ -108,9 +109,10 @@ impl<'c, 'm, 'a> Course<'c, 'm, 'a> {
             let meets = meets[block.index()];
             let quiet = graph.successors(*block).count() > 1
                 && course.is_quiet(*block, meets, epoch, &mut visited, &mut budget);
-            let next = match quiet {
-                true => meets.map_or(Next::End, Next::To),
-                false => course.next(*block),
+            let next = if quiet {
+                meets.map_or(Next::End, Next::To)
+            } else {
+                course.next(*block)
             };
             course.next[block.index()] = next;
             if let (Next::Guarded { .. }, Some(last)) = (next, course.last(*block)) {
@@ -137,9 +139,10 @@ impl<'c, 'm, 'a> Course<'c, 'm, 'a> {
             }
             let name = callee(self.function.operands(instruction));
             let may = |name| self.function.context.may_execute(name, is_barrier);
-            return match name.is_none_or(may) {
-                true => BarrierSet::MAX,
-                false => 0,
+            return if name.is_none_or(may) {
+                BarrierSet::MAX
+            } else {
+                0
             };
         }
         if !is_barrier(mnemonic) {

@@ -64,9 +64,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             ),
         );
         let exact = u32::try_from(by).ok().and_then(reciprocal);
-        let rest = match division.remainder {
-            true => format!(", and subtract {by} times that for the remainder"),
-            false => String::new(),
+        let rest = if division.remainder {
+            format!(", and subtract {by} times that for the remainder")
+        } else {
+            String::new()
         };
         match exact.filter(|_| !division.signed && division.bits == 32) {
             Some((factor, shift)) => finding.help(format!(

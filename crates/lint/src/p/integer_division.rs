@@ -36,9 +36,10 @@ impl<'m, 'a> Division<'m, 'a> {
         let operands = function.operands(instruction);
         let number = function.linear(instruction.operands.start as usize + 2)?;
         let number = number.as_number()? << (64 - bits) >> (64 - bits);
-        let by = match signed {
-            true => number.unsigned_abs(),
-            false => number as u64 & (u64::MAX >> (64 - bits)),
+        let by = if signed {
+            number.unsigned_abs()
+        } else {
+            number as u64 & (u64::MAX >> (64 - bits))
         };
         (by != 0).then_some(Division {
             remainder,
@@ -61,9 +62,10 @@ impl<'m, 'a> Division<'m, 'a> {
 
     /// The name in messages.
     pub fn name(&self) -> &'static str {
-        match self.remainder {
-            true => "remainder",
-            false => "division",
+        if self.remainder {
+            "remainder"
+        } else {
+            "division"
         }
     }
 }

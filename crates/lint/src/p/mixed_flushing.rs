@@ -80,17 +80,18 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         return;
     }
     let all = keep + flush;
-    let (span, message, help) = match keep <= flush {
-        true => (
+    let (span, message, help) = if keep <= flush {
+        (
             first[0],
             format!("{flush} of {all} operations flush subnormals to zero, and this one does not"),
             "write `.ftz` here too",
-        ),
-        false => (
+        )
+    } else {
+        (
             first[1],
             format!("{flush} of {all} operations flush subnormals to zero, this one first"),
             "remove `.ftz` here, or write it on all",
-        ),
+        )
     };
     if let Some(span) = span {
         findings.add(span, message).help(help);

@@ -134,8 +134,9 @@ fn values(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, place: usize)
         _ => return Vec::new(),
     };
     let is_register = |at: usize| matches!(flow.instructions.reference(at), Reference::Register(_));
-    match places.clone().all(is_register) {
-        true => places.map(|at| flow.values.of_operand(at)).collect(),
-        false => Vec::new(),
+    if places.clone().all(is_register) {
+        places.map(|at| flow.values.of_operand(at)).collect()
+    } else {
+        Vec::new()
     }
 }

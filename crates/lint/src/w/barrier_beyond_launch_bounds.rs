@@ -60,9 +60,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
             continue;
         }
         // A reduction has its result first and a predicate last.
-        let (place, all) = match modifiers.has(Modifier::Red) {
-            true => (2, 4),
-            false => (1, 2),
+        let (place, all) = if modifiers.has(Modifier::Red) {
+            (2, 4)
+        } else {
+            (1, 2)
         };
         if instruction.operands.len < all {
             continue;

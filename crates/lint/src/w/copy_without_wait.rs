@@ -131,8 +131,9 @@ fn of_instruction<'a>(
     }
     let name = callee(function.operands(instruction));
     let waits = |mnemonic: &Mnemonic<'a>| waits(event(mnemonic));
-    match name.is_none_or(|name| function.context.may_execute(name, waits)) {
-        true => AsyncEvent::WaitForAll,
-        false => AsyncEvent::None,
+    if name.is_none_or(|name| function.context.may_execute(name, waits)) {
+        AsyncEvent::WaitForAll
+    } else {
+        AsyncEvent::None
     }
 }

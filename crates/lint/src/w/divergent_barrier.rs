@@ -228,11 +228,10 @@ fn report(
     findings: &mut Findings,
 ) {
     let effect = function.effect_of(instruction);
-    let help = match effect.is_some_and(|effect| waits_for_all(instruction, effect)) {
-        true => {
-            "move the barrier to where every thread comes, or give it the number of threads that do"
-        }
-        false => "all threads of a warp have to execute it together",
+    let help = if effect.is_some_and(|effect| waits_for_all(instruction, effect)) {
+        "move the barrier to where every thread comes, or give it the number of threads that do"
+    } else {
+        "all threads of a warp have to execute it together"
     };
     findings.add(instruction.opcode_span, message).help(help);
 }

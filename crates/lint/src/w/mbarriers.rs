@@ -206,12 +206,11 @@ pub(super) fn arrivals(
         .iter()
         .position(address)?;
     let counted = mnemonic.opcode == Opcode::Mbarrier && !has(Modifier::ExpectTx);
-    let times = match counted && at + 1 < list.len as usize {
-        true => {
-            let place = list.start as usize + at + 1;
-            u32::try_from(function.linear(place)?.as_number()?).ok()?
-        }
-        false => 1,
+    let times = if counted && at + 1 < list.len as usize {
+        let place = list.start as usize + at + 1;
+        u32::try_from(function.linear(place)?.as_number()?).ok()?
+    } else {
+        1
     };
     Some(Arrivals {
         most: threads.count().saturating_mul(times),

@@ -67,9 +67,12 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
         let required = function
             .first_pass()
             .is_some_and(|pass| pass.block.required);
-        let large = |thread: u32| match required {
-            true => String::new(),
-            false => format!(", in a block of more than {thread} threads"),
+        let large = |thread: u32| {
+            if required {
+                String::new()
+            } else {
+                format!(", in a block of more than {thread} threads")
+            }
         };
         let (message, help) = match mistake.kind {
             MaskMistakeKind::LeftOut { thread, mask } => (

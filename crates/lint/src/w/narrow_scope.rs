@@ -151,11 +151,12 @@ fn fences_of_locks(
         let Some(line) = taken_by_others(function, flow, section, sections) else {
             continue;
         };
-        let early = match section.acquires {
-            true => None,
-            false => section
+        let early = if section.acquires {
+            None
+        } else {
+            section
                 .early(function, Scope::Device)
-                .and_then(|(_, fence)| fence),
+                .and_then(|(_, fence)| fence)
         };
         let late = section
             .late(function, Scope::Device)

@@ -157,9 +157,10 @@ fn look(function: &FunctionContext<'_, '_>, flow: &Flow<'_, '_>, findings: &mut 
         let Some((of, section, way)) = other else {
             continue;
         };
-        let whose = match is_of_block(way) {
-            true => "another block",
-            false => "another thread",
+        let whose = if is_of_block(way) {
+            "another block"
+        } else {
+            "another thread"
         };
         let line = function.line(of.instruction.span);
         let message = match section.and_then(|section| flow.instructions.get(section.take)) {

@@ -107,9 +107,10 @@ fn widened(mnemonic: &Mnemonic<'_>) -> Option<Type> {
     }
     let modifiers = &mnemonic.modifiers;
     let from = modifiers.types().last()?;
-    let widens = match is_mul {
-        true => modifiers.has(Modifier::Wide),
-        false => matches!(modifiers.types().next(), Some(Type::S64 | Type::U64)),
+    let widens = if is_mul {
+        modifiers.has(Modifier::Wide)
+    } else {
+        matches!(modifiers.types().next(), Some(Type::S64 | Type::U64))
     };
     (widens && matches!(from, Type::S32 | Type::U32)).then_some(from)
 }

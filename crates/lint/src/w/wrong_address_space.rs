@@ -185,9 +185,10 @@ fn check(function: &FunctionContext<'_, '_>, findings: &mut Findings) {
                     space.text(),
                     used.text()
                 ),
-                match used == space {
-                    true => format!("convert it with `cvta.to.{}`", space.text()),
-                    false => "leave the state space out".to_owned(),
+                if used == space {
+                    format!("convert it with `cvta.to.{}`", space.text())
+                } else {
+                    "leave the state space out".to_owned()
                 },
             ),
             _ => continue,

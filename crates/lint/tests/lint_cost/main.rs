@@ -72,9 +72,10 @@ fn what_is_slow_is_found_at_its_line() {
             .filter(|(_, code)| *code == rule.code)
             .collect();
         for (line, code) in expected.difference(&found) {
-            match *code == rule.code {
-                true => wrong += &format!("{name}:{line}: {code} was not found\n"),
-                false => continue,
+            if *code == rule.code {
+                wrong += &format!("{name}:{line}: {code} was not found\n")
+            } else {
+                continue;
             }
         }
         for (line, code) in found.difference(&expected) {

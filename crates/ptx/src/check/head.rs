@@ -87,9 +87,10 @@ pub fn target(words: &[Name<'_>], context: &Context<'_, '_>, report: &mut Report
             unknown(*word, source, report);
         }
     }
-    let mode = match allowed.independent {
-        true => "texmode_independent",
-        false => "texmode_unified",
+    let mode = if allowed.independent {
+        "texmode_independent"
+    } else {
+        "texmode_unified"
     };
     options(module, words, here, Some(mode), source, report);
     version_of_target(words, here, source, report);

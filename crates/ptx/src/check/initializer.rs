@@ -98,10 +98,12 @@ impl<'m, 'a: 'm, F: Fn(&str) -> Option<Symbol<'m, 'a>>> Checker<'_, 'a, F> {
         let numbers = list
             .iter()
             .take_while(|value| matches!(value, Initializer::Integer(_)));
-        let numbers = match inner.is_empty() && self.variable.vector == 1 {
-            true if self.variable.ty.holds_integers() => numbers.count(),
-            _ => 0,
-        };
+        let numbers =
+            if inner.is_empty() && self.variable.vector == 1 && self.variable.ty.holds_integers() {
+                numbers.count()
+            } else {
+                0
+            };
         let mut rest = list.iter().skip(numbers);
         rest.try_for_each(|value| self.array(value, inner))
     }

@@ -126,9 +126,10 @@ impl<'a> OperandChecker<'_, '_, '_, 'a> {
                 if type_match::is_address(ty) && ty.bits() == 64 =>
             {
                 let samples = matches!(self.instruction.opcode, Opcode::Tex | Opcode::Tld4);
-                let floor = match samples && self.checker.context.allowed.independent {
-                    true => INDIRECT_SEPARATE,
-                    false => INDIRECT,
+                let floor = if samples && self.checker.context.allowed.independent {
+                    INDIRECT_SEPARATE
+                } else {
+                    INDIRECT
                 };
                 self.needs("the address of a texture or surface", floor, operand)
             }

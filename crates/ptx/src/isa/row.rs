@@ -339,9 +339,10 @@ fn range_of(text: &str) -> Option<Range> {
 /// `b32`, `b32+`, `b32!`, `T`, `T2`, `T+`, `Th`
 fn type_rule(text: &str) -> Option<TypeRule> {
     let (wider, alone) = (text.ends_with('+'), text.ends_with('!'));
-    let text = match wider || alone {
-        true => &text[..text.len() - 1],
-        false => text,
+    let text = if wider || alone {
+        &text[..text.len() - 1]
+    } else {
+        text
     };
     let named = |text: &str| text.get(..1).and_then(type_number).map(TypeBase::Named);
     let (base, scale) = match text.as_bytes() {

@@ -452,9 +452,10 @@ fn integers(operator: TokenKind, left: Integer, right: Integer) -> Option<(u64, 
     let unsigned = left.unsigned || right.unsigned;
     let (a, b) = (left.value, right.value);
     let (signed_a, signed_b) = (a as i64, b as i64);
-    let holds = match unsigned {
-        true => compare(operator, a, b),
-        false => compare(operator, signed_a, signed_b),
+    let holds = if unsigned {
+        compare(operator, a, b)
+    } else {
+        compare(operator, signed_a, signed_b)
     };
     if let Some(holds) = holds {
         return Some((u64::from(holds), false));

@@ -16,9 +16,10 @@ impl<'a> BodyReader<'_, 'a> {
     /// `@!p opcode.modifiers operands;`
     pub(super) fn instruction(&mut self, rest: &mut Tokens<'_, 'a>) -> Outcome<()> {
         let start = rest.peek().span.start;
-        let guard = match rest.at(TokenKind::At) {
-            true => Some(guard(rest)?),
-            false => None,
+        let guard = if rest.at(TokenKind::At) {
+            Some(guard(rest)?)
+        } else {
+            None
         };
         let word = rest.peek();
         if word.kind != TokenKind::Identifier {

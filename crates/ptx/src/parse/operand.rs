@@ -50,9 +50,10 @@ impl<'a> Pool<'a> {
         let len = operands.len;
         let start = self.operands.len() as u32 - len;
         let Guard { predicate, negated } = guard;
-        self.operands.push(match negated {
-            true => Operand::Not(predicate),
-            false => Operand::Name(predicate),
+        self.operands.push(if negated {
+            Operand::Not(predicate)
+        } else {
+            Operand::Name(predicate)
         });
         List { start, len }
     }
@@ -283,10 +284,11 @@ fn special(text: &str) -> Option<SpecialRegister> {
 fn dotted<'a>(rest: &mut Tokens<'_, 'a>, name: Name<'a>, negated: bool) -> Outcome<Operand<'a>> {
     let (word, part) = (rest.peek().span, rest.word_text());
     let span = join(name.span(rest.source), word);
-    let register = match span.end - span.start == (name.text.len() + 1 + part.len()) as u32 {
-        true => SpecialRegister::from_text(text(rest.source, span)),
+    let register = if span.end - span.start == (name.text.len() + 1 + part.len()) as u32 {
+        SpecialRegister::from_text(text(rest.source, span))
+    } else {
         // There is white space before the dot.
-        false => SpecialRegister::from_text(&format!("{}.{part}", name.text)),
+        SpecialRegister::from_text(&format!("{}.{part}", name.text))
     };
     rest.advance();
     if let Some(register) = register {

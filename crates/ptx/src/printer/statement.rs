@@ -69,9 +69,10 @@ impl Layout<'_> {
                 self.line(location.span, tabs, |out| write_location(out, location));
             }
             Statement::Targets(targets) => self.line(targets.span, 0, |out| {
-                let word = match targets.calls {
-                    true => "calltargets",
-                    false => "branchtargets",
+                let word = if targets.calls {
+                    "calltargets"
+                } else {
+                    "branchtargets"
                 };
                 let names: Vec<_> = targets.targets.iter().map(|name| name.text).collect();
                 append(
@@ -112,9 +113,10 @@ fn at(start: u32) -> Span {
 
 fn write_location(out: &mut String, location: &Location<'_>) {
     let Place { file, line, column } = location.place;
-    let word = match location.intermediate {
-        true => "loc_intermediate",
-        false => "loc",
+    let word = if location.intermediate {
+        "loc_intermediate"
+    } else {
+        "loc"
     };
     append(out, format_args!(".{word} {file} {line} {column}"));
     if let Some(inlined) = &location.inlined {

@@ -180,9 +180,10 @@ impl Reached {
                     }
                 }
             }
-            match group.kernels.is_empty() {
-                true => unused.nodes.append(&mut group.nodes),
-                false => groups.push(group),
+            if group.kernels.is_empty() {
+                unused.nodes.append(&mut group.nodes)
+            } else {
+                groups.push(group)
             }
         }
         groups.sort_unstable_by_key(|group| group.kernels.first().copied());

@@ -282,9 +282,10 @@ fn every_code() {
         let text = std::fs::read_to_string(&path).expect("a file of cases");
         for case in hand::cases(&text) {
             let (module, before) = case.module();
-            let level = match case.makes_code() {
-                true => Level::Codegen,
-                false => Level::default(),
+            let level = if case.makes_code() {
+                Level::Codegen
+            } else {
+                Level::default()
             };
             let (ours, finding) = judge::judge_at(module.as_bytes(), level);
             let ours = match ours {

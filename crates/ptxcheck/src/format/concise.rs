@@ -27,11 +27,10 @@ pub fn write(findings: Findings<'_>, colour: bool) -> String {
         let origin = origin.map(|origin| format!(" [{origin}]"));
         let message = format!("{message}{}", origin.unwrap_or_default());
         let (name, message) = (Escaped::new(findings.name), Escaped::new(&message));
-        match colour {
-            true => {
-                format!("{BOLD}{name}:{place}{RESET}: {style}{word}[{code}]{RESET}: {message}\n")
-            }
-            false => format!("{name}:{place}: {word}[{code}]: {message}\n"),
+        if colour {
+            format!("{BOLD}{name}:{place}{RESET}: {style}{word}[{code}]{RESET}: {message}\n")
+        } else {
+            format!("{name}:{place}: {word}[{code}]: {message}\n")
         }
     };
     findings.found.iter().map(line).collect()

@@ -20,13 +20,15 @@ pub fn write(findings: Findings<'_>) -> String {
         };
         let text = findings.text(finding);
         // GitHub takes columns only within one line.
-        let columns = match start.line == end.line {
-            true => format!(",col={},endColumn={}", start.column, end.column),
-            false => String::new(),
+        let columns = if start.line == end.line {
+            format!(",col={},endColumn={}", start.column, end.column)
+        } else {
+            String::new()
         };
-        let place = match findings.is_part() {
-            true => String::new(),
-            false => format!(",line={},endLine={}{columns}", start.line, end.line),
+        let place = if findings.is_part() {
+            String::new()
+        } else {
+            format!(",line={},endLine={}{columns}", start.line, end.line)
         };
         format!(
             "::{word} file={}{place},title={code}::{}\n",

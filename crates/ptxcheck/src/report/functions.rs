@@ -165,11 +165,11 @@ fn control<'t>(function: &FunctionContext<'_, 't>, places: &Places<'t>) -> Optio
     let all = chains.all.iter();
     Some(Control {
         block_count: chains.all.len(),
-        blocks: match chains.all.len() <= MAX_BLOCKS {
-            true => all
-                .map(|(first, last)| block(function, flow, &chains, [*first, *last], places))
-                .collect(),
-            false => Vec::new(),
+        blocks: if chains.all.len() <= MAX_BLOCKS {
+            all.map(|(first, last)| block(function, flow, &chains, [*first, *last], places))
+                .collect()
+        } else {
+            Vec::new()
         },
         branches,
     })
@@ -190,9 +190,10 @@ fn block<'t>(
     let steps = graph.blocks[first.index()].start..graph.blocks[last.index()].end;
     let count = steps.len();
     let (before, after) = SHOWN;
-    let left_out = match count <= before + after {
-        true => count..count,
-        false => before..count - after,
+    let left_out = if count <= before + after {
+        count..count
+    } else {
+        before..count - after
     };
     let all = steps.filter_map(|step| instructions.get(InstructionId(step)));
     let spans: Vec<_> = all.map(|instruction| instruction.span).collect();

@@ -154,21 +154,20 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
         many => format!("{} files", many.len()),
     };
     let page = page::write(&title, &texts, &codes, &failures);
-    match args.output.as_os_str() == "-" {
-        true => print(&page),
-        false => {
-            std::fs::write(&args.output, page).map_err(|error| {
-                Failure::new(format!("{}: {error}", args.output.shown()))
-                    .help("--output names the page to write")
-            })?;
-            if !args.quiet {
-                let found = counts.sum(0, &check);
-                let found = match found.trim() {
-                    "" => "no findings",
-                    found => found,
-                };
-                eprint(&format!("{}: {found}\n", args.output.shown()));
-            }
+    if args.output.as_os_str() == "-" {
+        print(&page)
+    } else {
+        std::fs::write(&args.output, page).map_err(|error| {
+            Failure::new(format!("{}: {error}", args.output.shown()))
+                .help("--output names the page to write")
+        })?;
+        if !args.quiet {
+            let found = counts.sum(0, &check);
+            let found = match found.trim() {
+                "" => "no findings",
+                found => found,
+            };
+            eprint(&format!("{}: {found}\n", args.output.shown()));
         }
     }
     Ok(verdict.status(verdict.is_bad() && !args.exit_zero))

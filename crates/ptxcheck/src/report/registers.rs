@@ -156,9 +156,10 @@ fn kind(ty: &'static str, divergence: &Divergence, values: &[ValueId]) -> Kind {
         ty,
         same,
         on: names(sources),
-        how: match sums.all(|other| other == how) {
-            true => how,
-            false => String::new(),
+        how: if sums.all(|other| other == how) {
+            how
+        } else {
+            String::new()
         },
     }
 }
@@ -236,9 +237,10 @@ fn slices(linear: &Linear, part: &mut impl FnMut(i64, String)) {
         while bit + 1 < BITS && linear.bits[bit].checked_mul(2) == Some(linear.bits[bit + 1]) {
             bit += 1;
         }
-        let of = match bit == first {
-            true => format!("%tid.x[{first}]"),
-            false => format!("%tid.x[{bit}:{first}]"),
+        let of = if bit == first {
+            format!("%tid.x[{first}]")
+        } else {
+            format!("%tid.x[{bit}:{first}]")
         };
         part(i64::from(linear.bits[first]), of);
         bit += 1;

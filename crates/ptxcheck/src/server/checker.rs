@@ -171,9 +171,12 @@ fn found_again(document: &Document, clean: &mut CleanFunctions) -> TextFindings 
         return TextFindings::default();
     }
     // A fault in a rule must not end the session: the text before and after it is sound.
-    let look = || match source.len() > MAX_LINTED {
-        true => errors(source, &settings.check),
-        false => linter::lint_again(source, &document.path, settings, clean),
+    let look = || {
+        if source.len() > MAX_LINTED {
+            errors(source, &settings.check)
+        } else {
+            linter::lint_again(source, &document.path, settings, clean)
+        }
     };
     catch_unwind(AssertUnwindSafe(look)).unwrap_or_default()
 }

@@ -35,9 +35,10 @@ pub fn path(uri: &str) -> PathBuf {
     }
     // `/c:/folder` is `c:/folder`.
     let drive = matches!(path.as_bytes(), [b'/', letter, b':', ..] if letter.is_ascii_alphabetic());
-    match drive && cfg!(windows) {
-        true => PathBuf::from(&path[1..]),
-        false => PathBuf::from(path),
+    if drive && cfg!(windows) {
+        PathBuf::from(&path[1..])
+    } else {
+        PathBuf::from(path)
     }
 }
 

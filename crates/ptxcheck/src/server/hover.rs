@@ -103,9 +103,10 @@ fn mnemonic(tree: &Tree<'_>, instruction: &Instruction) -> Option<String> {
     let fitting: Vec<&Form> = forms()
         .filter(|form| form.fit(&mnemonic.modifiers).is_ok())
         .collect();
-    let shown = match fitting.is_empty() {
-        true => forms().collect(),
-        false => fitting,
+    let shown = if fitting.is_empty() {
+        forms().collect()
+    } else {
+        fitting
     };
     let form = shown.first()?;
     let mut text = match isa::summary(form.name()) {

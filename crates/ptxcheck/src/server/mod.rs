@@ -65,9 +65,10 @@ pub fn run(args: &ServerArgs) -> Result<u8, Failure> {
         .initialize_finish(id, initialized())
         .map_err(|error| broken(&error))?;
     // The threads end with the process: none of them keeps anything.
-    match session.serve(&connection) {
-        true => Ok(VERIFIED),
-        false => Ok(FAILED),
+    if session.serve(&connection) {
+        Ok(VERIFIED)
+    } else {
+        Ok(FAILED)
     }
 }
 

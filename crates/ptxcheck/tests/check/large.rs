@@ -66,16 +66,15 @@ fn a_large_file_on_the_command_line() {
     let folder = folder(&[("large.ptx", &text)]);
     let args = ["large.ptx", "--jobs", "1", "--format", "json"];
     let program = program();
-    let mut command = match cfg!(target_os = "linux") {
+    let mut command = if cfg!(target_os = "linux") {
         // The kernel gives it no more.
-        true => {
-            let kilobytes = (text.len() * ON_COMMAND_LINE + OF_PROGRAM) >> 10;
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("ulimit -v {kilobytes} && exec \"$@\""), "sh"]);
-            shell.arg(program.get_program());
-            shell
-        }
-        false => program,
+        let kilobytes = (text.len() * ON_COMMAND_LINE + OF_PROGRAM) >> 10;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -v {kilobytes} && exec \"$@\""), "sh"]);
+        shell.arg(program.get_program());
+        shell
+    } else {
+        program
     };
     let ran: Ran = command
         .args(args)
@@ -113,9 +112,10 @@ fn a_large_file_in_the_server() {
     };
     let expected = |more: usize| {
         let of = |code: &str, line: usize| (code.to_string(), (line + more) as u64);
-        match text.len() <= ERRORS_ALONE {
-            true => vec![of("W0303", race), of("E0101", error)],
-            false => vec![of("E0101", error), ("note".to_string(), 1)],
+        if text.len() <= ERRORS_ALONE {
+            vec![of("W0303", race), of("E0101", error)]
+        } else {
+            vec![of("E0101", error), ("note".to_string(), 1)]
         }
     };
     let found = client.diagnostics(URI, 1);

@@ -72,9 +72,10 @@ fn fix_takes_away_what_suppresses_nothing() {
         " // ptxcheck: disable=W0103",
         "\n\t// ptxcheck: disable=W0103,E",
     ] {
-        let source = match comment.starts_with('\n') {
-            true => GOOD.replacen("{", &format!("{{{comment}"), 1),
-            false => GOOD.replacen("ret;", &format!("ret;{comment}"), 1),
+        let source = if comment.starts_with('\n') {
+            GOOD.replacen("{", &format!("{{{comment}"), 1)
+        } else {
+            GOOD.replacen("ret;", &format!("ret;{comment}"), 1)
         };
         let ran = ptxcheck_on(&source, &["-", "--fix"]);
         assert_eq!(

@@ -22,12 +22,11 @@ impl Context {
     #[inline]
     pub fn bind(&self) -> Result<&'static Api, Error> {
         let api = self.api();
-        match self.is_current() && !self.inner.is_reset() {
-            true => {
-                LAST.set(self.inner.handle);
-                Ok(api)
-            }
-            false => self.make_current(api),
+        if self.is_current() && !self.inner.is_reset() {
+            LAST.set(self.inner.handle);
+            Ok(api)
+        } else {
+            self.make_current(api)
         }
     }
 

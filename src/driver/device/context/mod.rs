@@ -281,9 +281,10 @@ impl Context {
         other: &Context,
         what: &'static str,
     ) -> Result<(), Error> {
-        match self.is_same_driver(other) {
-            true => Ok(()),
-            false => Err(Error::DifferentContexts { what }),
+        if self.is_same_driver(other) {
+            Ok(())
+        } else {
+            Err(Error::DifferentContexts { what })
         }
     }
 

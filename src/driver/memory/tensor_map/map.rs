@@ -104,13 +104,14 @@ impl TensorMap {
 }
 
 pub(super) fn check_address(address: CUdeviceptr, align: u64) -> Result<(), TensorMapError> {
-    match address.is_multiple_of(align) {
-        true => Ok(()),
-        false => Err(TensorMapError::Multiple {
+    if address.is_multiple_of(align) {
+        Ok(())
+    } else {
+        Err(TensorMapError::Multiple {
             what: "is the address",
             dimension: None,
             given: address,
             of: align,
-        }),
+        })
     }
 }

@@ -300,9 +300,10 @@ impl<'a> TensorView<'a> {
         if !(least..=RANK).contains(&rank) {
             return Err(TensorMapError::Rank { given: rank, least });
         }
-        let align = match self.interleave == TensorInterleave::Bytes32 || self.element.is_spread() {
-            true => 32,
-            false => 16,
+        let align = if self.interleave == TensorInterleave::Bytes32 || self.element.is_spread() {
+            32
+        } else {
+            16
         };
         check_address(self.address, align)?;
         let mut sizes = [1; RANK];
@@ -327,9 +328,10 @@ impl<'a> TensorView<'a> {
             }
         }
         self.check_choices()?;
-        let bytes = match is_interleaved {
-            true => self.capacity, // the caller promised that it is enough
-            false => self.extent(&sizes[..rank], &strides)?,
+        let bytes = if is_interleaved {
+            self.capacity
+        } else {
+            self.extent(&sizes[..rank], &strides)?
         };
         Ok(Encoding {
             rank,
@@ -420,9 +422,10 @@ impl<'a> TensorView<'a> {
         if self.interleave != TensorInterleave::None {
             return Ok(());
         }
-        let row = match self.element.is_spread() {
-            true => 128,
-            false => self.row_bytes(elements.into()),
+        let row = if self.element.is_spread() {
+            128
+        } else {
+            self.row_bytes(elements.into())
         };
         if is_box {
             multiple("bytes of a row of the box", 0, row, 16)?;
@@ -458,13 +461,14 @@ fn check_corners(
 }
 
 fn count(what: &'static str, expected: usize, given: usize) -> Result<(), TensorMapError> {
-    match expected == given {
-        true => Ok(()),
-        false => Err(TensorMapError::Count {
+    if expected == given {
+        Ok(())
+    } else {
+        Err(TensorMapError::Count {
             what,
             expected,
             given,
-        }),
+        })
     }
 }
 
@@ -474,15 +478,16 @@ fn range(
     given: i64,
     possible: std::ops::RangeInclusive<i64>,
 ) -> Result<(), TensorMapError> {
-    match possible.contains(&given) {
-        true => Ok(()),
-        false => Err(TensorMapError::Range {
+    if possible.contains(&given) {
+        Ok(())
+    } else {
+        Err(TensorMapError::Range {
             what,
             dimension,
             given,
             least: *possible.start(),
             most: *possible.end(),
-        }),
+        })
     }
 }
 
@@ -492,13 +497,14 @@ fn multiple(
     given: u64,
     of: u64,
 ) -> Result<(), TensorMapError> {
-    match given.is_multiple_of(of) {
-        true => Ok(()),
-        false => Err(TensorMapError::Multiple {
+    if given.is_multiple_of(of) {
+        Ok(())
+    } else {
+        Err(TensorMapError::Multiple {
             what,
             dimension: Some(dimension),
             given,
             of,
-        }),
+        })
     }
 }

@@ -79,9 +79,10 @@ pub(crate) extern "C" fn video(mode: u64, a: u32, b: u32, c: u32) -> u32 {
     }
     let is_sum = matches!(mode.op, VideoOp::Add | VideoOp::Sub);
     let is_shift = matches!(mode.op, VideoOp::Shl | VideoOp::Shr);
-    let value = match mode.sat {
-        true => saturate_word(&mode, value),
-        false => value,
+    let value = if mode.sat {
+        saturate_word(&mode, value)
+    } else {
+        value
     };
     // What other instructions compare: the value, or its lower half with its sign.
     let value = match (mode.sat, mode.d_signed) {
@@ -147,10 +148,11 @@ fn mad(mode: &VideoMode, a: u32, b: u32, c: u32) -> u32 {
         return sum as u32;
     }
     let signed = mode.a_signed || mode.b_signed || mode.negate_product || mode.negate_c;
-    match signed || mode.scale == 0 {
-        true => saturate(sum, 32, signed) as u32,
+    if signed || mode.scale == 0 {
+        saturate(sum, 32, signed) as u32
+    } else {
         // A shifted sum below 0 is clamped from above.
-        false => sum.cast_unsigned().min(u32::MAX.into()) as u32,
+        sum.cast_unsigned().min(u32::MAX.into()) as u32
     }
 }
 

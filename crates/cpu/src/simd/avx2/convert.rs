@@ -95,12 +95,13 @@ impl Legalizer {
         let low = self.binary(v::OR, low, long(TWO_TO_52));
         let low = self.binary(v::SUB_F64, low, long(TWO_TO_52));
         let high = self.shift(2, true, value, 32);
-        let (flip, zero) = match signed {
-            true => (
+        let (flip, zero) = if signed {
+            (
                 1 << 31,
                 19_342_813_113_834_066_795_298_816.0 + 9_223_372_036_854_775_808.0,
-            ),
-            false => (0, f64::from_bits(TWO_TO_84)),
+            )
+        } else {
+            (0, f64::from_bits(TWO_TO_84))
         };
         let high = self.binary(v::XOR, high, long(TWO_TO_84 | flip));
         let high = self.binary(v::SUB_F64, high, double(zero));
@@ -149,13 +150,14 @@ impl Legalizer {
         let high = self.binary(v::ADD_F64, high, double(1.5 * f64::from_bits(TWO_TO_52)));
         let high = self.shift(6, true, high, 32);
         let bits = self.of_values(v::OR, high, low);
-        let (least, limit, outside) = match signed {
-            true => (
+        let (least, limit, outside) = if signed {
+            (
                 -9_223_372_036_854_775_808.0,
                 9_223_372_036_854_775_808.0,
                 1 << 63,
-            ),
-            false => (0.0, 18_446_744_073_709_551_616.0, u64::MAX),
+            )
+        } else {
+            (0.0, 18_446_744_073_709_551_616.0, u64::MAX)
         };
         let is_not_low = self.is(GREATER_OR_EQUAL, true, whole, double(least));
         let is_not_high = self.is(LESS, true, whole, double(limit));

@@ -163,9 +163,10 @@ impl Legalizer {
 
     /// A general-purpose register in all lanes.
     pub(super) fn splat(&mut self, int: Value, wide: bool) -> Value {
-        let (from, broadcast) = match wide {
-            true => (a::FROM_INT64, v::BROADCAST64),
-            false => (a::FROM_INT, v::BROADCAST),
+        let (from, broadcast) = if wide {
+            (a::FROM_INT64, v::BROADCAST64)
+        } else {
+            (a::FROM_INT, v::BROADCAST)
         };
         let first = self.unary(from, int);
         self.unary(broadcast, first)

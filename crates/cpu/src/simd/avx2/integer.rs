@@ -31,17 +31,17 @@ impl Legalizer {
         first: Value,
         last: Source,
     ) -> Value {
-        let (a, b) = match signed {
-            true => (first, last),
-            false => self.with_signs_flipped(first, last, true),
+        let (a, b) = if signed {
+            (first, last)
+        } else {
+            self.with_signs_flipped(first, last, true)
         };
         let is_greater = self.binary(a::GREATER64, a, b);
-        match is_max {
-            true => {
-                let last = self.in_register(last);
-                self.blended(true, is_greater, Source::Value(first), last)
-            }
-            false => self.blended(true, is_greater, last, first),
+        if is_max {
+            let last = self.in_register(last);
+            self.blended(true, is_greater, Source::Value(first), last)
+        } else {
+            self.blended(true, is_greater, last, first)
         }
     }
 
@@ -87,9 +87,10 @@ impl Legalizer {
         let by = self.binary(v::AND, by, word(31));
         let all = self.in_register(word(32));
         let rest = self.of_values(v::SUB, all, by);
-        let (there, back) = match left {
-            true => (v::SHIFT_LEFT, v::SHIFT_RIGHT),
-            false => (v::SHIFT_RIGHT, v::SHIFT_LEFT),
+        let (there, back) = if left {
+            (v::SHIFT_LEFT, v::SHIFT_RIGHT)
+        } else {
+            (v::SHIFT_RIGHT, v::SHIFT_LEFT)
         };
         let moved = self.of_values(there, old, by);
         let follow = self.of_values(back, other, rest);

@@ -76,13 +76,12 @@ impl Legalizer {
 
     /// A mask from the results of two comparisons.
     pub(super) fn mask_from(&mut self, lanes: Pair, wide: bool) -> Pair {
-        match wide {
-            false => lanes,
-            true => {
-                let low = self.packed(lanes[0], lanes[1]);
-                let none = self.zero();
-                [low, none]
-            }
+        if !wide {
+            lanes
+        } else {
+            let low = self.packed(lanes[0], lanes[1]);
+            let none = self.zero();
+            [low, none]
         }
     }
 
@@ -108,9 +107,10 @@ impl Legalizer {
             };
             return Ok(self.plain(operation, Some(first), last, None));
         }
-        let (equal, greater) = match wide {
-            true => (a::EQUAL64, a::GREATER64),
-            false => (a::EQUAL, a::GREATER),
+        let (equal, greater) = if wide {
+            (a::EQUAL64, a::GREATER64)
+        } else {
+            (a::EQUAL, a::GREATER)
         };
         if predicate & 3 == 0 {
             let found = self.binary(equal, first, last);
@@ -127,9 +127,10 @@ impl Legalizer {
             let bound = self.binary(code, first, last);
             return Ok(self.of_values(a::EQUAL, first, bound));
         }
-        let (first, last) = match is_unsigned {
-            false => (first, last),
-            true => self.with_signs_flipped(first, last, wide),
+        let (first, last) = if !is_unsigned {
+            (first, last)
+        } else {
+            self.with_signs_flipped(first, last, wide)
         };
         let found = match predicate {
             1 | 5 => {
@@ -152,9 +153,10 @@ impl Legalizer {
         last: Source,
         wide: bool,
     ) -> (Value, Source) {
-        let sign = Source::Constant(match wide {
-            true => Constant::Long(1 << 63),
-            false => Constant::Word(1 << 31),
+        let sign = Source::Constant(if wide {
+            Constant::Long(1 << 63)
+        } else {
+            Constant::Word(1 << 31)
         });
         let first = self.binary(v::XOR, first, sign);
         let last = match last {

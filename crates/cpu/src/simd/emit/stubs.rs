@@ -67,10 +67,7 @@ impl Emission<'_> {
         let room = 32 * 64 + 64;
         self.a.alu_immediate(Alu::Sub, true, RSP, room);
         self.a.alu_immediate(Alu::And, true, RSP, -64);
-        let (vectors, masks) = match self.code.is_avx2 {
-            true => (16, 0),
-            false => (32, 8),
-        };
+        let (vectors, masks) = if self.code.is_avx2 { (16, 0) } else { (32, 8) };
         for n in 0..vectors {
             let place = Place::Memory(RSP, 64 * i32::from(n));
             self.a.vector(STORE, n, 0, place, options);

@@ -40,9 +40,10 @@ impl Lowering<'_, '_> {
                 self.vector(Arg::Reg(from), true, 2 * piece + 1)?,
             ];
             let [low, high] = [low, high].map(|half| self.plus(half, from_offset.bytes()));
-            let count = match has_count {
-                true => self.copied_bytes(i, size, piece)?,
-                false => self.in_register(Source::Bits(size), false),
+            let count = if has_count {
+                self.copied_bytes(i, size, piece)?
+            } else {
+                self.in_register(Source::Bits(size), false)
             };
             let request = u64::from(self.line) << 32 | size;
             let vectors = [low, high, to, count];

@@ -164,19 +164,17 @@ impl Lowering<'_, '_> {
             let addresses = self.host_addresses(&address, piece, 0);
             let mut vectors = addresses.to_vec();
             for n in [at + 1, at + 2] {
-                let arg = match n == at + 1 || (operation.update == Update::CompareAndSwap) {
-                    true => self.arg(i, n)?,
-                    false => Arg::Int(0),
+                let arg = if n == at + 1 || (operation.update == Update::CompareAndSwap) {
+                    self.arg(i, n)?
+                } else {
+                    Arg::Int(0)
                 };
-                match wide {
-                    true => {
-                        vectors.push(self.vector(arg, true, 2 * piece)?);
-                        vectors.push(self.vector(arg, true, 2 * piece + 1)?);
-                    }
-                    false => {
-                        let value = self.vector(arg, false, piece)?;
-                        vectors.extend([value, value]);
-                    }
+                if wide {
+                    vectors.push(self.vector(arg, true, 2 * piece)?);
+                    vectors.push(self.vector(arg, true, 2 * piece + 1)?);
+                } else {
+                    let value = self.vector(arg, false, piece)?;
+                    vectors.extend([value, value]);
                 }
             }
             let request = (Helper::atomic_lanes, operation.encoded());
@@ -188,12 +186,11 @@ impl Lowering<'_, '_> {
                 }
             }
         }
-        match has_result {
-            true => {
-                let to = self.arg(i, 0)?;
-                self.write(i, to, wide, &results, false)
-            }
-            false => Ok(()),
+        if has_result {
+            let to = self.arg(i, 0)?;
+            self.write(i, to, wide, &results, false)
+        } else {
+            Ok(())
         }
     }
 }

@@ -26,10 +26,11 @@ impl Lowering<'_, '_> {
         let wide = ty.bits() == 64;
         let counts = matches!(i.opcode, O::Popc | O::Clz | O::Bfind);
         let mut values = Vec::new();
-        let pieces = match counts && wide {
+        let pieces = if counts && wide {
             // The results have 32 bits.
-            true => 2 * self.pieces_for(to, false),
-            false => self.pieces_for(to, wide),
+            2 * self.pieces_for(to, false)
+        } else {
+            self.pieces_for(to, wide)
         };
         for piece in 0..pieces {
             values.push(self.bits_of(i, ty, piece)?);
@@ -139,9 +140,10 @@ impl Lowering<'_, '_> {
                 let high = operand(self, 2)?;
                 let count = operand(self, 3)?;
                 let left = i.modifiers.has(M::L);
-                let (old, other, code) = match left {
-                    true => (high, a, v::FUNNEL_LEFT),
-                    false => (a, high, v::FUNNEL_RIGHT),
+                let (old, other, code) = if left {
+                    (high, a, v::FUNNEL_LEFT)
+                } else {
+                    (a, high, v::FUNNEL_RIGHT)
                 };
                 let shifted = self.ternary(code, old, other, count, None, CURRENT);
                 if i.modifiers.has(M::Wrap) {
@@ -166,10 +168,11 @@ impl Lowering<'_, '_> {
             O::Clz => self.unary(by_width(wide, v::LEADING_ZEROS, v::LEADING_ZEROS64), a),
             O::Bfind => {
                 let a = Source::Vector(self.in_register(a, wide));
-                let magnitude = match signed {
+                let magnitude = if signed {
                     // The highest bit that differs from the sign.
-                    true => self.without_sign(a, wide),
-                    false => a,
+                    self.without_sign(a, wide)
+                } else {
+                    a
                 };
                 let code = by_width(wide, v::LEADING_ZEROS, v::LEADING_ZEROS64);
                 let zeros = Source::Vector(self.unary(code, magnitude));

@@ -45,9 +45,10 @@ impl Lowering<'_, '_> {
             });
         }
         self.write(i, to, wide, &values, is_signed(ty))?;
-        match i.modifiers.has(M::Cc) {
-            true => self.write_masks(i, Arg::Reg(carry), &masks),
-            false => Ok(()),
+        if i.modifiers.has(M::Cc) {
+            self.write_masks(i, Arg::Reg(carry), &masks)
+        } else {
+            Ok(())
         }
     }
 
@@ -87,10 +88,11 @@ impl Lowering<'_, '_> {
             return Ok((value, out));
         }
         let ones = Source::Bits(if wide { u64::MAX } else { u32::MAX.into() });
-        let b = match subtracts {
+        let b = if subtracts {
             // a + !b + 1 without a borrow.
-            true => self.binary(by_width(wide, v::XOR, v::XOR64), Source::Vector(b), ones),
-            false => b,
+            self.binary(by_width(wide, v::XOR, v::XOR64), Source::Vector(b), ones)
+        } else {
+            b
         };
         let sum = self.binary(add, Source::Vector(a), Source::Vector(b));
         let over = self.compared(
@@ -103,12 +105,11 @@ impl Lowering<'_, '_> {
         if !uses_carry {
             return Ok((sum, over));
         }
-        let flag = match wide {
-            true => {
-                let flag = self.mask(Arg::Reg(carry), piece / 2)?;
-                self.eighth(flag, piece % 2)
-            }
-            false => self.mask(Arg::Reg(carry), piece)?,
+        let flag = if wide {
+            let flag = self.mask(Arg::Reg(carry), piece / 2)?;
+            self.eighth(flag, piece % 2)
+        } else {
+            self.mask(Arg::Reg(carry), piece)?
         };
         let next = self.binary(add, Source::Vector(sum), Source::Bits(1));
         let value = self.blended(wide, flag, Source::Vector(next), Source::Vector(sum));

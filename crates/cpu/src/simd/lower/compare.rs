@@ -92,9 +92,12 @@ impl Lowering<'_, '_> {
         };
         let (a, b) = (self.arg(i, 1)?, self.arg(i, 2)?);
         let a = self.int(a, wide)?;
-        match self.constant_of(b, wide).map(|bits| match wide {
-            true => i32::try_from(bits.cast_signed()).ok(),
-            false => Some((bits as u32).cast_signed()),
+        match self.constant_of(b, wide).map(|bits| {
+            if wide {
+                i32::try_from(bits.cast_signed()).ok()
+            } else {
+                Some((bits as u32).cast_signed())
+            }
         }) {
             Some(Some(number)) => self.compare_with(wide, a, number),
             _ => {
@@ -132,14 +135,13 @@ impl Lowering<'_, '_> {
         let (a, b) = (self.arg(i, at)?, self.arg(i, at + 1)?);
         let comparison = i.comparison();
         if is_float(ty) || is_half(ty) {
-            let [a, b] = match is_half(ty) {
-                true => self.compared_halves(i, ty, at, piece)?,
-                false => {
-                    let flush = i.modifiers.has(M::Ftz) && !wide;
-                    let a = self.source(a, wide, piece)?;
-                    let b = self.source(b, wide, piece)?;
-                    [self.flushed(a, flush), self.flushed(b, flush)]
-                }
+            let [a, b] = if is_half(ty) {
+                self.compared_halves(i, ty, at, piece)?
+            } else {
+                let flush = i.modifiers.has(M::Ftz) && !wide;
+                let a = self.source(a, wide, piece)?;
+                let b = self.source(b, wide, piece)?;
+                [self.flushed(a, flush), self.flushed(b, flush)]
             };
             // EQ_OQ, LT_OS, …: without exceptions that count.
             let predicate = match comparison {
@@ -178,9 +180,10 @@ impl Lowering<'_, '_> {
             Some(M::Gt | M::Hi) => 6,
             _ => return Err(Unsupported("a comparison of integers")),
         };
-        let code = match signed {
-            true => by_width(wide, v::COMPARE_S, v::COMPARE_S64),
-            false => by_width(wide, v::COMPARE_U, v::COMPARE_U64),
+        let code = if signed {
+            by_width(wide, v::COMPARE_S, v::COMPARE_S64)
+        } else {
+            by_width(wide, v::COMPARE_U, v::COMPARE_U64)
         };
         Ok(self.compared(code, a, b, Some(predicate), None))
     }
@@ -226,9 +229,10 @@ impl Lowering<'_, '_> {
         let mut values = Vec::new();
         for piece in 0..self.pieces_for(to, wide) {
             let mask = self.mask(p, if wide { piece / 2 } else { piece })?;
-            let mask = match wide {
-                true => self.eighth(mask, piece % 2),
-                false => mask,
+            let mask = if wide {
+                self.eighth(mask, piece % 2)
+            } else {
+                mask
             };
             let a = self.source(a, wide, piece)?;
             let b = self.source(b, wide, piece)?;

@@ -31,9 +31,10 @@ impl Lowering<'_, '_> {
             let distances = self.vector_constant(constant);
             let code = if wide { v::ADD64 } else { v::ADD };
             let expected = self.binary(code, Source::Vector(all), Source::Vector(distances));
-            let only = match wide {
-                true => self.active_eighth(piece),
-                false => self.active.as_ref().map(|active| active[piece]),
+            let only = if wide {
+                self.active_eighth(piece)
+            } else {
+                self.active.as_ref().map(|active| active[piece])
             };
             let code = if wide { v::COMPARE_U64 } else { v::COMPARE_U };
             let (a, b) = (Source::Vector(lanes), Source::Vector(expected));

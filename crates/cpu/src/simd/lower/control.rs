@@ -31,9 +31,10 @@ impl Lowering<'_, '_> {
         let first = self.extended(first, super::operands::WORD);
         self.b.set(self.thread, first);
         self.declare_tid();
-        let reciprocals = match self.tid.iter().any(Option::is_some) {
-            true => [0, 1].map(|dimension| Some(self.reciprocal(dimension))),
-            false => [None; 2],
+        let reciprocals = if self.tid.iter().any(Option::is_some) {
+            [0, 1].map(|dimension| Some(self.reciprocal(dimension)))
+        } else {
+            [None; 2]
         };
         let [head, body, done] = [(); 3].map(|()| self.b.block());
         let suspends = !self.suspension.places.is_empty();
@@ -271,9 +272,10 @@ impl Lowering<'_, '_> {
     fn branch(&mut self, predicate: Guard, then: Label, otherwise: Label) -> Lowered<()> {
         let bit = self.int(Arg::Reg(predicate.reg), false)?;
         self.test_int(bit);
-        let condition = match predicate.negated {
-            true => Condition::Equal,
-            false => Condition::NotEqual,
+        let condition = if predicate.negated {
+            Condition::Equal
+        } else {
+            Condition::NotEqual
         };
         if then == otherwise {
             self.b.jump(then);
@@ -377,9 +379,10 @@ impl Lowering<'_, '_> {
                     let mask = self.mask(Arg::Reg(predicate.reg), piece)?;
                     let with = self.mask_and(mask, active);
                     let without = self.mask_without(mask, active);
-                    let (one, other) = match predicate.negated {
-                        true => (without, with),
-                        false => (with, without),
+                    let (one, other) = if predicate.negated {
+                        (without, with)
+                    } else {
+                        (with, without)
                     };
                     yes.push(one);
                     no.push(other);
@@ -471,10 +474,11 @@ impl Lowering<'_, '_> {
         }
         self.active = None;
         if join == self.next_group && !self.suspension.places.is_empty() {
-            match self.divergence.regions[number].suspends {
-                true => self.mixed(),
+            if self.divergence.regions[number].suspends {
+                self.mixed()
+            } else {
                 // All have exited.
-                false => self.arrive(crate::abi::EXITED),
+                self.arrive(crate::abi::EXITED)
             }
         }
         self.b.jump(join);

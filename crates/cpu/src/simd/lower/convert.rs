@@ -212,10 +212,7 @@ impl Lowering<'_, '_> {
             return Err(Unsupported("a conversion that saturates"));
         }
         // The width that counts, and its sign.
-        let counts = match to.bits() <= from.bits() {
-            true => to,
-            false => from,
-        };
+        let counts = if to.bits() <= from.bits() { to } else { from };
         let (bits, signed) = (counts.bits(), is_signed(counts));
         // The bits above the result's type are zeros in a wider register.
         let is_cut = signed && !is_signed(to);
@@ -231,16 +228,17 @@ impl Lowering<'_, '_> {
                     wide: true,
                 },
             );
-            let value = match is_cut && to.bits() < 64 {
-                true => self.extended(
+            let value = if is_cut && to.bits() < 64 {
+                self.extended(
                     value,
                     Memory {
                         bytes: (to.bits() / 8) as u8,
                         signed: false,
                         wide: true,
                     },
-                ),
-                false => value,
+                )
+            } else {
+                value
             };
             return self.write_int(i, reg, value);
         }
@@ -252,9 +250,10 @@ impl Lowering<'_, '_> {
                 (_, false) => {
                     let value = self.vector(source, false, piece)?;
                     let value = self.extended_lanes(value, bits, signed);
-                    match is_cut {
-                        true => self.extended_lanes(value, to.bits(), false),
-                        false => value,
+                    if is_cut {
+                        self.extended_lanes(value, to.bits(), false)
+                    } else {
+                        value
                     }
                 }
                 (false, true) => {
@@ -273,15 +272,12 @@ impl Lowering<'_, '_> {
             return value;
         }
         let unused = 32 - bits as u8;
-        match signed {
-            true => {
-                let up = self.shift(6, false, value, unused);
-                self.shift(4, false, up, unused)
-            }
-            false => {
-                let mask = u64::from(u32::MAX >> unused);
-                self.binary(v::AND, Source::Vector(value), Source::Bits(mask))
-            }
+        if signed {
+            let up = self.shift(6, false, value, unused);
+            self.shift(4, false, up, unused)
+        } else {
+            let mask = u64::from(u32::MAX >> unused);
+            self.binary(v::AND, Source::Vector(value), Source::Bits(mask))
         }
     }
 
@@ -305,9 +301,10 @@ impl Lowering<'_, '_> {
             _ => return Err(Unsupported("a conversion of this type")),
         };
         // Halves are floats after that.
-        let single = |e: &mut Self, piece: usize| match is_half(from) {
-            true => e.converted_half(source, from, piece),
-            false => {
+        let single = |e: &mut Self, piece: usize| {
+            if is_half(from) {
+                e.converted_half(source, from, piece)
+            } else {
                 let a = e.source(source, false, piece)?;
                 Ok(e.flushed(a, i.modifiers.has(M::Ftz)))
             }
@@ -336,14 +333,13 @@ impl Lowering<'_, '_> {
                     self.joined(low, high)
                 }
                 (_, true) => {
-                    let a = match from_wide {
-                        true => self.source(source, true, piece)?,
-                        false => {
-                            let a = single(self, piece / 2)?;
-                            let a = self.in_register(a, false);
-                            let half = self.half_of(a, piece % 2);
-                            Source::Vector(self.converted(v::F32_TO_F64, half))
-                        }
+                    let a = if from_wide {
+                        self.source(source, true, piece)?
+                    } else {
+                        let a = single(self, piece / 2)?;
+                        let a = self.in_register(a, false);
+                        let half = self.half_of(a, piece % 2);
+                        Source::Vector(self.converted(v::F32_TO_F64, half))
                     };
                     let a = self.rounded(a, rounding, true);
                     self.double_to_int64(a, signed)
@@ -392,17 +388,14 @@ impl Lowering<'_, '_> {
         if bits >= 32 {
             return value;
         }
-        match is_signed(to) {
-            true => {
-                let most = (1_u64 << (bits - 1)) - 1;
-                let value = self.binary(v::MIN_S, Source::Vector(value), Source::Bits(most));
-                let least = !most & 0xFFFF_FFFF;
-                self.binary(v::MAX_S, Source::Vector(value), Source::Bits(least))
-            }
-            false => {
-                let most = (1_u64 << bits) - 1;
-                self.binary(v::MIN_U, Source::Vector(value), Source::Bits(most))
-            }
+        if is_signed(to) {
+            let most = (1_u64 << (bits - 1)) - 1;
+            let value = self.binary(v::MIN_S, Source::Vector(value), Source::Bits(most));
+            let least = !most & 0xFFFF_FFFF;
+            self.binary(v::MAX_S, Source::Vector(value), Source::Bits(least))
+        } else {
+            let most = (1_u64 << bits) - 1;
+            self.binary(v::MIN_U, Source::Vector(value), Source::Bits(most))
         }
     }
 
@@ -488,9 +481,10 @@ impl Lowering<'_, '_> {
                     self.joined(low, high)
                 }
             };
-            values.push(match i.modifiers.has(M::Sat) {
-                true => self.saturated(value, to_wide),
-                false => value,
+            values.push(if i.modifiers.has(M::Sat) {
+                self.saturated(value, to_wide)
+            } else {
+                value
             });
         }
         self.write(i, result, to_wide, &values, false)
@@ -503,9 +497,10 @@ impl Lowering<'_, '_> {
             .iter()
             .all(|ty| matches!(ty, Type::F32 | Type::F64));
         if !known {
-            return match is_half(to) {
-                true => self.convert_to_half(i, to),
-                false => self.convert_from_half(i, (to, from)),
+            return if is_half(to) {
+                self.convert_to_half(i, to)
+            } else {
+                self.convert_from_half(i, (to, from))
             };
         }
         let (to_wide, from_wide) = (to == Type::F64, from == Type::F64);
@@ -550,9 +545,10 @@ impl Lowering<'_, '_> {
                     }
                 }
             };
-            values.push(match i.modifiers.has(M::Sat) {
-                true => self.saturated(value, to_wide),
-                false => value,
+            values.push(if i.modifiers.has(M::Sat) {
+                self.saturated(value, to_wide)
+            } else {
+                value
             });
         }
         self.write(i, result, to_wide, &values, false)

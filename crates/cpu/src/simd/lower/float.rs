@@ -54,9 +54,10 @@ impl Lowering<'_, '_> {
             let arg = e.arg(i, n)?;
             if let Some(ty) = half.filter(|_| n < last) {
                 let is_known = is_half(ty) && matches!(i.opcode, O::Add | O::Sub | O::Fma);
-                return match is_known {
-                    true => e.half_source(i, arg, ty, (piece, 0)).map(Source::Vector),
-                    false => Err(Unsupported("arithmetic of several types")),
+                return if is_known {
+                    e.half_source(i, arg, ty, (piece, 0)).map(Source::Vector)
+                } else {
+                    Err(Unsupported("arithmetic of several types"))
                 };
             }
             let source = e.source(arg, wide, piece)?;
@@ -103,9 +104,10 @@ impl Lowering<'_, '_> {
                 self.function_of_lanes(Function::ReciprocalF64, a, true)
             }
             O::Rcp => {
-                let one = match wide {
-                    true => 1.0_f64.to_bits(),
-                    false => 1.0_f32.to_bits().into(),
+                let one = if wide {
+                    1.0_f64.to_bits()
+                } else {
+                    1.0_f32.to_bits().into()
                 };
                 let one = Source::Vector(self.in_register(Source::Bits(one), wide));
                 let code = by_width(wide, v::DIV_F32, v::DIV_F64);
@@ -153,9 +155,10 @@ impl Lowering<'_, '_> {
             CURRENT => value,
             _ => self.canonical_of(value, wide),
         };
-        Ok(match i.modifiers.has(M::Sat) {
-            true => self.saturated(value, wide),
-            false => value,
+        Ok(if i.modifiers.has(M::Sat) {
+            self.saturated(value, wide)
+        } else {
+            value
         })
     }
 
@@ -175,9 +178,10 @@ impl Lowering<'_, '_> {
             Source::Bits(_) if opcode != O::Sub => (b, a),
             _ => (a, b),
         };
-        match flush && opcode == O::Mul {
-            true => self.product_flushed(a, b, rounding),
-            false => self.binary_with(code, a, b, None, rounding),
+        if flush && opcode == O::Mul {
+            self.product_flushed(a, b, rounding)
+        } else {
+            self.binary_with(code, a, b, None, rounding)
         }
     }
 
@@ -291,9 +295,10 @@ impl Lowering<'_, '_> {
 
     /// `.sat`: clamps to 0 and 1; NaN becomes 0.
     pub(super) fn saturated(&mut self, value: Value, wide: bool) -> Value {
-        let one = match wide {
-            true => 1.0_f64.to_bits(),
-            false => 1.0_f32.to_bits().into(),
+        let one = if wide {
+            1.0_f64.to_bits()
+        } else {
+            1.0_f32.to_bits().into()
         };
         let max = by_width(wide, v::MAX_F32, v::MAX_F64);
         let min = by_width(wide, v::MIN_F32, v::MIN_F64);
@@ -313,12 +318,13 @@ impl Lowering<'_, '_> {
         if i.modifiers.has(M::Xorsign) {
             return Err(Unsupported("a minimum with the sign of a product"));
         }
-        let magnitude = |e: &mut Self, source: Source| match i.modifiers.has(M::Abs) {
-            true => {
+        let magnitude = |e: &mut Self, source: Source| {
+            if i.modifiers.has(M::Abs) {
                 let code = by_width(wide, v::AND, v::AND64);
                 Source::Vector(e.commutative(code, source, Source::Bits(sign_of(wide) - 1)))
+            } else {
+                source
             }
-            false => source,
         };
         let mut value = magnitude(self, a);
         for n in 2..self.program.list(i.args).len() {
@@ -352,9 +358,10 @@ impl Lowering<'_, '_> {
         let a_is_nan = self.compared(compare, a, a, Some(3), None);
         let number = self.blended(wide, a_is_nan, b, Source::Vector(both));
         if let Source::Bits(bits) = b {
-            let is_nan = match wide {
-                true => f64::from_bits(bits).is_nan(),
-                false => f32::from_bits(bits as u32).is_nan(),
+            let is_nan = if wide {
+                f64::from_bits(bits).is_nan()
+            } else {
+                f32::from_bits(bits as u32).is_nan()
             };
             if !is_nan {
                 return number;

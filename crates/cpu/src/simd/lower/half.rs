@@ -38,12 +38,11 @@ impl Lowering<'_, '_> {
         let mut values = Vec::new();
         for piece in 0..self.pieces_for(to, false) {
             let low = self.half_of_result(i, ty, (piece, 0))?;
-            values.push(match is_pair(ty) {
-                false => low,
-                true => {
-                    let high = self.half_of_result(i, ty, (piece, 1))?;
-                    self.pair_of(low, high)
-                }
+            values.push(if !is_pair(ty) {
+                low
+            } else {
+                let high = self.half_of_result(i, ty, (piece, 1))?;
+                self.pair_of(low, high)
             });
         }
         self.write(i, to, false, &values, false)
@@ -312,9 +311,10 @@ impl Lowering<'_, '_> {
         for piece in 0..self.pieces_for(result, false) {
             let value = self.converted_half(source, from, piece)?;
             let value = self.in_register(value, false);
-            values.push(match i.modifiers.has(M::Sat) {
-                true => self.saturated(value, false),
-                false => value,
+            values.push(if i.modifiers.has(M::Sat) {
+                self.saturated(value, false)
+            } else {
+                value
             });
         }
         self.write(i, result, false, &values, false)

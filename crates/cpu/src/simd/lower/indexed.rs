@@ -381,9 +381,10 @@ impl Lowering<'_, '_> {
         }
         self.test_masks(&outside);
         self.branch_unless(Condition::Equal, otherwise);
-        let unit = match access.is_narrow {
-            true => 0,
-            false => access.scale.min(MAX_SCALE),
+        let unit = if access.is_narrow {
+            0
+        } else {
+            access.scale.min(MAX_SCALE)
         };
         let ahead = access.range.ahead.filter(|_| access.is_narrow);
         let ahead = ahead.map(|ahead| self.splat(ahead, false));

@@ -26,23 +26,21 @@ impl Lowering<'_, '_> {
         if let Some(number) = self.constant_of(arg, false) {
             let unused = 32 - bits;
             let number = (number as u32) << unused;
-            let number = match signed {
-                true => (number.cast_signed() >> unused).cast_unsigned(),
-                false => number >> unused,
+            let number = if signed {
+                (number.cast_signed() >> unused).cast_unsigned()
+            } else {
+                number >> unused
             };
             return Ok(Source::Bits(number.into()));
         }
         let value = self.vector(arg, false, piece)?;
         let unused = 32 - bits as u8;
-        Ok(Source::Vector(match signed {
-            true => {
-                let up = self.shift(6, false, value, unused);
-                self.shift(4, false, up, unused)
-            }
-            false => {
-                let mask = u64::from(u32::MAX >> unused);
-                self.binary(v::AND, Source::Vector(value), Source::Bits(mask))
-            }
+        Ok(Source::Vector(if signed {
+            let up = self.shift(6, false, value, unused);
+            self.shift(4, false, up, unused)
+        } else {
+            let mask = u64::from(u32::MAX >> unused);
+            self.binary(v::AND, Source::Vector(value), Source::Bits(mask))
         }))
     }
 
@@ -116,12 +114,11 @@ impl Lowering<'_, '_> {
         for piece in 0..self.pieces_for(to, false) {
             let [a, b] = [self.vector(a, false, piece)?, self.vector(b, false, piece)?];
             let value = self.binary(code, Source::Vector(a), Source::Vector(b));
-            values.push(match m.has(M::Relu) {
-                true => {
-                    let zero = Source::Vector(self.in_register(Source::Bits(0), false));
-                    self.binary(v::MAX_HALVES_S, Source::Vector(value), zero)
-                }
-                false => value,
+            values.push(if m.has(M::Relu) {
+                let zero = Source::Vector(self.in_register(Source::Bits(0), false));
+                self.binary(v::MAX_HALVES_S, Source::Vector(value), zero)
+            } else {
+                value
             });
         }
         self.write(i, to, false, &values, false)
@@ -152,25 +149,25 @@ impl Lowering<'_, '_> {
                     (false, false) => by_width(wide, v::MAX_U, v::MAX_U64),
                 };
                 let value = self.commutative(code, a, b);
-                match i.modifiers.has(M::Relu) {
-                    true => {
-                        let zero = Source::Vector(self.in_register(Source::Bits(0), wide));
-                        let most = by_width(wide, v::MAX_S, v::MAX_S64);
-                        self.binary(most, Source::Vector(value), zero)
-                    }
-                    false => value,
+                if i.modifiers.has(M::Relu) {
+                    let zero = Source::Vector(self.in_register(Source::Bits(0), wide));
+                    let most = by_width(wide, v::MAX_S, v::MAX_S64);
+                    self.binary(most, Source::Vector(value), zero)
+                } else {
+                    value
                 }
             }
             O::Sad => {
-                let (least, greatest) = match signed {
-                    true => (
+                let (least, greatest) = if signed {
+                    (
                         by_width(wide, v::MIN_S, v::MIN_S64),
                         by_width(wide, v::MAX_S, v::MAX_S64),
-                    ),
-                    false => (
+                    )
+                } else {
+                    (
                         by_width(wide, v::MIN_U, v::MIN_U64),
                         by_width(wide, v::MAX_U, v::MAX_U64),
-                    ),
+                    )
                 };
                 let low = self.commutative(least, a, b);
                 let high = self.commutative(greatest, a, b);
@@ -222,12 +219,11 @@ impl Lowering<'_, '_> {
                     && (!signed || (factor as u32) < 1 << 31)
                 {
                     // The upper half does not count yet.
-                    let extended = match signed {
-                        true => {
-                            let up = self.shift(6, true, value, 32);
-                            self.shift(4, true, up, 32)
-                        }
-                        false => value,
+                    let extended = if signed {
+                        let up = self.shift(6, true, value, 32);
+                        self.shift(4, true, up, 32)
+                    } else {
+                        value
                     };
                     let by = (factor as u32).trailing_zeros() as u8;
                     return Ok(match by {
@@ -334,9 +330,10 @@ impl Lowering<'_, '_> {
     /// integer is further from the next integer than the rounding error.
     fn quotient(&mut self, is_quotient: bool, signed: bool, a: Source, b: Source) -> Value {
         let [a, b] = [a, b].map(|source| self.in_register(source, false));
-        let (to, back) = match signed {
-            true => (v::I32_TO_F64, v::F64_TRUNCATED_TO_I32),
-            false => (v::U32_TO_F64, v::F64_TRUNCATED_TO_U32),
+        let (to, back) = if signed {
+            (v::I32_TO_F64, v::F64_TRUNCATED_TO_I32)
+        } else {
+            (v::U32_TO_F64, v::F64_TRUNCATED_TO_U32)
         };
         let mut halves = [None; 2];
         for (n, half) in halves.iter_mut().enumerate() {
@@ -351,12 +348,11 @@ impl Lowering<'_, '_> {
             return a;
         };
         let quotient = self.joined(low, high);
-        let value = match is_quotient {
-            true => quotient,
-            false => {
-                let product = self.binary(v::MUL, Source::Vector(quotient), Source::Vector(b));
-                self.binary(v::SUB, Source::Vector(a), Source::Vector(product))
-            }
+        let value = if is_quotient {
+            quotient
+        } else {
+            let product = self.binary(v::MUL, Source::Vector(quotient), Source::Vector(b));
+            self.binary(v::SUB, Source::Vector(a), Source::Vector(product))
         };
         let zero = self.in_register(Source::Bits(0), false);
         let by_zero = self.compared(

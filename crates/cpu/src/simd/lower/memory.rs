@@ -216,10 +216,7 @@ impl Lowering<'_, '_> {
             Arg::Reg(reg) => !matches!(self.places[reg.index()], Place::Lanes(_)),
             _ => false,
         };
-        match is_uniform {
-            true => 1,
-            false => self.pieces(wide),
-        }
+        if is_uniform { 1 } else { self.pieces(wide) }
     }
 
     /// A load of one value for all lanes.
@@ -340,30 +337,29 @@ impl Lowering<'_, '_> {
         if element.bytes == 4 {
             return self.gather(code, scale, (base, index), zero, mask);
         }
-        let (and, aligned) = match wide {
-            true => (v::AND64, !3_u64),
-            false => (v::AND, !3_u64 & 0xFFFF_FFFF),
+        let (and, aligned) = if wide {
+            (v::AND64, !3_u64)
+        } else {
+            (v::AND, !3_u64 & 0xFFFF_FFFF)
         };
         // The base of shared memory is aligned.
         let words = self.binary(and, Source::Vector(index), Source::Bits(aligned));
         let words = self.gather(code, 0, (base, words), zero, mask);
         let place = self.binary(and, Source::Vector(index), Source::Bits(3));
-        let place = match wide {
-            true => self.reversed(v::NARROW_TO_WORDS, place, None),
-            false => place,
+        let place = if wide {
+            self.reversed(v::NARROW_TO_WORDS, place, None)
+        } else {
+            place
         };
         let by = self.shift(6, false, place, 3);
         let value = self.binary(v::SHIFT_RIGHT, Source::Vector(words), Source::Vector(by));
         let unused = 32 - 8 * element.bytes as u8;
-        match element.signed {
-            true => {
-                let up = self.shift(6, false, value, unused);
-                self.shift(4, false, up, unused)
-            }
-            false => {
-                let bits = Source::Bits(u64::from(u32::MAX >> unused));
-                self.binary(v::AND, Source::Vector(value), bits)
-            }
+        if element.signed {
+            let up = self.shift(6, false, value, unused);
+            self.shift(4, false, up, unused)
+        } else {
+            let bits = Source::Bits(u64::from(u32::MAX >> unused));
+            self.binary(v::AND, Source::Vector(value), bits)
         }
     }
 

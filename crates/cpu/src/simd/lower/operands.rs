@@ -78,16 +78,17 @@ impl Lowering<'_, '_> {
                     }
                     Place::Uniform(variable) => {
                         let value = self.b.get(variable);
-                        match wide && class.bytes() < 8 || class.bytes() == 2 {
+                        if wide && class.bytes() < 8 || class.bytes() == 2 {
                             // The upper bits of narrower registers are anything.
-                            true => Ok(self.extended(
+                            Ok(self.extended(
                                 value,
                                 Memory {
                                     bytes: class.bytes() as u8,
                                     ..WORD
                                 },
-                            )),
-                            false => Ok(value),
+                            ))
+                        } else {
+                            Ok(value)
                         }
                     }
                     Place::Affine(variable, _) if self.takes_first && !wide => {
@@ -157,30 +158,31 @@ impl Lowering<'_, '_> {
                     }
                     Place::Affine(variable, stride) => {
                         let first = self.b.get(variable);
-                        match wide {
-                            true => {
-                                let lanes = self.series(first, stride, piece / 2);
-                                self.widened(lanes, piece % 2, false)
-                            }
-                            false => self.series(first, stride, piece),
+                        if wide {
+                            let lanes = self.series(first, stride, piece / 2);
+                            self.widened(lanes, piece % 2, false)
+                        } else {
+                            self.series(first, stride, piece)
                         }
                     }
-                    Place::Extended(sum) => match wide {
-                        true => self.sum_lanes(sum, piece),
-                        false => {
+                    Place::Extended(sum) => {
+                        if wide {
+                            self.sum_lanes(sum, piece)
+                        } else {
                             let low = self.sum_lanes(sum, 2 * piece);
                             let high = self.sum_lanes(sum, 2 * piece + 1);
                             self.narrowed(low, high)
                         }
-                    },
-                    Place::Indexed(sum) => match wide {
-                        true => self.indexed_lanes(&sum, piece),
-                        false => {
+                    }
+                    Place::Indexed(sum) => {
+                        if wide {
+                            self.indexed_lanes(&sum, piece)
+                        } else {
                             let low = self.indexed_lanes(&sum, 2 * piece);
                             let high = self.indexed_lanes(&sum, 2 * piece + 1);
                             self.narrowed(low, high)
                         }
-                    },
+                    }
                     Place::Lanes(variables) => match (class.bytes() == 8, wide) {
                         (true, false) => {
                             let [low, high] = [0, 1].map(|n| self.b.get(variables[2 * piece + n]));
@@ -197,9 +199,10 @@ impl Lowering<'_, '_> {
             Arg::Special(special) if !self.is_uniform(arg) => {
                 let vector =
                     self.divergent_special(special, if wide { piece / 2 } else { piece })?;
-                match wide {
-                    true => self.widened(vector, piece % 2, false),
-                    false => vector,
+                if wide {
+                    self.widened(vector, piece % 2, false)
+                } else {
+                    vector
                 }
             }
             Arg::List(list) if !self.is_uniform(arg) => match *self.program.list(list) {

@@ -19,9 +19,10 @@ impl Lowering<'_, '_> {
         let Some(guard) = guard else {
             return Ok(active);
         };
-        let arg = match guard.negated {
-            true => Arg::Not(guard.reg),
-            false => Arg::Reg(guard.reg),
+        let arg = if guard.negated {
+            Arg::Not(guard.reg)
+        } else {
+            Arg::Reg(guard.reg)
         };
         let mut masks = Vec::new();
         for piece in 0..self.width / 16 {
@@ -63,16 +64,17 @@ impl Lowering<'_, '_> {
             Place::Extended(_) => Err(Unsupported("a result that is a sum")),
             Place::Uniform(_) | Place::Affine(..) | Place::Indexed(_) => {
                 let value = self.first_lane(values[0], wide);
-                let value = match class.bytes() == 8 && !wide {
-                    true => self.extended(
+                let value = if class.bytes() == 8 && !wide {
+                    self.extended(
                         value,
                         Memory {
                             bytes: 4,
                             signed,
                             wide: true,
                         },
-                    ),
-                    false => value,
+                    )
+                } else {
+                    value
                 };
                 self.write_int(i, reg, value)
             }
@@ -114,9 +116,10 @@ impl Lowering<'_, '_> {
                 let bit = self.int(Arg::Reg(guard.reg), false)?;
                 let mask = self.mask_of_bit(bit);
                 let old = self.b.get(variable);
-                let (yes, no) = match guard.negated {
-                    true => (old, value),
-                    false => (value, old),
+                let (yes, no) = if guard.negated {
+                    (old, value)
+                } else {
+                    (value, old)
                 };
                 self.blended(wide, mask, Source::Vector(yes), Source::Vector(no))
             }
@@ -266,9 +269,10 @@ impl Lowering<'_, '_> {
                     Some(guard) => {
                         let old = self.b.get(variable);
                         let bit = self.int(Arg::Reg(guard.reg), false)?;
-                        let condition = match guard.negated {
-                            true => Condition::Equal,
-                            false => Condition::NotEqual,
+                        let condition = if guard.negated {
+                            Condition::Equal
+                        } else {
+                            Condition::NotEqual
                         };
                         self.test_int(bit);
                         self.select_int(condition, class.bytes() == 8, old, value)

@@ -33,9 +33,10 @@ impl Lowering<'_, '_> {
     /// An operation whose second operand may be a constant.
     fn alu_of(&mut self, op: Alu, wide: bool, a: Value, b: Arg) -> Lowered<Value> {
         if let Some(bits) = self.constant_of(b, wide) {
-            let number = match wide {
-                true => i32::try_from(bits.cast_signed()).ok(),
-                false => Some((bits as u32).cast_signed()),
+            let number = if wide {
+                i32::try_from(bits.cast_signed()).ok()
+            } else {
+                Some((bits as u32).cast_signed())
             };
             if let Some(number) = number {
                 return Ok(self.alu_immediate(op, wide, a, number));
@@ -231,9 +232,10 @@ impl Lowering<'_, '_> {
                         return Ok(false);
                     };
                     let product = self.multiply_int(true, a, b);
-                    match is_high {
-                        true => self.shift_int(Shift::Right, true, product, 32),
-                        false => product,
+                    if is_high {
+                        self.shift_int(Shift::Right, true, product, 32)
+                    } else {
+                        product
                     }
                 } else {
                     let a = self.int(args[1], wide)?;

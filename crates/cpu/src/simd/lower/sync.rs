@@ -84,9 +84,10 @@ pub(super) fn operands(
         O::Vote => vec![R::Predicate(arg(1)?), or_all(2)],
         O::Match => {
             let wide = m.types().next().is_some_and(|ty| ty.bits() == 64);
-            let value = match wide {
-                true => R::Long(arg(1)?),
-                false => R::Word(arg(1)?),
+            let value = if wide {
+                R::Long(arg(1)?)
+            } else {
+                R::Word(arg(1)?)
             };
             vec![value, R::Word(arg(2)?)]
         }

@@ -10,9 +10,10 @@ use crate::simd::opcodes as v;
 pub(super) const CURRENT: u8 = 4;
 
 pub(super) fn constant(bits: u64, wide: bool) -> Constant {
-    match wide {
-        true => Constant::Long(bits),
-        false => Constant::Word(bits as u32),
+    if wide {
+        Constant::Long(bits)
+    } else {
+        Constant::Word(bits as u32)
     }
 }
 
@@ -351,9 +352,10 @@ impl Lowering<'_, '_> {
 
     /// The mask for one vector of 4-byte or 8-byte lanes.
     pub(super) fn mask_for(&mut self, masks: &[Value], wide: bool, piece: usize) -> Value {
-        match wide {
-            true => self.eighth(masks[piece / 2], piece % 2),
-            false => masks[piece],
+        if wide {
+            self.eighth(masks[piece / 2], piece % 2)
+        } else {
+            masks[piece]
         }
     }
 

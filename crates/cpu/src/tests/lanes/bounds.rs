@@ -202,14 +202,16 @@ fn case(number: u64) -> Case {
         .collect();
     let guards = ["%r13, 8", "%r2, 20", "%r0, 1"]
         .map(|limit| format!("setp.ge.u32 %p0, {limit}; @%p0 bra SKIP;"));
-    let guard = match multiplies || choices.one_in(2) {
-        true => "",
-        false => guards[choices.next() as usize % guards.len()].as_str(),
+    let guard = if multiplies || choices.one_in(2) {
+        ""
+    } else {
+        guards[choices.next() as usize % guards.len()].as_str()
     };
-    let body = match multiplies {
+    let body = if multiplies {
         // A loop of nothing but loads and arithmetic.
-        true => accesses,
-        false => format!("{guard} {accesses} SKIP: mad.lo.u32 %r12, %r12, 31, %r9;"),
+        accesses
+    } else {
+        format!("{guard} {accesses} SKIP: mad.lo.u32 %r12, %r12, 31, %r9;")
     };
     let iterations = if choices.one_in(3) {
         choices.of(&[2, 3, 4, 7, 16])
@@ -251,9 +253,10 @@ fn case(number: u64) -> Case {
         })
         .collect();
     let shuffle = choices.of(&["", "shfl.sync.bfly.b32 %r4, %r2, 1, 31, -1;"]);
-    let last = match changes {
-        true => "",
-        false => "mov.b32 %r9, %f5; add.u32 %r12, %r12, %r9; st.global.u32 [%x2], %r12;",
+    let last = if changes {
+        ""
+    } else {
+        "mov.b32 %r9, %f5; add.u32 %r12, %r12, %r9; st.global.u32 [%x2], %r12;"
     };
     let source = kernel(&format!(
         ".reg .b16 %h<8>; .reg .b128 %q<1>; {ADDRESSES} ld.global.u32 %r3, [%x1]; mov.u32 %r13, %laneid; \

@@ -64,9 +64,12 @@ fn elements() {
     ] {
         let [from, to] = run_large(&source, 256, offset, n);
         let value = |i: usize| ((i % 1000) as f32).to_bits();
-        let expected = |i: usize| match i < n {
-            true => (((i % 1000) as f32 + 1.0).to_bits(), value(i)),
-            false => (7, value(i)),
+        let expected = |i: usize| {
+            if i < n {
+                (((i % 1000) as f32 + 1.0).to_bits(), value(i))
+            } else {
+                (7, value(i))
+            }
         };
         let wrong = (0..THREADS).find(|&i| (to[i], from[i]) != expected(i));
         assert_eq!(wrong, None, "at {offset}, of {n}");
@@ -92,9 +95,12 @@ fn columns_of_tiles() {
                 let place = i as i32 % 64 * stride + at;
                 place.cast_unsigned().wrapping_mul(2_654_435_761)
             };
-            let expected = |i: usize| match is_alone {
-                true => (((i % 1000) as f32).to_bits(), word(i)),
-                false => (!word(i), word(i)),
+            let expected = |i: usize| {
+                if is_alone {
+                    (((i % 1000) as f32).to_bits(), word(i))
+                } else {
+                    (!word(i), word(i))
+                }
             };
             let wrong = (0..THREADS).find(|&i| (from[i], to[i]) != expected(i));
             assert_eq!(wrong, None, "{body} at {offset}");

@@ -131,9 +131,10 @@ fn builds(sources: &Path) -> io::Result<Vec<Build>> {
     names.sort();
     let mut builds = Vec::new();
     for (number, source) in names.into_iter().enumerate() {
-        let targets = match HEAVY.contains(&source.as_str()) {
-            true => HEAVY_TARGETS.as_slice(),
-            false => TARGETS.as_slice(),
+        let targets = if HEAVY.contains(&source.as_str()) {
+            HEAVY_TARGETS.as_slice()
+        } else {
+            TARGETS.as_slice()
         };
         let mut build = |target, variant, options, compiler| {
             builds.push(Build {

@@ -322,9 +322,10 @@ impl Grid {
 
     /// A modifier: of this opcode mostly, else any that there is.
     fn word(&mut self) -> Modifier {
-        match self.words.is_empty() || self.random.once_in(4) {
-            true => *self.random.choose(Modifier::ALL),
-            false => *self.random.choose(&self.words),
+        if self.words.is_empty() || self.random.once_in(4) {
+            *self.random.choose(Modifier::ALL)
+        } else {
+            *self.random.choose(&self.words)
         }
     }
 

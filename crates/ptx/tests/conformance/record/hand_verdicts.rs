@@ -14,9 +14,10 @@ pub fn record(toolkit: &Toolkit) -> io::Result<()> {
         let mut text = String::new();
         for case in cases(&std::fs::read_to_string(&path)?) {
             let (module, before) = case.module();
-            let verdict = match case.makes_code() {
-                true => toolkit.make_code(module.as_bytes()),
-                false => toolkit.judge(module.as_bytes()),
+            let verdict = if case.makes_code() {
+                toolkit.make_code(module.as_bytes())
+            } else {
+                toolkit.judge(module.as_bytes())
             };
             let verdict = match verdict? {
                 Verdict::Rejected(Some(line)) => {

@@ -60,9 +60,10 @@ fn seeds(toolkit: &Toolkit, corpus: &[Entry]) -> Vec<Entry> {
     let mut candidates: Vec<Entry> = Vec::new();
     let mut seen = HashSet::new();
     for entry in corpus {
-        let cuts = match entry.text.len() <= LARGEST {
-            true => vec![entry.text.clone()],
-            false => cuts(&entry.text),
+        let cuts = if entry.text.len() <= LARGEST {
+            vec![entry.text.clone()]
+        } else {
+            cuts(&entry.text)
         };
         for (number, text) in cuts.into_iter().enumerate() {
             // The same kernel for another target teaches little more.

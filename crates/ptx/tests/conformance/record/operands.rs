@@ -97,9 +97,10 @@ impl<'a> Operands<'a> {
             .as_ref()
             .map(|count| count.numbers(self.modifiers))
         {
-            let count = match counts.is_empty() {
-                true => 1 + self.random.below(4),
-                false => usize::from(*self.random.choose(&counts)),
+            let count = if counts.is_empty() {
+                1 + self.random.below(4)
+            } else {
+                usize::from(*self.random.choose(&counts))
             };
             return self.list(count, |it| it.single(rule, types));
         }
@@ -227,9 +228,10 @@ impl<'a> Operands<'a> {
 
     /// A value of a range, or now and then one beside it.
     fn within(&mut self, range: &Range) -> i64 {
-        let (low, high) = match range.spans.is_empty() {
-            true => (0, 8 * range.multiple),
-            false => *self.random.choose(&range.spans),
+        let (low, high) = if range.spans.is_empty() {
+            (0, 8 * range.multiple)
+        } else {
+            *self.random.choose(&range.spans)
         };
         match self.random.below(8) {
             0 => high.saturating_add(1),

@@ -223,9 +223,10 @@ fn edits_at_random_against_the_whole_text() {
                 let mut place = || json!({"line": random(lines), "character": random(12)});
                 let (one, other) = (place(), place());
                 let order = |place: &Value| (place["line"].as_u64(), place["character"].as_u64());
-                let (start, end) = match order(&one) <= order(&other) {
-                    true => (one, other),
-                    false => (other, one),
+                let (start, end) = if order(&one) <= order(&other) {
+                    (one, other)
+                } else {
+                    (other, one)
                 };
                 // Mostly small ones, so that something is left.
                 let end = if random(8) == 0 { end } else { start.clone() };
