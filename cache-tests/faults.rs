@@ -31,6 +31,7 @@ pub fn load_and_report(folder: &Path, n: u64) {
         }
         ptxkit::cache::Lookup::Miss(lock) => {
             let blob =
+                // SAFETY: data of this test, which nothing runs.
                 unsafe { lock.put(&crate::program::provenance(n), &crate::program::code(n)) };
             assert!(*blob == *crate::program::code(n));
             "miss"

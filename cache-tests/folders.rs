@@ -20,6 +20,7 @@ fn loads(folder: &Path) -> (Vec<&'static str>, Vec<String>) {
                 "hit"
             }
             Lookup::Miss(lock) => {
+                // SAFETY: data of this test, which nothing runs.
                 assert!(*unsafe { lock.put(&Default::default(), &code(n)) } == *code(n));
                 "miss"
             }

@@ -89,6 +89,7 @@ pub fn load(cache: &Cache, n: u64, compile: impl FnOnce()) -> bool {
         }
         Lookup::Miss(lock) => {
             compile();
+            // SAFETY: data of this test, which nothing runs.
             let blob = unsafe { lock.put(&provenance(n), &code(n)) };
             assert!(*blob == *code(n));
             true

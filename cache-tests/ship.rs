@@ -1,5 +1,10 @@
 //! A cache that goes from one place to another.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "launches of kernels that are declared beside them"
+)]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -85,6 +85,7 @@ fn two_programs_with_different_state_files_both_keep_the_limit() {
 
 fn put(cache: &Cache, key: &Key, n: u64) {
     if let Lookup::Miss(lock) = cache.lookup(key) {
+        // SAFETY: data of this test, which nothing runs.
         unsafe { lock.put(&provenance(n), &code(n)) };
     }
 }

@@ -41,8 +41,8 @@ pub fn run(device: Device) -> Result<(), Box<dyn Error>> {
     assert_eq!(library.sum()?, 7.0);
     assert_eq!(numbers.to_vec()?, [1, 2, 3]);
 
-    // SAFETY: the stream lives as long as the one made of its handle.
     let stream = Stream::new(&context)?;
+    // SAFETY: the stream lives as long as the one made of its handle.
     let same = unsafe { Stream::from_raw(&context, stream.raw()) };
     same.synchronize()?;
 

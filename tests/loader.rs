@@ -1,4 +1,9 @@
 //! The loader on a device: cache, images, what is refused.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "launches of kernels that are declared beside them"
+)]
 #![cfg(all(
     feature = "driver",
     feature = "cache",

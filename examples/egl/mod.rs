@@ -79,10 +79,10 @@ fn current_on(
         return Err("eglMakeCurrent failed".into());
     }
     let vendor = call!(find, c"glGetString": fn(c_uint) -> *const c_char, 0x1f00);
-    // SAFETY: null or a C string that stays.
     let vendor = if vendor.is_null() {
         "nobody".into()
     } else {
+        // SAFETY: a C string that stays.
         unsafe { CStr::from_ptr(vendor) }
             .to_string_lossy()
             .into_owned()

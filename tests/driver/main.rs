@@ -4,6 +4,11 @@
 //! `unsafe` blocks without a comment launch kernels of these tests, which access
 //! what each test passes them and no more; where one does more on purpose, the
 //! device finds out. Binaries among the inputs are the tests' own, or refused.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "launches of kernels that are declared beside them"
+)]
 #![cfg(feature = "driver")]
 
 mod answers;

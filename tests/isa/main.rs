@@ -3,6 +3,11 @@
 //! kinds of device, so that a GPU proves what is expected of the CPU. The kernels
 //! access the buffers that they are passed, which is the reason of each launch's
 //! `unsafe`.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "launches of kernels that are declared beside them"
+)]
 #![cfg(feature = "cpu")]
 
 mod answers;

@@ -2,6 +2,11 @@
 //! with the whole fatbin. Each image tells which it is. Needs `PTXKIT_DEVICE=nvidia`; on the CPU
 //! device the same fatbins go through the loader, which takes their PTX.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "launches of kernels that are declared beside them"
+)]
+
 mod cases;
 mod fatbin;
 

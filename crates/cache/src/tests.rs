@@ -1,5 +1,9 @@
 //! The cache as a whole, against real folders.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "images that the tests have made"
+)]
 #![allow(unsafe_code, reason = "what is put into these caches is never run")]
 
 use std::fs;

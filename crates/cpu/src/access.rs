@@ -125,8 +125,8 @@ pub(crate) unsafe fn host_address(
             return None;
         }
     }
-    // SAFETY: the caller's contract.
     if encoded & Access::WRITE != 0
+        // SAFETY: the caller's contract.
         && let Some(mut sanitizer) = unsafe { sanitizer(context) }
     {
         sanitizer.wrote(host, Access(encoded).size());

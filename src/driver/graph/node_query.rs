@@ -144,10 +144,11 @@ fn kernel(api: &Api, node: CUgraphNode) -> Result<NodeParams, Error> {
         params.assume_init()
     };
     let mut name: *const c_char = null();
-    // SAFETY: the function is the node's, which keeps it; writes one pointer.
     let named = if params.func.is_null() {
+        // SAFETY: the kernel is the node's, which keeps it; writes one pointer.
         unsafe { api.cuKernelGetName(&mut name, params.kern) }
     } else {
+        // SAFETY: the function is the node's, which keeps it; writes one pointer.
         unsafe { api.cuFuncGetName(&mut name, params.func) }
     };
     let name = (named.is_ok() && !name.is_null()).then(|| {

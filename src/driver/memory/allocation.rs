@@ -530,10 +530,10 @@ impl Drop for Allocation {
                 }
                 report_drop(freed);
             }
-            // SAFETY: allocated once, freed once.
-            Release::Free => {
-                report_drop(bound.and_then(|api| unsafe { Ok(api.cuMemFree_v2(self.address)?) }));
-            }
+            Release::Free => report_drop(bound.and_then(|api| {
+                // SAFETY: allocated once, freed once.
+                unsafe { Ok(api.cuMemFree_v2(self.address)?) }
+            })),
             Release::InOrder(origin) => report_drop(bound.and_then(|api| {
                 let origin = origin.stream();
                 for user in &users {

@@ -199,6 +199,7 @@ fn conditional(
         0 => {
             // SAFETY: as above; the driver's array has `size` handles.
             let told = unsafe { params.of_kind.as_ptr().cast::<ConditionalParams>().read() };
+            // SAFETY: as above.
             Ok(unsafe { std::slice::from_raw_parts(told.graphs, size as usize) }.to_vec())
         }
         code => Err(code),

@@ -1,5 +1,10 @@
 //! Tests of the scheduler with kernels written in Rust that follow the ABI of compiled code.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "kernels that are declared beside their launches"
+)]
+
 use std::cell::Cell;
 
 use super::launch::Kernel;
