@@ -1,6 +1,11 @@
 //! A store that machines share, over a folder: two machines are two local folders. What no
 //! server would do is done to the files of the store.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "data of these tests, which nothing runs"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,11 @@
 //! A store that does not answer as it should: a server in the test's own process that speaks
 //! as much of Redis's protocol as a client needs to ask for a blob.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "a server of this test, whose data nothing runs"
+)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
