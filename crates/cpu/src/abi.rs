@@ -87,11 +87,9 @@ impl Extent {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlowCheck {
-    /// Of the first lane.
     pub address: u64,
-    /// The line, the number of lanes and the [`Access`], as `check_contiguous` takes them.
+    /// The line and the [`Access`], as `check_access` takes them.
     pub access: u64,
-    /// The first lane's.
     pub thread: u32,
 }
 
@@ -183,10 +181,6 @@ pub struct BlockContext {
     pub unwind_stack: usize,
     /// `%tid` of the thread that first code runs.
     pub tid: [u32; 3],
-
-    /// The least [`places`](Extent::places) for words of an allocation to which stores go past the
-    /// caches.
-    pub streamed: u64,
 
     /// The block's tensor memory. Compiled code does not access it.
     pub(crate) tensor_memory: *mut TensorMemory,
@@ -329,7 +323,7 @@ impl FaultKind {
     }
 }
 
-/// The encoded access that compiled code passes to the helpers `check_slow` and `fault`: the
+/// The encoded access that compiled code passes to the helpers `check_access` and `fault`: the
 /// size in bytes plus the bits below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access(pub u32);

@@ -49,7 +49,7 @@ pub(crate) fn record(
     1
 }
 
-pub(crate) unsafe extern "C" fn check_slow(
+pub(crate) unsafe fn check_slow(
     context: *mut BlockContext,
     thread: u32,
     address: u64,

@@ -85,7 +85,7 @@ pub struct KernelImage {
     pub max_threads: Option<[u32; 3]>,
 }
 
-/// The function of a kernel that runs lane groups of `width` consecutive threads.
+/// The function of a kernel that runs groups of `width` consecutive threads.
 ///
 /// The range of threads must be a multiple of `width`, and all threads must be in the same state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Why a blob cannot be loaded.
 
 /// The format version. It increases with every change of the format or of the ABI.
-pub const VERSION: u32 = 19;
+pub const VERSION: u32 = 20;
 
 /// Why a blob cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

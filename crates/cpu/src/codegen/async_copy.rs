@@ -122,7 +122,7 @@ impl Emitter<'_, '_> {
         self.b.ins().store(TRUSTED, value, to.address, to.offset);
     }
 
-    /// Has the runtime copy so many of the bytes.
+    /// Calls the runtime, which copies the first `count` bytes and clears the others.
     fn copy_partial(&mut self, copy: &Copy, count: Value) {
         let thread = self.thread_index();
         let encoded = u64::from(self.line) << 32 | u64::from(copy.size);

@@ -28,7 +28,7 @@ impl Emitter<'_, '_> {
             return false;
         };
         let number = self.encoded.checks.len() as u32;
-        let access = u64::from(self.line) << 32 | 1 << 16 | u64::from(access);
+        let access = u64::from(self.line) << 32 | u64::from(access);
         self.encoded.checks.push(Check { thunk, access });
         let check = declare(&mut self.b, number, first.signature);
         self.b.ins().call(check, &[address]);

@@ -1,4 +1,4 @@
-//! The compilation of a kernel: to the code of lanes, or to scalar code.
+//! Compiles a kernel to vector code or to scalar code.
 
 use super::compiler_contexts::CompilerContexts;
 use super::function::{compile_scalar, emit};

@@ -1,4 +1,4 @@
-//! What the compilation of a kernel gives.
+//! The compiled code of a kernel.
 
 use super::machine_code::MachineCode;
 use crate::abi::SyncPoint;
@@ -8,7 +8,7 @@ use crate::matrix::Operation;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KernelCode {
     pub scalar: MachineCode,
-    /// The function that runs a lane group at a time, and the group's width.
+    /// The vector function, and how many threads it runs at a time.
     pub vector: Option<(MachineCode, u32)>,
     pub slots: u32,
     /// It has no resume points, so that its threads need no state.

@@ -1,5 +1,5 @@
-//! The code of a kernel whose threads are the lanes of vectors: that of [`simd`](crate::simd), and scalar
-//! code for the threads that do not fill a group.
+//! Vector code, which has a thread in each lane ([`simd`](crate::simd)), and the scalar function beside it, for
+//! threads that do not fill a group.
 
 use super::compiler_contexts::CompilerContexts;
 use super::function::compile_scalar;
@@ -12,7 +12,7 @@ use crate::matrix::Operation;
 use crate::program::Program;
 use crate::simd::{self, Isa, ResumePlace, Suspension};
 
-/// Compiles a kernel, if all of its instructions have a lowering to vectors.
+/// Compiles a kernel to vector code, if each of its instructions has a lowering.
 pub(super) fn compile(
     program: &Program<'_>,
     host: &HostIsa,
@@ -28,14 +28,14 @@ pub(super) fn compile(
     let width = width(&plan);
     let bytes = simd::compile(program, &suspension(&plan, width), width as usize, isa);
     let bytes = bytes.inspect_err(|reason| {
-        tracing::debug!(kernel = program.name, reason, "not compiled for lanes");
+        tracing::debug!(kernel = program.name, reason, "not compiled to vector code");
     });
     let vector = MachineCode {
         bytes: bytes.ok()?,
         thunk_calls: Vec::new(),
         feature: Some(isa.feature()),
     };
-    // It runs few threads, so that its code need not be fast.
+    // Few threads run it, so it is compiled fast.
     let scalar = compile_scalar(program, host, contexts, (&host.quick, false), &plan).ok()?;
     Some(plan.code(scalar, Some((vector, width))))
 }
@@ -61,8 +61,8 @@ fn width(plan: &ResumePlan) -> u32 {
     }
 }
 
-/// What the code of lanes has to know of resume points. Warps do not stop at all of them: at the next
-/// one, everything is saved.
+/// The resume points, as vector code needs them. Groups that are warps pass some of them without saving
+/// registers, so they save all live registers at the others.
 fn suspension(plan: &ResumePlan, width: u32) -> Suspension {
     let passes = width == WARP_SIZE;
     let places = plan.resume_points.iter().zip(&plan.sync_points);

@@ -31,8 +31,7 @@ pub(super) struct Encoded {
 pub(super) struct Check {
     /// Where the thunk is that it calls.
     pub thunk: u32,
-    /// The line, the number of lanes and the [`Access`](crate::abi::Access), as `check_contiguous`
-    /// takes them.
+    /// The line and the [`Access`](crate::abi::Access), as `check_access` takes them.
     pub access: u64,
 }
 

@@ -381,13 +381,10 @@ impl Emitter<'_, '_> {
     fn call_slow_path(&mut self, address: Value, access: u32) {
         let context = self.fixed.context;
         let thread = self.thread_index();
-        let encoded = u64::from(self.line) << 32 | 1 << 16 | u64::from(access);
+        let encoded = u64::from(self.line) << 32 | u64::from(access);
         let encoded = self.int(types::I64, encoded);
         let Some(slow_check) = self.slow_check else {
-            self.call(
-                Helper::check_contiguous,
-                &[context, thread, address, encoded],
-            );
+            self.call(Helper::check_access, &[context, thread, address, encoded]);
             return;
         };
         // In a register of its own: the allocator would move that of the hot code to where calls take it.

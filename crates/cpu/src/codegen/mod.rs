@@ -1,5 +1,5 @@
-//! Code generation: a lowered kernel becomes machine code, with Cranelift, and the code of
-//! lanes with [`simd`](crate::simd).
+//! Code generation: a lowered kernel becomes machine code, with Cranelift (scalar code)
+//! or [`simd`](crate::simd) (vector code).
 //!
 //! The code contains no absolute address. It reaches everything through the block
 //! context, its first argument, so that it can be stored and mapped anywhere.

@@ -47,7 +47,7 @@ pub(super) struct ResumePlan {
     pub tid: [bool; 3],
 }
 
-/// Has threads that resume compute registers again that take no longer than to load them.
+/// Computes registers again where threads resume, if that takes no longer than to load them.
 pub(super) fn rematerialize(program: &mut Program<'_>) {
     let next = program
         .blocks

@@ -133,7 +133,7 @@ fn slow_path(isa: &OwnedTargetIsa) -> Result<MachineCode, String> {
         args[0],
         offset::HELPERS,
     );
-    let at = Helper::check_contiguous as i32 * 8;
+    let at = Helper::check_access as i32 * 8;
     let function = b
         .ins()
         .load(types::I64, MemFlagsData::trusted(), helpers, at);

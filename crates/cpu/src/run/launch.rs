@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use super::config::LaunchConfig;
 use super::schedule::CompiledKernel;
-use crate::abi::{EXTENTS, Extent, LaunchInfo, MAX_UNITS};
+use crate::abi::{EXTENTS, Extent, LaunchInfo};
 use crate::runtime;
 
 /// A kernel that is launched.
@@ -45,36 +45,6 @@ pub(super) struct Launch<'a> {
     pub(super) clusters: AtomicU64,
 }
 
-/// Threads of a grid that stores more than caches keep.
-const THREADS: u64 = 4 << 20;
-/// What it stores to: 32 MiB, which a following kernel would hardly find there. Counted like
-/// [`Extent::places`].
-const WORDS: u64 = (8 << 20) + 1 - MAX_UNITS;
-
-impl Launch<'_> {
-    /// The least places for words of an allocation to which its threads store past the caches.
-    pub(super) fn streamed(&self) -> u64 {
-        let blocks = self
-            .total
-            .saturating_mul(self.config.cluster_blocks().into());
-        match blocks.saturating_mul(self.threads.into()) {
-            ..THREADS => u64::MAX,
-            _ => WORDS,
-        }
-    }
-}
-
 // SAFETY: the parameters outlive the launch, and workers only read them. All else may be
 // shared between threads.
 unsafe impl Sync for Launch<'_> {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arrays_of_32_mib_are_large() {
-        let places = |bytes| Extent::new(0, bytes).places[2];
-        assert!(places(32 << 20) >= WORDS && places((32 << 20) - 4) < WORDS);
-    }
-}

@@ -120,7 +120,6 @@ impl<'a> ThreadBlock<'a> {
                 check: SlowCheck::default(),
                 unwind_stack: 0,
                 tid: [0; 3],
-                streamed: launch.streamed(),
                 tensor_memory: std::ptr::null_mut(),
                 sanitizer: std::ptr::null(),
                 launch: (&raw const launch.info).cast(),
@@ -310,8 +309,7 @@ impl<'a> ThreadBlock<'a> {
         match &mut self.arrays {
             None => {
                 let threads = self.launch.threads;
-                // SAFETY: the context describes a block of this kernel, which needs no
-                // arrays.
+                // SAFETY: the context describes a block of this kernel, which needs no arrays.
                 match unsafe { code.call(context, 0, threads, true) } {
                     Ok(_) => Outcome::Done,
                     Err(Faulted) => Outcome::Faulted,

@@ -27,16 +27,6 @@ const PARTS: u64 = 8;
 /// it.
 const MAX_SUSPENDED: u64 = 256;
 
-/// Has this worker's non-temporal stores done before others read what it has stored: nothing else
-/// orders them.
-fn drain_streams() {
-    // SAFETY: each processor of this architecture has the instruction.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
-}
-
 /// The workers of a launch.
 pub(super) struct Workers<'a> {
     pool: &'a Pool,
@@ -96,7 +86,6 @@ impl<'a> Workers<'a> {
                 None
             };
             self.work(retained, worker);
-            drain_streams();
         });
         match self.lock().fault.take() {
             Some((_, fault)) => Err(Box::new(fault)),
@@ -250,7 +239,6 @@ impl<'a> Workers<'a> {
             Outcome::Done => {}
             Outcome::Waiting | Outcome::AtClusterBarrier => {
                 // Another worker may go on with it.
-                drain_streams();
                 self.lock().waiting.extend(running.take());
                 std::thread::yield_now();
             }

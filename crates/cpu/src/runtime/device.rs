@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::abi::{Access, BlockContext, FaultKind, position};
-use crate::access::{
-    self, check_slow, launch, passes_inline_check, record, sanitizer, synchronize,
-};
+use crate::access::{self, check_slow, launch, record, sanitizer, synchronize};
 use crate::heap::Caller;
 use crate::memory::DeviceMemory;
 use crate::print::{self, Arguments};
@@ -76,28 +74,15 @@ pub(super) unsafe extern "C" fn observe(
     record(context, kind, thread, address, access, line)
 }
 
-pub(super) unsafe extern "C" fn check_contiguous(
+pub(super) unsafe extern "C" fn check_access(
     context: *mut BlockContext,
     thread: u32,
     address: u64,
     encoded: u64,
 ) -> u32 {
-    let [access, line] = [encoded as u32 & 0xFFFF, (encoded >> 32) as u32];
-    let count = (encoded >> 16) as u32 & 0xFFFF;
-    let size = u64::from(Access(access).size());
-    for lane in 0..count {
-        let address = address.wrapping_add(u64::from(lane) * size);
-        // SAFETY: see the module.
-        if passes_inline_check(unsafe { access::context(&context) }, address, size, access) {
-            continue;
-        }
-        // SAFETY: the caller's contract.
-        let bad = unsafe { check_slow(context, thread + lane, address, access, line) };
-        if bad != 0 {
-            return bad;
-        }
-    }
-    0
+    let [access, line] = [encoded as u32, (encoded >> 32) as u32];
+    // SAFETY: the caller's contract.
+    unsafe { check_slow(context, thread, address, access, line) }
 }
 
 pub(super) unsafe extern "C" fn fault(

@@ -26,7 +26,6 @@ pub(crate) use tensor_copy::{
 };
 
 use crate::abi::BlockContext;
-use crate::access;
 use crate::math::{approximate, convert, half, integer, round, stochastic, video};
 
 /// A type in the signature of a helper.
@@ -273,14 +272,10 @@ helpers! {
     device::grid_workspace(context: *mut BlockContext) -> u64;
     /// The slow path of an access that the shadow memory does not allow. Returns 0 if the
     /// access is valid (registered host memory), otherwise 1 after recording the fault.
-    /// `access` is an [`abi::Access`](crate::abi::Access).
-    access::check_slow(context: *mut BlockContext, thread: u32, address: u64, access: u32, line: u32) -> u32;
-    /// The same for the accesses of consecutive threads to consecutive addresses. Records the
-    /// first invalid one. `encoded`: the access in bits 0 to 15, the number of threads in 16
-    /// to 31, the line in 32 to 63.
-    device::check_contiguous(context: *mut BlockContext, thread: u32, address: u64, encoded: u64) -> u32;
+    /// `encoded`: an [`abi::Access`](crate::abi::Access) in bits 0 to 31, the line in 32 to 63.
+    device::check_access(context: *mut BlockContext, thread: u32, address: u64, encoded: u64) -> u32;
     /// Tells the sanitizer of an access to an address of the host, or, of no bytes, of a fence.
-    /// `encoded` as for `check_contiguous`. Returns 0, or 1 after recording a fault.
+    /// `encoded` as for `check_access`. Returns 0, or 1 after recording a fault.
     device::observe(context: *mut BlockContext, thread: u32, address: u64, encoded: u64) -> u32;
     /// Records a fault of a kind ([`abi::FaultKind`](crate::abi::FaultKind)), and returns 1.
     device::fault(context: *mut BlockContext, kind: u32, thread: u32, address: u64, access: u32, line: u32) -> u32;

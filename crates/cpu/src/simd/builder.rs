@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use regalloc2::{Operand, RegClass};
 use smallvec::SmallVec;
 
-use super::machine::{Block, Code, Constant, INT, Instruction, Label, MASK, Op, Value, ZMM};
+use super::machine::{
+    Block, Code, Condition, Constant, INT, Instruction, Label, MASK, Op, Value, ZMM,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Variable(u32);
@@ -124,6 +126,16 @@ impl Builder {
         self.code.blocks[self.current.0 as usize]
             .instructions
             .push(instruction);
+    }
+
+    /// Goes to a block where a condition holds, and to another elsewhere.
+    pub fn branch(&mut self, condition: Condition, then: Label, otherwise: Label) {
+        let op = Op::Branch {
+            condition,
+            then,
+            otherwise,
+        };
+        self.emit(op, []);
     }
 
     pub fn jump(&mut self, to: Label) {

@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use super::machine::Value;
 use crate::program::{Instruction, Reg};
 
-/// What the spans of the current block are.
+/// The spans of the current block.
 #[derive(Default)]
 pub(super) struct Spans {
     pub all: Vec<Span>,
-    /// By the start of an instruction's operands.
-    pub of: HashMap<u32, usize>,
+    /// By the start of an instruction's operands: its span, and its distance.
+    pub of: HashMap<u32, (usize, i64)>,
 }
 
-/// Accesses of so many bytes at constant distances from one value of a register.
+/// Accesses of the same size, at constant distances from one value of a register.
 pub(super) struct Span {
     pub base: Reg,
     pub bytes: u32,
-    /// The distances of the first byte, and behind the last one, of all lanes.
+    /// The distance of the first byte that a lane accesses, and the end of the last one.
     pub low: i64,
     pub end: i64,
     pub members: Vec<Instruction>,

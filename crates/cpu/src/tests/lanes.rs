@@ -17,26 +17,25 @@ mod butterflies;
 mod carry;
 mod checks;
 mod clamped;
-mod coarsening;
+mod columns;
 mod conversions;
 mod copies;
 mod divergent_regions;
+mod elements;
 mod extents;
+mod grid_loops;
 mod guarded;
 mod halves;
 mod indexed;
 mod known_lanes;
+mod large_grids;
 mod lockstep;
 mod masks;
+mod order;
 mod partial_writes;
-mod prefetch;
 mod regions;
 mod scattered;
 mod shuffle_loops;
-mod stored;
-mod streaming;
-mod streams;
-mod vector_major;
 mod waits;
 
 const WORDS: usize = 4096;
@@ -44,6 +43,8 @@ const WORDS: usize = 4096;
 thread_local! {
     /// The results of this thread's tests depend on the order in which lanes run.
     static ORDER_COUNTS: Cell<bool> = const { Cell::new(false) };
+    /// Whether the next kernel of this thread's tests is compiled for AVX2 first.
+    static TURN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A kernel `k(in, out, n)` over 32-bit words, with usual registers.
@@ -80,28 +81,44 @@ pub(super) fn run_with(
     block: [u32; 3],
     (n, shared_bytes): (u32, u32),
 ) -> Result<Vec<u32>, String> {
-    let options = CompileOptions { vectorization };
-    let compile = || compile_image(source, &options).map_err(|error| error.to_string());
     if vectorization == Vectorization::Never {
-        return run_image(compile()?, grid, block, (n, shared_bytes));
+        let options = CompileOptions { vectorization };
+        let image = compile_image(source, &options).map_err(|error| error.to_string())?;
+        return run_image(image, grid, block, (n, shared_bytes));
     }
-    // Whether the kernel is compiled to vectors does not depend on the processor.
-    let mut images = Vec::new();
-    for isa in [Isa::Avx2, Isa::Avx512] {
+    let launch = |image| run_image(image, grid, block, (n, shared_bytes));
+    let compile = |text: &str, vectorization| {
+        let options = CompileOptions { vectorization };
+        compile_image(text, &options).map_err(|error| error.to_string())
+    };
+    let [x, y, z] = block;
+    let of_size = source.replacen(") {", &format!(") .reqntid {x}, {y}, {z} {{"), 1);
+    // A block of known size has known warps, whose threads run in step: where threads race, the results
+    // of a kernel without `.reqntid` may differ.
+    let alone = launch(compile(&of_size, Vectorization::Never)?);
+    let in_vectors = |text: &str, isa| {
         IN_TESTS.set(Some(isa));
-        images.push(compile());
+        let image = compile(text, Vectorization::Always);
         IN_TESTS.set(None);
+        let image = image?;
+        Ok::<_, String>((image.kernels[0].vector.is_some(), launch(image)))
+    };
+    // The two take turns: a test runs its kernels more than once.
+    let [one, other] = if TURN.replace(!TURN.get()) {
+        [Isa::Avx2, Isa::Avx512]
+    } else {
+        [Isa::Avx512, Isa::Avx2]
+    };
+    let (is_compiled, result) = in_vectors(source, one)?;
+    let (is_compiled_of_size, of_size_result) = in_vectors(&of_size, other)?;
+    // Neither the processor nor the block decides whether a kernel is compiled to vectors.
+    assert_eq!(is_compiled, is_compiled_of_size, "{source}");
+    if !ORDER_COUNTS.get() && !is_alike(&of_size_result, &alone) {
+        let starts =
+            [&of_size_result, &alone].map(|result| result.as_ref().map(|words| &words[..64]));
+        panic!("{starts:?}\n{of_size}");
     }
-    let [narrow, wide] = <[_; 2]>::try_from(images).expect("two images");
-    let [narrow, wide] = [narrow?, wide?];
-    let is_compiled = [&narrow, &wide].map(|image| image.kernels[0].vector.is_some());
-    assert_eq!(is_compiled[0], is_compiled[1], "{source}");
-    let [narrow, wide] =
-        [narrow, wide].map(|image| run_image(image, grid, block, (n, shared_bytes)));
-    if !ORDER_COUNTS.get() {
-        assert!(is_alike(&narrow, &wide), "{narrow:?}\n{wide:?}\n{source}");
-    }
-    wide
+    result
 }
 
 /// Whether results are the same but for the bits of NaNs, or are both faults: which of several threads
@@ -195,8 +212,11 @@ pub(super) fn agree_with_bounds(body: &str) {
 fn agree_in(launches: &[Launch], body: &str) {
     let source = kernel(body);
     for &(grid, block, n) in launches {
+        // Rows of threads have the same `%i` and write the same words.
+        let order_counts = ORDER_COUNTS.replace(ORDER_COUNTS.get() || block[1] > 1);
         let alone = run(&source, Vectorization::Never, grid, block, n);
         let together = run(&source, Vectorization::Always, grid, block, n);
+        ORDER_COUNTS.set(order_counts);
         let launch = format!("{body}\n{grid} blocks of {block:?}, n = {n}");
         if let (Ok(together), Ok(alone)) = (&together, &alone)
             && let Some(at) = (0..WORDS).find(|&at| together[at] != alone[at])

@@ -1,10 +1,9 @@
-//! Loops of the vector function of which several iterations run after one check.
+//! Loops over shared memory.
 
 use super::lanes::{ADDRESSES, FILL, agree, kernel, run};
 use crate::Vectorization;
 
-/// Loops over shared memory, of which several iterations are checked together: of any length, up
-/// to the last word, forwards and backwards, with stores.
+/// Loops of any length, up to the last word, forwards and backwards, with stores.
 #[test]
 fn loops_over_shared_memory() {
     for length in 1..10 {
@@ -137,10 +136,9 @@ fn faults_in_unrolled_loops_name_the_access() {
     }
 }
 
-/// Rows of a block that sum over the same rows of a tile run their loops together, where there are
-/// two of them, they agree on the loop, and all of it is in bounds.
+/// Rows of a block that sum over the same rows of a tile, some of which leave the loop early or the tile.
 #[test]
-fn rows_run_loops_together() {
+fn rows_of_a_tile() {
     let product = |count: &str, from: &str, distance: i32| {
         format!(
             "mov.u32 %r12, %tid.y; mad.lo.u32 %r3, %r12, %r1, %r2; mad.lo.u32 %i, %r0, 256, %r3; {ADDRESSES} \

@@ -1,4 +1,4 @@
-//! Phases that lane groups of a block do together: they do what each would do alone.
+//! Loops over tiles between the barriers of a block.
 
 use super::lanes::{ADDRESSES, kernel, run};
 use crate::Vectorization;
@@ -241,16 +241,6 @@ fn copies_to_tiles() {
     const SUM: &str = "ld.shared.u32 %r7, [%r5]; mad.lo.u32 %r9, %r9, 3, %r7;";
     for (copy, tile) in [
         (COPY, SUM),
-        // All rows store to one: the last of them stays.
-        (
-            "ld.global.u32 %r6, [%x1]; st.shared.u32 [%r8], %r6;",
-            "ld.shared.u32 %r7, [%r8]; mad.lo.u32 %r9, %r9, 3, %r7;",
-        ),
-        // Each row adds to what the one before has stored.
-        (
-            "ld.shared.u32 %r6, [%r8]; mad.lo.u32 %r6, %r6, 5, %i; st.shared.u32 [%r8], %r6; add.u32 %r9, %r9, %r6;",
-            SUM,
-        ),
         // What changes in between is the same for all rows.
         (
             "mad.lo.u32 %r6, %r14, 7, %i; st.shared.u32 [%r5], %r6; add.u32 %r14, %r14, 1;\nmad.lo.u32 %r9, %r14, %r9, %r14;",

@@ -325,14 +325,7 @@ impl Lowering<'_, '_> {
             .collect();
         self.test_masks(&masks);
         let [elsewhere, good] = [(); 2].map(|()| self.b.block());
-        self.b.emit(
-            Op::Branch {
-                condition: Condition::NotEqual,
-                then: elsewhere,
-                otherwise: good,
-            },
-            [],
-        );
+        self.b.branch(Condition::NotEqual, elsewhere, good);
         self.b.enter_cold(elsewhere);
         let outside: Vec<Option<Value>> = outside.into_iter().map(Some).collect();
         self.check_in_shadow(lanes, &outside, (shift, access));
@@ -476,14 +469,7 @@ impl Lowering<'_, '_> {
         let shift = bytes.trailing_zeros();
         let [slow, ok] = [(); 2].map(|()| self.b.block());
         let good = |e: &mut Self, condition, otherwise| {
-            e.b.emit(
-                Op::Branch {
-                    condition,
-                    then: ok,
-                    otherwise,
-                },
-                [],
-            );
+            e.b.branch(condition, ok, otherwise);
         };
         if let Space::Shared | Space::Param = space {
             let unit = self.rotated(address, shift);

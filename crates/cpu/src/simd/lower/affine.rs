@@ -6,7 +6,7 @@ use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place, Source, Sum, Unsupported};
 use crate::abi::offset;
 use crate::program::{Arg, Instruction, Reg};
-use crate::simd::machine::{Alu, Condition, Label, Memory, Op, Shift, Value};
+use crate::simd::machine::{Alu, Condition, Label, Memory, Shift, Value};
 use crate::simd::opcodes as v;
 use ptx::names::Opcode as O;
 
@@ -180,14 +180,7 @@ impl Lowering<'_, '_> {
     /// Goes on where a condition holds, and elsewhere to another block.
     pub(super) fn branch_unless(&mut self, condition: Condition, otherwise: Label) {
         let then = self.b.block();
-        self.b.emit(
-            Op::Branch {
-                condition,
-                then,
-                otherwise,
-            },
-            [],
-        );
+        self.b.branch(condition, then, otherwise);
         self.b.enter_sealed(then);
     }
 
@@ -228,22 +221,12 @@ impl Lowering<'_, '_> {
             let places = self.field(LONG, extent + offset::EXTENT_PLACES + 8 * shift as i32);
             self.compare_int(true, unit, places);
             let [elsewhere, good] = [(); 2].map(|()| self.b.block());
-            let op = Op::Branch {
-                condition: Condition::Below,
-                then: good,
-                otherwise: elsewhere,
-            };
-            self.b.emit(op, []);
+            self.b.branch(Condition::Below, good, elsewhere);
             self.b.enter_cold(elsewhere);
             let (place, valid) = self.place_in_granule(address, shift);
             let end = self.add_offset(place, self.width as i64);
             self.compare_int(true, end, valid);
-            let op = Op::Branch {
-                condition: Condition::BelowOrEqual,
-                then: good,
-                otherwise: other,
-            };
-            self.b.emit(op, []);
+            self.b.branch(Condition::BelowOrEqual, good, other);
             return self.b.enter_sealed(good);
         }
         let (place, valid) = self.place_in_granule(address, shift);

@@ -7,7 +7,7 @@ use crate::abi::Access;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use crate::runtime::{AtomicOperation, Update};
-use crate::simd::machine::{Condition, Evex, MASK, Op, Value, ZMM};
+use crate::simd::machine::{Condition, Evex, MASK, Value, ZMM};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
@@ -119,12 +119,7 @@ impl Lowering<'_, '_> {
             let rest = self.mask_without(ready, waits);
             self.b.set(waiting, rest);
             self.test_masks(&[rest]);
-            let op = Op::Branch {
-                condition: Condition::NotEqual,
-                then: head,
-                otherwise: done,
-            };
-            self.b.emit(op, []);
+            self.b.branch(Condition::NotEqual, head, done);
             self.b.seal(head);
             self.b.enter_sealed(done);
             results.push(self.b.get(result));

@@ -70,14 +70,7 @@ impl Lowering<'_, '_> {
         let differs = self.not_consecutive(&lanes, wide, step);
         self.test_masks(&[differs]);
         let [together, apart] = [(); 2].map(|()| self.b.block());
-        self.b.emit(
-            Op::Branch {
-                condition: Condition::Equal,
-                then: together,
-                otherwise: apart,
-            },
-            [],
-        );
+        self.b.branch(Condition::Equal, together, apart);
         self.b.enter_sealed(together);
         let start = match base {
             None => first,

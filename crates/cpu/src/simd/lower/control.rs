@@ -46,14 +46,7 @@ impl Lowering<'_, '_> {
         self.b.enter(head);
         let thread = self.b.get(self.thread);
         self.compare_int(false, thread, self.last);
-        self.b.emit(
-            Op::Branch {
-                condition: Condition::Below,
-                then: body,
-                otherwise: done,
-            },
-            [],
-        );
+        self.b.branch(Condition::Below, body, done);
         self.b.enter_sealed(body);
         self.reciprocals = reciprocals;
         self.blocks()?;
@@ -106,14 +99,7 @@ impl Lowering<'_, '_> {
             let [start, resumes] = [(); 2].map(|()| self.b.block());
             let state = self.b.get(self.state);
             self.test_int(state);
-            self.b.emit(
-                Op::Branch {
-                    condition: Condition::Equal,
-                    then: start,
-                    otherwise: resumes,
-                },
-                [],
-            );
+            self.b.branch(Condition::Equal, start, resumes);
             self.b.enter_sealed(resumes);
             self.resume(&labels, state)?;
             self.b.enter_sealed(start);
@@ -280,12 +266,7 @@ impl Lowering<'_, '_> {
         if then == otherwise {
             self.b.jump(then);
         } else {
-            let op = Op::Branch {
-                condition,
-                then,
-                otherwise,
-            };
-            self.b.emit(op, []);
+            self.b.branch(condition, then, otherwise);
         }
         Ok(())
     }
@@ -427,14 +408,7 @@ impl Lowering<'_, '_> {
                 .map(|&variable| self.b.get(variable))
                 .collect();
             self.test_masks(&lanes);
-            self.b.emit(
-                Op::Branch {
-                    condition: Condition::NotEqual,
-                    then: body,
-                    otherwise: behind,
-                },
-                [],
-            );
+            self.b.branch(Condition::NotEqual, body, behind);
             self.b.enter_sealed(body);
             for &variable in &waiting.masks[at.index()] {
                 let none = self.no_lanes();
@@ -460,14 +434,7 @@ impl Lowering<'_, '_> {
                     return Err(Unsupported("a loop"));
                 };
                 self.test_masks(&lanes);
-                self.b.emit(
-                    Op::Branch {
-                        condition: Condition::NotEqual,
-                        then: start,
-                        otherwise: after,
-                    },
-                    [],
-                );
+                self.b.branch(Condition::NotEqual, start, after);
                 self.b.seal(start);
                 self.b.enter_sealed(after);
             }

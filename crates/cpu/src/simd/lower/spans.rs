@@ -9,7 +9,7 @@ use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place};
 use crate::abi::{Access, offset};
 use crate::program::{Arg, Base, BlockId, Instruction, Program, Reg, Step};
-use crate::simd::machine::{Alu, Condition, INT, Memory, Op, Shift, Value};
+use crate::simd::machine::{Alu, Condition, INT, Memory, Shift, Value};
 use crate::simd::span::{Span, Spans};
 use ptx::names::{Modifier as M, Opcode as O};
 
@@ -52,7 +52,7 @@ impl Lowering<'_, '_> {
     pub(super) fn find_spans(&mut self, at: BlockId) {
         let program = self.program;
         let mut spans = Spans::default();
-        // By the register, how often it has been written, the bytes and what is left of the distance.
+        // By register, how often it has been written, size, and remainder of the distance by the size.
         let mut known: HashMap<(Reg, u32, u32, i64), usize> = HashMap::new();
         let mut written: HashMap<Reg, u32> = HashMap::new();
         for step in &program.blocks[at.index()].steps {
@@ -77,7 +77,7 @@ impl Lowering<'_, '_> {
                 span.low = span.low.min(distance);
                 span.end = span.end.max(distance + reach);
                 span.members.push(*i);
-                spans.of.insert(i.args.start, number);
+                spans.of.insert(i.args.start, (number, distance));
             }
             program.step_effects(step, &mut |_| {}, &mut |reg| {
                 *written.entry(reg).or_default() += 1;
@@ -106,10 +106,7 @@ impl Lowering<'_, '_> {
 
     /// The host address of an access of a span. The first access of a span checks all of them.
     pub(super) fn spanned(&mut self, i: &Instruction) -> Lowered<Option<Spanned>> {
-        let (Some(&number), Some((_, distance))) = (
-            self.spans.of.get(&i.args.start),
-            shared_access(self.program, i),
-        ) else {
+        let Some(&(number, distance)) = self.spans.of.get(&i.args.start) else {
             return Ok(None);
         };
         let host = match self.spans.all[number].host {
@@ -149,12 +146,7 @@ impl Lowering<'_, '_> {
         self.b.set(host, in_bounds);
         self.compare_int(true, last, limit);
         let [good, cold] = [(); 2].map(|()| self.b.block());
-        let op = Op::Branch {
-            condition: Condition::Below,
-            then: good,
-            otherwise: cold,
-        };
-        self.b.emit(op, []);
+        self.b.branch(Condition::Below, good, cold);
         self.b.enter_cold(cold);
         let line = self.line;
         for i in &members {

@@ -259,21 +259,11 @@ impl Lowering<'_, '_> {
         };
         if let [target] = targets {
             self.compare_with(false, state, middle.cast_signed());
-            let op = Op::Branch {
-                condition: Condition::Equal,
-                then: *target,
-                otherwise,
-            };
-            return self.b.emit(op, []);
+            return self.b.branch(Condition::Equal, *target, otherwise);
         }
         let [below, rest] = [(); 2].map(|()| self.b.block());
         self.compare_with(false, state, middle.cast_signed());
-        let op = Op::Branch {
-            condition: Condition::Below,
-            then: below,
-            otherwise: rest,
-        };
-        self.b.emit(op, []);
+        self.b.branch(Condition::Below, below, rest);
         self.b.enter_sealed(below);
         self.dispatch(state, &states[..at], &targets[..at], otherwise);
         self.b.enter_sealed(rest);
@@ -445,14 +435,7 @@ impl Lowering<'_, '_> {
         // The whole block runs.
         let count = self.alu(Alu::Sub, false, self.last, first);
         self.compare_int(false, count, threads);
-        self.b.emit(
-            Op::Branch {
-                condition: Condition::Equal,
-                then: all,
-                otherwise: part,
-            },
-            [],
-        );
+        self.b.branch(Condition::Equal, all, part);
         self.b.enter_sealed(all);
         // Behind barriers of the block, all of them go on.
         let all = (1_u32..).zip(&places);

@@ -170,14 +170,7 @@ impl Lowering<'_, '_> {
         let problem = self.alu(Alu::Or, false, missing, strangers);
         self.test_int(problem);
         let [good, bad] = [(); 2].map(|()| self.b.block());
-        self.b.emit(
-            Op::Branch {
-                condition: Condition::Equal,
-                then: good,
-                otherwise: bad,
-            },
-            [],
-        );
+        self.b.branch(Condition::Equal, good, bad);
         self.b.enter_sealed(bad);
         self.suspend(at, i)?;
         let after = self.b.block();
@@ -409,12 +402,7 @@ impl Lowering<'_, '_> {
         let rest = self.alu(Alu::And, false, bits, others);
         self.b.set(left, rest);
         self.test_int(rest);
-        let op = Op::Branch {
-            condition: Condition::NotEqual,
-            then: again,
-            otherwise: done,
-        };
-        self.b.emit(op, []);
+        self.b.branch(Condition::NotEqual, again, done);
         self.b.seal(again);
         self.b.enter_sealed(done);
         let results = results.map(|result| self.b.get(result));

@@ -1,4 +1,4 @@
-//! Butterflies of which all lanes make the same, so that what follows is computed once.
+//! Butterflies of shuffles, which leave one value in all lanes.
 
 use super::{ADDRESSES, agree};
 

@@ -1,6 +1,6 @@
 //! Accesses under guards: to the elements of a row, up to its end.
 
-use super::{agree, kernel, run};
+use super::{ADDRESSES, agree, kernel, run};
 use crate::Vectorization::{Always, Never};
 
 /// Whole warps in place of half ones.
@@ -309,6 +309,32 @@ fn registers_of_arms_in_loops() {
                  and.b32 %r4, %r4, 1; setp.eq.u32 %p0, %r4, 1; {arm} \
                  add.u32 %t0, %t0, 1; setp.lt.u32 %p1, %t0, 9; @%p1 bra L; \
                  mov.u64 %x6, 0; st.global.u64 [%x5], %x6; st.global.u32 [%x1+8192], %t2;"
+            ));
+        }
+    }
+}
+
+/// Lanes that do not execute an access may have addresses below shared memory or past its end: those of the
+/// first and of the last lanes of a group, with several accesses from one register.
+#[test]
+fn other_lanes_are_out_of_bounds() {
+    // No lane stores to the second place.
+    for (guard, first, second) in [
+        ("setp.ge.u32 %p0, %r2, 1;", -4, 2044),
+        ("setp.ge.u32 %p0, %r2, 5;", -20, 2028),
+        ("setp.lt.u32 %p0, %r2, 20;", 4096 - 80, 2048 - 80),
+        ("and.b32 %r5, %r2, 7; setp.ge.u32 %p0, %r5, 1;", -4, 2044),
+    ] {
+        for access in [
+            format!("ld.shared.u32 %r6, [%r4+{first}]; ld.shared.u32 %r7, [%r4+{second}];"),
+            format!("st.shared.u32 [%r4+{first}], %r3; ld.shared.u32 %r7, [%r4+{second}];"),
+            format!("ld.shared.u32 %r7, [%r4+{second}]; st.shared.u32 [%r4+{first}], %r7;"),
+        ] {
+            agree(&format!(
+                "{ADDRESSES} mov.u32 %r4, tile; mad.lo.u32 %r4, %r2, 4, %r4; ld.global.u32 %r3, [%x1]; \
+                 st.shared.u32 [%r4], %r3; mov.u32 %r6, 3; mov.u32 %r7, 5; bar.sync 0; {guard} \
+                 @!%p0 bra SKIP; {access}\nSKIP: bar.sync 0; ld.shared.u32 %r8, [%r4]; \
+                 mad.lo.u32 %r6, %r6, 3, %r7; mad.lo.u32 %r6, %r6, 5, %r8; st.global.u32 [%x2], %r6;"
             ));
         }
     }

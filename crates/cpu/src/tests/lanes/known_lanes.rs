@@ -1,4 +1,4 @@
-//! Guards on the place of a lane in its warp, which are known when the code is generated.
+//! Guards on the place of a lane in its warp.
 
 use super::{ADDRESSES, agree, kernel, run};
 use crate::Vectorization;

@@ -20,9 +20,9 @@ const HALVE: &str = "shr.u32 %r3, %r3, 1";
 const WHILE_BELOW: &str = "setp.lt.u32 %p1, %r3, 32; @%p1 bra L";
 const WHILE_NOT_0: &str = "setp.ne.u32 %p1, %r3, 0; @%p1 bra L";
 
-/// Each iteration has its own shuffle, whose distance is a constant.
+/// The distances are constants.
 #[test]
-fn loops_over_constant_distances_are_unrolled() {
+fn constant_distances() {
     for (start, shuffle, next, test) in [
         ("mov.u32 %r3, 1", UP, DOUBLE, WHILE_BELOW),
         ("mov.u32 %r3, 16", DOWN, HALVE, WHILE_NOT_0),
@@ -53,9 +53,9 @@ fn loops_over_constant_distances_are_unrolled() {
     }
 }
 
-/// The distances are not constants, or there are too many.
+/// The distances are not constants, or there are many.
 #[test]
-fn other_loops_stay() {
+fn other_distances() {
     for (start, shuffle, next, test) in [
         ("mov.u32 %r3, 0", DOWN, "add.u32 %r3, %r3, 1", WHILE_BELOW),
         (
@@ -97,7 +97,7 @@ fn other_loops_stay() {
 
 /// An outer loop continues with the distance that the inner loop has left.
 #[test]
-fn a_distance_that_outlives_its_loop_is_not_constant() {
+fn a_distance_that_outlives_its_loop() {
     let outer = "mov.u32 %r6, 0; mov.u32 %r3, 1";
     let inner = "setp.lt.u32 %p1, %r3, 16; @%p1 bra L; \
                  add.u32 %r6, %r6, 1; shr.u32 %r3, %r3, 2; setp.lt.u32 %p2, %r6, 3; @%p2 bra L";

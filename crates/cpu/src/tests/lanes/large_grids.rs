@@ -1,8 +1,8 @@
-//! Grids with more elements than caches keep.
+//! Grids with more elements than caches hold.
 
 use std::sync::Arc;
 
-use super::stored::columns;
+use super::columns::columns;
 use super::{ADDRESSES, kernel};
 use crate::memory::{DeviceMemory, Purpose};
 use crate::module::LoadedModule;

@@ -1,4 +1,4 @@
-//! Loads from shared memory at a distance from lane to lane, of what is stored side by side.
+//! Columns of a tile in shared memory, which are stored side by side.
 
 use super::{ADDRESSES, agree, kernel, run};
 use crate::Vectorization::{Always, Never};

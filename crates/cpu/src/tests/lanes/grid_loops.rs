@@ -1,12 +1,11 @@
-//! Kernels that stream over one dimension.
+//! Loops over arrays, most of them by the size of the grid.
 
 use super::{ADDRESSES, agree, kernel, run};
 use crate::Vectorization;
 
-/// A loop over a grid's own size, as long as its kernel has one dimension and does little between
-/// its accesses, runs whole warps; the threads of other blocks run alone.
+/// Blocks of one dimension and of two, with little and with much arithmetic between accesses.
 #[test]
-fn streams_run_whole_warps() {
+fn loops_by_the_size_of_the_grid() {
     let stride = "mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; bra TEST;";
     let next = "add.u32 %i, %i, %r4; TEST: setp.lt.u32 %p0, %i, %n; @%p0 bra NEXT;";
     let access = "ld.global.u32 %r5, [%x1]; ld.global.u32 %r6, [%x2]; mad.lo.u32 %r6, %r5, 3, %r6; \
@@ -39,10 +38,10 @@ fn streams_run_whole_warps() {
     }
 }
 
-/// Groups that run such a loop step by step go on behind it one by one: after and before barriers,
-/// with conditions in it, where some leave it early, and one loop after the other.
+/// After and before barriers, with conditions in the loop, where some threads leave it early, and one
+/// loop after the other.
 #[test]
-fn loops_that_stride_by_the_grid_run_step_by_step() {
+fn barriers_and_conditions() {
     // No two threads change the same word, in blocks of two dimensions either.
     let sizes = "mov.u32 %r13, %ntid.y; mov.u32 %r14, %tid.y; mad.lo.u32 %r14, %r0, %r13, %r14; \
                  mad.lo.u32 %i, %r14, %r1, %r2; mov.u32 %r15, %nctaid.x; mul.lo.u32 %r3, %r15, %r1; \
@@ -122,10 +121,9 @@ fn faults_name_the_thread() {
     }
 }
 
-/// Blocks that run a loop in turn report the fault that they would one after the other: that of an
-/// earlier block, though a later one has its own in an earlier step.
+/// The fault of an earlier block is reported, though a later one has its own in an earlier iteration.
 #[test]
-fn blocks_in_turn_report_the_first_fault_of_the_grid() {
+fn the_first_fault_of_the_grid() {
     let source = kernel(
         "setp.eq.u32 %p1, %r0, 0; selp.u32 %n, 1000, %n, %p1; setp.eq.u32 %p1, %r0, 2; \
          selp.u32 %r10, 8192, 0, %p1; mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; bra TEST; \
@@ -141,8 +139,7 @@ fn blocks_in_turn_report_the_first_fault_of_the_grid() {
     }
 }
 
-/// Accesses under guards in front of such a loop, behind another one: where all guards hold, the loop
-/// is entered all the same.
+/// Accesses under guards in front of such a loop, behind another one.
 #[test]
 fn loops_behind_guarded_accesses() {
     let source = kernel(
@@ -165,7 +162,7 @@ fn loops_behind_guarded_accesses() {
 
 /// Sums and counts that a loop carries, and what it leaves in shared memory.
 #[test]
-fn loops_that_stride_by_the_grid_carry_sums() {
+fn carried_sums() {
     let start = "mov.u32 %r4, %nctaid.x; mul.lo.u32 %r4, %r4, %r1; mov.u32 %r3, 0; mov.u32 %r10, tile; \
                  mad.lo.u32 %r11, %r2, 4, %r10; st.shared.u32 [%r11], %r3; bar.sync 0; bra TEST;";
     let sum = "NEXT: mul.wide.u32 %x0, %i, 4; add.u64 %x1, %in, %x0; ld.global.u32 %r5, [%x1];";
@@ -189,5 +186,19 @@ fn loops_that_stride_by_the_grid_carry_sums() {
             assert!(alone.as_ref().is_ok_and(|words| words[0] != 0));
             assert_eq!(together, alone, "{step} {grid} {n}");
         }
+    }
+}
+
+/// A loop over bytes, and one over halves.
+#[test]
+fn narrow_loads_in_loops() {
+    for (ty, bytes) in [("u8", 1), ("s8", 1), ("u16", 2)] {
+        let body = format!(
+            "mul.wide.u32 %x0, %i, {bytes}; add.u64 %x1, %in, %x0; mul.wide.u32 %x0, %i, 4; \
+             add.u64 %x2, %out, %x0; mov.u32 %r5, 0; mov.u32 %r6, 0; \
+             AGAIN: ld.global.{ty} %r3, [%x1]; add.u32 %r6, %r6, %r3; add.u64 %x1, %x1, 64; \
+             add.u32 %r5, %r5, 1; setp.lt.u32 %p0, %r5, 3; @%p0 bra AGAIN; st.global.u32 [%x2], %r6;"
+        );
+        agree(&body);
     }
 }

@@ -1,4 +1,4 @@
-//! Loads, arithmetic and stores that are executed vector by vector.
+//! The order of accesses: threads see their own stores, and faults name the first access.
 
 use super::{ADDRESSES, agree, kernel, run};
 use crate::Vectorization;

@@ -1,5 +1,4 @@
-//! Lane groups that run together what they do in a straight line: they do what each thread would do
-//! alone.
+//! Kernels of one element per thread: guards, arithmetic, and the bounds of arrays.
 
 use super::{ADDRESSES, kernel, run};
 use crate::Vectorization;
@@ -36,7 +35,7 @@ fn agree(body: &str) {
 const SUM: &str = "ld.global.f32 %f0, [%x1]; ld.global.f32 %f1, [%x1+4]; add.f32 %f2, %f0, %f1; \
                    st.global.f32 [%x2], %f2;";
 
-/// Groups in which the guard does not hold for all lanes start by themselves.
+/// Guards that hold for all lanes of a group, for some and for none.
 #[test]
 fn guards() {
     for guard in [
