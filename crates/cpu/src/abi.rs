@@ -134,6 +134,9 @@ pub struct BlockContext {
     pub slots: *mut u8,
     /// Bytes from the slots of one warp to those of the next.
     pub slot_stride: u64,
+    /// The registers of groups that wait for the block between two phases of vector code. They are in no
+    /// slots then.
+    pub packed: *mut u8,
     /// See the description of the module.
     pub requests: *mut Request,
 
@@ -514,6 +517,7 @@ pub mod offset {
         LOCAL_STRIDE = B, local_stride;
         STATES = B, states;
         SLOTS = B, slots;
+        PACKED = B, packed;
         REQUESTS = B, requests;
         BLOCK_DIM = B, block_dim;
         GRID_DIM = B, grid_dim;

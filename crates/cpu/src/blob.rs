@@ -94,6 +94,8 @@ pub struct VectorFunction {
     pub offset: u32,
     /// A power of two.
     pub width: u32,
+    /// The size of a group's packed registers in bytes.
+    pub packed_bytes: u32,
 }
 
 /// The layout of a kernel parameter.
@@ -362,6 +364,7 @@ impl KernelImage {
         w.option(self.vector, |w, l| {
             w.u32(l.offset);
             w.u32(l.width);
+            w.u32(l.packed_bytes);
         });
         w.list(&self.params, |w, p| {
             w.u32(p.offset);
@@ -403,6 +406,7 @@ impl KernelImage {
                 Ok(VectorFunction {
                     offset: r.u32()?,
                     width: r.u32()?,
+                    packed_bytes: r.u32()?,
                 })
             })?,
             params: r.list(|r| {
@@ -518,6 +522,7 @@ mod tests {
                 vector: Some(VectorFunction {
                     offset: 1,
                     width: 8,
+                    packed_bytes: 64,
                 }),
                 params: vec![ParamLayout {
                     offset: 0,

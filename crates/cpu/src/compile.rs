@@ -152,18 +152,16 @@ pub(super) fn in_parallel<T: Sync, R: Send + Sync>(
 impl Image {
     pub(super) fn add(&mut self, program: &Program<'_>, code: &KernelCode, target: u32) {
         let vector = code.vector.as_ref();
-        let feature = vector.and_then(|(machine_code, _)| machine_code.feature);
+        let feature = vector.and_then(|vector| vector.machine_code.feature);
         if let Some(feature) = feature.filter(|name| !self.features.iter().any(|f| f == name)) {
             self.features.push(feature.to_owned());
         }
         let scalar = self.append(&code.scalar);
-        let vector = code
-            .vector
-            .as_ref()
-            .map(|(machine_code, width)| VectorFunction {
-                offset: self.append(machine_code),
-                width: *width,
-            });
+        let vector = vector.map(|vector| VectorFunction {
+            offset: self.append(&vector.machine_code),
+            width: vector.width,
+            packed_bytes: vector.packed_bytes,
+        });
         self.kernels.push(KernelImage {
             name: program.name.to_owned(),
             target,

@@ -4,7 +4,7 @@
 use super::compiler_contexts::CompilerContexts;
 use super::function::compile_scalar;
 use super::host::HostIsa;
-use super::kernel_code::KernelCode;
+use super::kernel_code::{KernelCode, VectorCode};
 use super::machine_code::MachineCode;
 use super::resume::{ResumePlan, rematerialize};
 use crate::abi::{SyncKind, SyncPoint, WARP_SIZE};
@@ -26,18 +26,24 @@ pub(super) fn compile(
     let program = &program;
     let plan = ResumePlan::new(program).ok()?;
     let width = width(&plan);
-    let bytes = simd::compile(program, &suspension(&plan, width), width as usize, isa);
-    let bytes = bytes.inspect_err(|reason| {
+    let compiled = simd::compile(program, &suspension(&plan, width), width as usize, isa);
+    let compiled = compiled.inspect_err(|reason| {
         tracing::debug!(kernel = program.name, reason, "not compiled to vector code");
     });
-    let vector = MachineCode {
-        bytes: bytes.ok()?,
+    let compiled = compiled.ok()?;
+    let machine_code = MachineCode {
+        bytes: compiled.bytes,
         thunk_calls: Vec::new(),
         feature: Some(isa.feature()),
     };
     // Few threads run it, so it is compiled fast.
     let scalar = compile_scalar(program, host, contexts, (&host.quick, false), &plan).ok()?;
-    Some(plan.code(scalar, Some((vector, width))))
+    let vector = VectorCode {
+        machine_code,
+        width,
+        packed_bytes: compiled.packed_bytes,
+    };
+    Some(plan.code(scalar, Some(vector)))
 }
 
 /// The threads in a group: a warp, if its lanes exchange values.
@@ -68,6 +74,7 @@ fn suspension(plan: &ResumePlan, width: u32) -> Suspension {
     let places = plan.resume_points.iter().zip(&plan.sync_points);
     let places = places.map(|(point, sync)| ResumePlace {
         next: point.next,
+        live: point.live.clone(),
         dirty: if passes { &point.live } else { &point.dirty }.clone(),
         reload: if passes { &point.live } else { &point.reload }.clone(),
         distance: sync

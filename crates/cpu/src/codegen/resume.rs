@@ -3,7 +3,7 @@
 //! The scalar and the vector function of a kernel share them: a thread that one of
 //! them suspends can be resumed by the other.
 
-use super::kernel_code::KernelCode;
+use super::kernel_code::{KernelCode, VectorCode};
 use super::machine_code::MachineCode;
 use crate::abi::{SyncKind, SyncPoint};
 use crate::matrix::Operation;
@@ -259,8 +259,7 @@ impl ResumePlan {
         Ok(())
     }
 
-    /// The code of the kernel, of these functions: the scalar one, and that of groups with their width.
-    pub fn code(self, scalar: MachineCode, vector: Option<(MachineCode, u32)>) -> KernelCode {
+    pub fn code(self, scalar: MachineCode, vector: Option<VectorCode>) -> KernelCode {
         KernelCode {
             scalar,
             vector,

@@ -5,10 +5,12 @@
 //! An [`Instruction`] keeps the opcode and modifiers of the PTX. Only the code
 //! generator interprets them, so their semantics are written once.
 
+mod block_size;
 mod build;
 mod byte_offset;
 mod call_params;
 mod declarations;
+mod disjoint_or;
 mod display;
 mod exchanges;
 mod frames;

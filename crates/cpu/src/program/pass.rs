@@ -7,7 +7,7 @@ use super::call_params::{self, CallParam};
 use super::frames::{self, Stack};
 use super::ir::{BlockId, LoweringError, Program};
 use super::verify::verify;
-use super::{live_ranges, lockstep, reg_class, simplify_cfg, spin_loops};
+use super::{block_size, disjoint_or, live_ranges, lockstep, reg_class, simplify_cfg, spin_loops};
 use crate::dump::{self, Stage};
 
 /// The passes between the lowering of a kernel and its code generation, in their order. `ended` are
@@ -19,6 +19,8 @@ pub(super) fn after_build<'a>(
     params: &[CallParam],
 ) -> Result<(), LoweringError> {
     done(program, "build");
+    block_size::fold(program);
+    done(program, "block_size");
     frames::lower(program, stack)?;
     done(program, "frames");
     simplify_cfg::simplify(program, ended);
@@ -27,6 +29,8 @@ pub(super) fn after_build<'a>(
     done(program, "call_params");
     live_ranges::split(program);
     done(program, "live_ranges");
+    disjoint_or::to_sums(program);
+    done(program, "disjoint_or");
     reg_class::choose(program);
     done(program, "reg_class");
     lockstep::insert_meetings(program);

@@ -14,6 +14,8 @@ pub(super) struct Kernel<'a> {
     pub(super) shared_bytes: u32,
     pub(super) local_bytes: u32,
     pub(super) slots: u32,
+    /// The size of the packed registers of a group of the vector function, in bytes.
+    pub(super) packed_bytes: u32,
     pub(super) globals: &'a [u64],
 }
 

@@ -10,6 +10,7 @@ use super::fault::Fault;
 use super::launch::{Kernel, Launch};
 use super::schedule::{Faulted, Outcome, Schedule};
 use crate::abi::{BlockContext, FaultRecord, LOCAL_ALIGN, SLOT_BYTES, SlowCheck, WARP_SIZE};
+
 use crate::memory::{GRANULE_SHIFT, MemoryError, Purpose};
 use crate::sanitizer::{BlockSanitizer, Range};
 use crate::tensor_memory::TensorMemory;
@@ -99,6 +100,7 @@ impl<'a> ThreadBlock<'a> {
                 states: std::ptr::null_mut(),
                 slots: std::ptr::null_mut(),
                 slot_stride: u64::from(kernel.slots) * u64::from(SLOT_BYTES),
+                packed: std::ptr::null_mut(),
                 requests: std::ptr::null_mut(),
                 block_dim: block,
                 grid_dim: grid,
@@ -180,14 +182,20 @@ impl<'a> ThreadBlock<'a> {
             .unwrap_or_default();
         arrays.schedule.resize(self.launch.threads);
         let warps = self.launch.threads.div_ceil(WARP_SIZE);
-        let bytes = self.context.slot_stride as usize * warps as usize;
-        let lines = bytes.div_ceil(size_of::<CacheLine>());
+        let vector = self.kernel.code.vector;
+        let groups = vector.map_or(0, |(_, width)| self.launch.threads.div_ceil(width)) as usize;
+        // Slots are whole lines.
+        let lines_of = |bytes: usize| bytes.div_ceil(size_of::<CacheLine>());
+        let packed = lines_of(self.context.slot_stride as usize * warps as usize);
+        let lines = packed + lines_of(self.kernel.packed_bytes as usize * groups);
         if arrays.slots.len() < lines {
             arrays.slots.resize(lines, CacheLine::default());
         }
         self.context.states = arrays.schedule.states.as_mut_ptr();
         self.context.requests = arrays.schedule.requests.as_mut_ptr();
         self.context.slots = arrays.slots.as_mut_ptr().cast();
+        let offset = packed * size_of::<CacheLine>();
+        self.context.packed = self.context.slots.wrapping_add(offset);
         self.arrays = Some(arrays);
     }
 

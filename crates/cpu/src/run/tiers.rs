@@ -100,6 +100,7 @@ fn launched<'m>(
         shared_bytes: image.shared_bytes,
         local_bytes: image.local_bytes,
         slots: image.slots,
+        packed_bytes: image.vector.map_or(0, |function| function.packed_bytes),
         globals: module.addresses(),
     })
 }

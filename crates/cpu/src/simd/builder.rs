@@ -64,8 +64,13 @@ impl Builder {
         label
     }
 
-    /// Continues in a block, which comes next in the code.
+    /// Continues in a block, which comes next in the code, or is cold if its predecessors are.
     pub fn enter(&mut self, block: Label) {
+        let blocks = &self.code.blocks;
+        let before = &blocks[block.0 as usize].predecessors;
+        if !before.is_empty() && before.iter().all(|at| blocks[at.0 as usize].is_cold) {
+            return self.place_cold(block);
+        }
         self.current = block;
         self.code.layout.push(block);
         self.is_done = false;
@@ -80,6 +85,10 @@ impl Builder {
     /// Continues in a sealed block, which comes behind all others in the code.
     pub fn enter_cold(&mut self, block: Label) {
         self.seal(block);
+        self.place_cold(block);
+    }
+
+    fn place_cold(&mut self, block: Label) {
         self.current = block;
         self.code.blocks[block.0 as usize].is_cold = true;
         self.cold.push(block);
@@ -420,6 +429,7 @@ impl Op {
                 | Op::CallLanes { .. }
                 | Op::StoreLanes { .. }
                 | Op::StoreMaskLanes { .. }
+                | Op::StoreMask { .. }
                 | Op::StoreIntLanes { .. }
                 | Op::Divide { .. }
                 | Op::Jump(_)
@@ -542,6 +552,7 @@ impl Code {
             }
         }
         let mut layout = Vec::with_capacity(self.layout.len());
+        let mut cold = Vec::new();
         for label in std::mem::take(&mut self.layout) {
             layout.push(label);
             let successors = self.blocks[label.0 as usize].successors();
@@ -560,9 +571,14 @@ impl Code {
                         operands: SmallVec::new(),
                     }],
                     arguments: SmallVec::from_iter([arguments]),
+                    is_cold: self.blocks[to.0 as usize].is_cold,
                     ..Block::default()
                 });
-                layout.push(middle);
+                if self.blocks[to.0 as usize].is_cold {
+                    cold.push(middle);
+                } else {
+                    layout.push(middle);
+                }
                 if let Some(Instruction {
                     op:
                         Op::Branch {
@@ -578,6 +594,7 @@ impl Code {
                 }
             }
         }
+        layout.append(&mut cold);
         self.layout = layout;
         for &label in &self.layout {
             for to in self.blocks[label.0 as usize].successors() {

@@ -198,6 +198,14 @@ pub(super) enum Op {
         code: Evex,
         scale: u8,
     },
+    /// The bits of a mask: operand, base. With AVX2, a vector of them.
+    StoreMask {
+        offset: i32,
+    },
+    /// Result, base.
+    LoadMask {
+        offset: i32,
+    },
     /// A vector constant.
     Constant(Constant),
     /// Zero in all lanes.
@@ -410,6 +418,8 @@ pub(super) struct Code {
     pub calls: Vec<LaneCall>,
     /// The size of the lane area in bytes.
     pub lane_bytes: u32,
+    /// The size of a group's packed registers.
+    pub packed_bytes: u32,
     /// It is for processors without AVX-512.
     pub is_avx2: bool,
 }

@@ -15,6 +15,7 @@ mod builder;
 mod divergence;
 mod emit;
 mod isa;
+mod known_bits;
 mod lower;
 mod machine;
 mod numbering;
@@ -43,18 +44,26 @@ const MAX_INSTRUCTIONS: usize = 60_000;
 /// The most slots of 8 bytes for values that have no register: the stack of a thread has room for more.
 const MAX_SLOTS: usize = 16 << 10;
 
+/// The code of a kernel.
+pub(crate) struct Compiled {
+    pub bytes: Vec<u8>,
+    /// The size of a group's packed registers.
+    pub packed_bytes: u32,
+}
+
 /// The machine code of a kernel that runs `width` threads at a time, or the reason why there is none.
 pub(crate) fn compile(
     program: &Program<'_>,
     suspension: &Suspension,
     width: usize,
     isa: Isa,
-) -> Result<Vec<u8>, String> {
+) -> Result<Compiled, String> {
     let steps: usize = program.blocks.iter().map(|block| block.steps.len()).sum();
     if steps > MAX_STEPS {
         return Err("it is too large".to_owned());
     }
-    let code = lower::lower(program, suspension, width).map_err(|what| format!("it has {what}"))?;
+    let code =
+        lower::lower(program, suspension, width, isa).map_err(|what| format!("it has {what}"))?;
     let blocks = code.layout.iter();
     let instructions = blocks.map(|block| code.blocks[block.0 as usize].instructions.len());
     if instructions.sum::<usize>() > MAX_INSTRUCTIONS {
@@ -68,5 +77,8 @@ pub(crate) fn compile(
     if allocated.num_spillslots > MAX_SLOTS {
         return Err("its values take too much of the stack".to_owned());
     }
-    Ok(emit::machine_code(&code, &allocated))
+    Ok(Compiled {
+        bytes: emit::machine_code(&code, &allocated),
+        packed_bytes: code.packed_bytes,
+    })
 }

@@ -10,6 +10,7 @@ use analysis::control_flow::{BlockId, Graph, LoopId, Loops};
 use regalloc2::{Operand, OperandKind};
 use smallvec::SmallVec;
 
+use super::known_bits::KnownBits;
 use super::machine::{Alu, Block, Code, INT, Instruction, Label, MASK, Op, Value};
 use super::opcodes as v;
 use crate::abi::offset;
@@ -87,7 +88,9 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
     values.replaced = all.map(|(n, &class)| Value::new(n, class)).collect();
     let mut known: HashMap<Key, SmallVec<[(u32, Value); 2]>> = HashMap::new();
     let mut constants: HashMap<Op, u32> = HashMap::new();
+    let mut bits = KnownBits::new(count);
     for &BlockId(at) in &graph.order {
+        bits.enter(code, at);
         let mut flags = None;
         let mut instructions = std::mem::take(&mut code.blocks[at as usize].instructions);
         for instruction in &mut instructions {
@@ -95,6 +98,7 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
             for operand in defs(instruction) {
                 values.block[operand.vreg().vreg()] = at;
             }
+            bits.note(code, instruction);
             let operands: SmallVec<[u32; 6]> = uses(instruction)
                 .map(|operand| values.number_of(operand.vreg()))
                 .collect();
@@ -116,9 +120,12 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
                     Op::MaskConstant(false) => values.constants.insert(number, 0),
                     _ => None,
                 };
-            } else if let Some(same) = values.simplified(instruction) {
-                values.replace(result, same);
-                continue;
+            } else {
+                let same = values.simplified(instruction);
+                if let Some(same) = same.or_else(|| bits.unmasked(instruction)) {
+                    values.replace(result, same);
+                    continue;
+                }
             }
             let key = Key {
                 flags: flags.clone().filter(|_| op.reads_flags()),
@@ -215,7 +222,7 @@ impl Values {
                 let base = uses(instruction).nth(usize::from(binary))?;
                 self.is_fixed[base.vreg().vreg()]
             }
-            Op::LoadLanes { .. } => false,
+            Op::LoadLanes { .. } | Op::LoadMask { .. } => false,
             ref op => op.is_pure(),
         };
         (is_pure && second.is_none()).then_some(first)

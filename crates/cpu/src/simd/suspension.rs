@@ -8,9 +8,11 @@ use crate::program::{BlockId, Reg};
 pub(crate) struct ResumePlace {
     /// The block in which they resume.
     pub next: BlockId,
-    /// The registers that are saved there.
+    /// The live registers.
+    pub live: Vec<Reg>,
+    /// Those that may differ from their slots.
     pub dirty: Vec<Reg>,
-    /// The registers that are restored there.
+    /// Those that are read before the next sync point.
     pub reload: Vec<Reg>,
     /// It is a barrier of all threads of the block, without operands that the scheduler needs.
     pub is_block_barrier: bool,

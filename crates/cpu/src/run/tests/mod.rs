@@ -49,6 +49,7 @@ fn kernel<'a>(scalar: KernelFn, points: &'a [SyncPoint]) -> Kernel<'a> {
         shared_bytes: 4096,
         local_bytes: 0,
         slots: 4,
+        packed_bytes: 0,
         globals: &[],
     }
 }

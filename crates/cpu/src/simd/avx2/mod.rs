@@ -19,8 +19,8 @@ use analysis::control_flow::BlockId;
 use regalloc2::{Operand, OperandKind};
 use smallvec::SmallVec;
 
-use super::machine::{Block, Code, Constant, INT, Instruction, Op, Value, ZMM};
-use super::numbering;
+use super::machine::{Block, Code, Constant, INT, Instruction, Masking, Op, Value, ZMM};
+use super::{numbering, opcodes as v};
 
 /// The lower and the upper half of a vector or mask.
 type Pair = [Value; 2];
@@ -158,6 +158,41 @@ impl Legalizer {
             Op::IntToMask => {
                 let all = self.splat(operands[1], false);
                 return self.define(result, [all; 2]);
+            }
+            Op::StoreMask { offset } => {
+                for (half, offset) in self
+                    .pair(operands[0])?
+                    .into_iter()
+                    .zip([offset, offset + 32])
+                {
+                    let op = Op::Store {
+                        code: v::STORE.of_256_bits(),
+                        offset,
+                        unit: 32,
+                        masked: false,
+                    };
+                    let operands = [half, operands[1]].map(Operand::reg_use);
+                    self.emit(op, operands);
+                }
+                return Ok(());
+            }
+            Op::LoadMask { offset } => {
+                let base = operands[1];
+                let pair = [offset, offset + 32].map(|offset| {
+                    let value = self.value();
+                    let op = Op::Load {
+                        code: v::LOAD.of_256_bits(),
+                        offset,
+                        unit: 32,
+                        masking: Masking::None,
+                        broadcast: false,
+                        binary: false,
+                        immediate: None,
+                    };
+                    self.emit(op, [Operand::reg_def(value), Operand::reg_use(base)]);
+                    value
+                });
+                return self.define(result, pair);
             }
             Op::StoreLanes { at } => {
                 let pair = self.pair(operands[0])?;

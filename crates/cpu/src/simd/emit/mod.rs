@@ -411,6 +411,15 @@ impl Emission<'_> {
             }
             // They are in their registers already.
             Op::Arguments => {}
+            // kmovw
+            Op::StoreMask { offset } => {
+                let place = Place::Memory(reg(1), offset);
+                self.a.vex((1, 0, false, false), 0x91, reg(0), 0, place);
+            }
+            Op::LoadMask { offset } => {
+                let place = Place::Memory(reg(1), offset);
+                self.a.vex((1, 0, false, false), 0x90, reg(0), 0, place);
+            }
             Op::MaskToInt => {
                 let place = Place::Register(reg(1));
                 if self.code.is_avx2 {

@@ -490,7 +490,7 @@ impl Lowering<'_, '_> {
                 self.compare_int(true, unit, units);
                 let shadow = self.b.block();
                 good(self, Condition::Below, shadow);
-                self.b.enter_sealed(shadow);
+                self.b.enter_cold(shadow);
             }
             let (place, valid) = self.place_in_granule(address, shift);
             self.compare_int(true, place, valid);

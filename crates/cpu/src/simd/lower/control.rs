@@ -31,11 +31,6 @@ impl Lowering<'_, '_> {
         let first = self.extended(first, super::operands::WORD);
         self.b.set(self.thread, first);
         self.declare_tid();
-        let reciprocals = if self.tid.iter().any(Option::is_some) {
-            [0, 1].map(|dimension| Some(self.reciprocal(dimension)))
-        } else {
-            [None; 2]
-        };
         let [head, body, done] = [(); 3].map(|()| self.b.block());
         let suspends = !self.suspension.places.is_empty();
         if suspends {
@@ -48,7 +43,6 @@ impl Lowering<'_, '_> {
         self.compare_int(false, thread, self.last);
         self.b.branch(Condition::Below, body, done);
         self.b.enter_sealed(body);
-        self.reciprocals = reciprocals;
         self.blocks()?;
 
         let next_group = self.next_group;
@@ -64,7 +58,9 @@ impl Lowering<'_, '_> {
         self.b.enter_sealed(done);
         let mut result = self.b.immediate(0);
         if suspends {
-            self.next_phase(head, first)?;
+            if self.packs() {
+                self.next_packed_phase(head, first)?;
+            }
             // A group may have left its threads in different states.
             let state = self.b.get(self.arrival);
             let [apart, together] =

@@ -335,14 +335,11 @@ impl Lowering<'_, '_> {
             self.branch_unless(Condition::GreaterOrEqual, otherwise);
         }
         let first = self.alu(Alu::Add, false, first, access.uniform);
-        let zero = self.b.immediate(0);
-        let places = self.add_offset(access.range.count, 1 - self.width as i64);
-        self.compare_with(true, places, 0);
-        let places = self.select_int(Condition::Less, true, places, zero);
-        self.compare_int(false, first, places);
-        self.branch_unless(Condition::Below, otherwise);
-        // It is not negative.
+        // A negative one is far behind the range.
         let first = self.extended(first, WORD);
+        let last = self.add_offset(first, self.width as i64 - 1);
+        self.compare_int(true, last, access.range.count);
+        self.branch_unless(Condition::Below, otherwise);
         let at = self.shift_int(Shift::Left, true, first, access.scale as u8);
         Some(self.alu(Alu::Add, true, access.range.start, at))
     }

@@ -22,6 +22,7 @@ mod indexed;
 mod integer;
 mod memory;
 mod operands;
+mod packed;
 mod results;
 mod runtime_call;
 mod scalar;
@@ -33,8 +34,10 @@ mod vector;
 
 use std::collections::HashMap;
 
+use self::packed::PackedRegisters;
 use super::builder::{Builder, Variable};
 use super::divergence::Divergence;
+use super::isa::Isa;
 use super::machine::{Code, INT, Label, MASK, Value, ZMM};
 use super::shape::Shape;
 use super::span::Spans;
@@ -114,8 +117,8 @@ pub(super) struct Lowering<'p, 'a> {
     last: Value,
     /// The indices of threads in the block, of those that the kernel reads, by dimension.
     tid: [Option<Place>; 3],
-    /// Those of the block's size in two dimensions.
-    reciprocals: [Option<Value>; 2],
+    /// Those of the first two dimensions of a block of unknown size, if the kernel reads `%tid`.
+    reciprocals: [Value; 2],
     /// The lanes that execute the current block, 16 in each mask; `None` for all.
     active: Option<Vec<Value>>,
     /// The block that is being lowered, for what its lanes have to keep.
@@ -133,6 +136,8 @@ pub(super) struct Lowering<'p, 'a> {
     /// Where the next group starts.
     next_group: Label,
     suspension: &'p Suspension,
+    packed: PackedRegisters,
+    isa: Isa,
     /// The state of the threads that run, of the group when it has run, and of those before it.
     state: Variable,
     group_state: Variable,
@@ -147,6 +152,7 @@ pub(super) fn lower(
     program: &Program<'_>,
     suspension: &Suspension,
     width: usize,
+    isa: Isa,
 ) -> Result<Code, String> {
     let liveness = Liveness::new(program);
     let rows = program
@@ -194,7 +200,9 @@ pub(super) fn lower(
             }),
         }
     });
-    let places = places.collect();
+    let places: Vec<Place> = places.collect();
+    let packed = PackedRegisters::new(program, suspension, &places, (width, isa));
+    b.code.packed_bytes = packed.bytes;
     let thread = b.variable(INT);
     let [context, first, last] = [(); 3].map(|()| b.value(INT));
     let next_group = b.block();
@@ -211,7 +219,7 @@ pub(super) fn lower(
         thread,
         last,
         tid: [None, None, None],
-        reciprocals: [None; 2],
+        reciprocals: [context; 2],
         active: None,
         block: crate::program::BlockId::ENTRY,
         splats: HashMap::new(),
@@ -222,6 +230,8 @@ pub(super) fn lower(
         opcode: None,
         next_group,
         suspension,
+        packed,
+        isa,
         state,
         group_state,
         arrival,

@@ -14,6 +14,16 @@ const POINT: u8 = 20;
 
 const DIMENSIONS: [S; 3] = [S::TidX, S::TidY, S::TidZ];
 
+/// How to divide by a dimension of the block.
+enum Dimension {
+    /// The block has one row, or one level: there is nothing to divide.
+    Last,
+    /// The logarithm.
+    PowerOfTwo(u8),
+    /// The size, and its reciprocal.
+    Any(Value, Value),
+}
+
 impl Lowering<'_, '_> {
     /// 0, 1, 2, … in the lanes from a vector's first on.
     pub(super) fn iota(&mut self, first: usize) -> Value {
@@ -43,7 +53,8 @@ impl Lowering<'_, '_> {
         self.binary(v::ADD, Source::Vector(first), Source::Vector(iota))
     }
 
-    /// Declares variables for the components of `%tid` that the kernel reads.
+    /// Declares variables for the components of `%tid` that the kernel reads, and computes the reciprocals
+    /// of the dimensions of the block that are not known.
     pub(super) fn declare_tid(&mut self) {
         let read = read_dimensions(self.program);
         for (n, special) in DIMENSIONS.into_iter().enumerate() {
@@ -61,6 +72,9 @@ impl Lowering<'_, '_> {
                 false => Place::Uniform(self.b.variable(INT)),
             });
         }
+        if read.contains(&true) && self.program.block.is_none() {
+            self.reciprocals = [0, 1].map(|dimension| self.reciprocal(dimension));
+        }
     }
 
     /// Computes `%tid` of a group.
@@ -69,24 +83,13 @@ impl Lowering<'_, '_> {
         if x.is_none() && y.is_none() && z.is_none() {
             return Ok(());
         }
-        let [Some(by_x), Some(by_y)] = self.reciprocals else {
-            return Err(Unsupported("an index without reciprocals"));
-        };
-        let [size_x, size_y] = [0, 1].map(|n| self.field(WORD, offset::BLOCK_DIM + 4 * n));
-        let is_row = !self.divergence.is_divergent_special(S::TidY);
-        if is_row {
+        if !self.divergence.is_divergent_special(S::TidY) {
             let index = self.b.get(self.thread);
-            let rest = self.multiply_int(false, index, by_x);
-            let rest = self.shift_int(Shift::Right, false, rest, POINT);
-            let before = self.multiply_int(false, rest, size_x);
-            let first = self.alu(Alu::Sub, false, index, before);
+            let (first, rest) = self.divided(index, 0);
             if let Some(Place::Affine(variable, _)) = x {
                 self.b.set(variable, first);
             }
-            let level = self.multiply_int(false, rest, by_y);
-            let level = self.shift_int(Shift::Right, false, level, POINT);
-            let before = self.multiply_int(false, level, size_y);
-            let row = self.alu(Alu::Sub, false, rest, before);
+            let (row, level) = self.divided(rest, 1);
             for (place, value) in [(y, row), (z, level)] {
                 if let Some(Place::Uniform(variable)) = place {
                     self.b.set(variable, value);
@@ -94,12 +97,10 @@ impl Lowering<'_, '_> {
             }
             return Ok(());
         }
-        let [by_x, by_y, size_x, size_y] =
-            [by_x, by_y, size_x, size_y].map(|value| self.splat(value, false));
         for piece in 0..self.width / 16 {
             let index = self.thread_indices(piece);
-            let (first, rest) = self.divided(index, by_x, size_x);
-            let (row, level) = self.divided(rest, by_y, size_y);
+            let (first, rest) = self.divided_lanes(index, 0);
+            let (row, level) = self.divided_lanes(rest, 1);
             for (place, value) in [(&x, first), (&y, row), (&z, level)] {
                 if let Some(Place::Lanes(variables)) = place {
                     self.b.set(variables[piece], value);
@@ -109,17 +110,65 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// Remainder and quotient.
-    fn divided(&mut self, index: Value, reciprocal: Value, size: Value) -> (Value, Value) {
-        let quotient = self.binary(v::MUL, Source::Vector(index), Source::Vector(reciprocal));
-        let quotient = self.shift(2, false, quotient, POINT);
-        let before = self.binary(v::MUL, Source::Vector(quotient), Source::Vector(size));
-        let remainder = self.binary(v::SUB, Source::Vector(index), Source::Vector(before));
-        (remainder, quotient)
+    /// The remainder and the quotient of an index by a dimension of the block.
+    fn divided(&mut self, index: Value, dimension: usize) -> (Value, Value) {
+        match self.dimension(dimension) {
+            Dimension::Last => (index, self.b.immediate(0)),
+            Dimension::PowerOfTwo(shift) => {
+                let below = (1 << shift) - 1;
+                let remainder = self.alu_immediate(Alu::And, false, index, below);
+                (remainder, self.shift_int(Shift::Right, false, index, shift))
+            }
+            Dimension::Any(size, reciprocal) => {
+                let quotient = self.multiply_int(false, index, reciprocal);
+                let quotient = self.shift_int(Shift::Right, false, quotient, POINT);
+                let before = self.multiply_int(false, quotient, size);
+                (self.alu(Alu::Sub, false, index, before), quotient)
+            }
+        }
+    }
+
+    /// The same of the lanes of a vector.
+    fn divided_lanes(&mut self, index: Value, dimension: usize) -> (Value, Value) {
+        match self.dimension(dimension) {
+            Dimension::Last => (index, self.in_register(Source::Bits(0), false)),
+            Dimension::PowerOfTwo(shift) => {
+                let below = Source::Bits((1 << shift) - 1);
+                let remainder = self.binary(v::AND, Source::Vector(index), below);
+                (remainder, self.shift(2, false, index, shift))
+            }
+            Dimension::Any(size, reciprocal) => {
+                let [size, reciprocal] = [size, reciprocal].map(|value| self.splat(value, false));
+                let quotient =
+                    self.binary(v::MUL, Source::Vector(index), Source::Vector(reciprocal));
+                let quotient = self.shift(2, false, quotient, POINT);
+                let before = self.binary(v::MUL, Source::Vector(quotient), Source::Vector(size));
+                let remainder = self.binary(v::SUB, Source::Vector(index), Source::Vector(before));
+                (remainder, quotient)
+            }
+        }
+    }
+
+    fn dimension(&mut self, n: usize) -> Dimension {
+        let Some(block) = self.program.block else {
+            let size = self.field(WORD, offset::BLOCK_DIM + 4 * n as i32);
+            return Dimension::Any(size, self.reciprocals[n]);
+        };
+        let size = block[n];
+        if block[n + 1..].iter().all(|&size| size == 1) {
+            Dimension::Last
+        } else if size.is_power_of_two() {
+            Dimension::PowerOfTwo(size.trailing_zeros() as u8)
+        } else {
+            let reciprocal = (1 << POINT) / size + 1;
+            let [size, reciprocal] =
+                [size, reciprocal].map(|number| self.b.immediate(number.into()));
+            Dimension::Any(size, reciprocal)
+        }
     }
 
     /// The reciprocal of a dimension of the block, rounded up.
-    pub(super) fn reciprocal(&mut self, dimension: i32) -> Value {
+    fn reciprocal(&mut self, dimension: i32) -> Value {
         use regalloc2::{Operand, PReg};
         let size = self.field(WORD, offset::BLOCK_DIM + 4 * dimension);
         let one = self.b.immediate(1 << POINT);

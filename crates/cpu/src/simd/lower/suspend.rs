@@ -4,8 +4,9 @@ use regalloc2::Operand;
 
 use super::address::Space;
 use super::operands::{LONG, WORD};
+use super::packed::Slots;
 use super::{Lowered, Lowering, Place, Source, Unsupported};
-use crate::abi::{EXITED, SLOT_BYTES, WARP_SIZE, offset};
+use crate::abi::{EXITED, SLOT_BYTES, offset};
 use crate::program::{Arg, Base, BlockId, Instruction, Reg, RegClass};
 use crate::runtime::Helper;
 use crate::simd::machine::{Alu, Condition, Label, Masking, Op, Shift, Value, ZMM};
@@ -13,58 +14,47 @@ use crate::simd::opcodes as v;
 use crate::simd::suspension::ResumePlace;
 
 impl Lowering<'_, '_> {
-    /// The address of the group's values in slot 0, with values of 4 or 8 bytes.
-    fn slots(&mut self, wide: bool) -> Value {
-        let slots = self.field(LONG, offset::SLOTS);
-        let thread = self.b.get(self.thread);
-        let warp = self.shift_int(
-            Shift::Right,
-            false,
-            thread,
-            WARP_SIZE.trailing_zeros() as u8,
-        );
-        let bytes = self.suspension.slot_count * SLOT_BYTES;
-        let at = self.multiply_by(true, warp, bytes.cast_signed());
-        let start = self.alu(Alu::Add, true, slots, at);
-        if self.width == WARP_SIZE as usize {
-            return start;
-        }
-        let lane = self.alu_immediate(Alu::And, false, thread, WARP_SIZE.cast_signed() - 1);
-        let at = self.shift_int(Shift::Left, true, lane, if wide { 3 } else { 2 });
-        self.alu(Alu::Add, true, start, at)
-    }
-
-    fn slot(&self, reg: Reg) -> Option<i32> {
+    pub(super) fn slot(&self, reg: Reg) -> Option<i32> {
         let slot = self.suspension.slots[reg.index()]?;
         Some((slot * SLOT_BYTES).cast_signed())
     }
 
     /// Saves registers of the active lanes.
     pub(super) fn save(&mut self, registers: &[Reg]) -> Lowered<()> {
-        let mut bases = [None; 2];
+        let mut slots = Slots::default();
         for &reg in registers {
             let Some(slot) = self.slot(reg) else {
                 continue;
             };
             let class = self.class(reg);
             let wide = class.bytes() == 8;
-            let base = *bases[usize::from(wide)].get_or_insert_with(|| self.slots(wide));
+            let base = self.slots(&mut slots, wide);
             for piece in 0..self.pieces(wide) {
                 let value = self.saved_value(reg, class, piece)?;
                 let active = self.active.clone();
                 let mask = active.map(|active| self.mask_for(&active, wide, piece));
-                let mut operands = vec![Operand::reg_use(value), Operand::reg_use(base)];
-                operands.extend(mask.map(Operand::reg_use));
-                let op = Op::Store {
-                    code: if wide { v::STORE64 } else { v::STORE },
-                    offset: slot + 64 * piece as i32,
-                    unit: 64,
-                    masked: mask.is_some(),
-                };
-                self.b.emit(op, operands);
+                self.store_slot(value, base, (slot + 64 * piece as i32, wide), mask);
             }
         }
         Ok(())
+    }
+
+    pub(super) fn store_slot(
+        &mut self,
+        value: Value,
+        base: Value,
+        (offset, wide): (i32, bool),
+        mask: Option<Value>,
+    ) {
+        let mut operands = vec![Operand::reg_use(value), Operand::reg_use(base)];
+        operands.extend(mask.map(Operand::reg_use));
+        let op = Op::Store {
+            code: if wide { v::STORE64 } else { v::STORE },
+            offset,
+            unit: 64,
+            masked: mask.is_some(),
+        };
+        self.b.emit(op, operands);
     }
 
     /// The bits of a register as they are in a slot.
@@ -90,14 +80,14 @@ impl Lowering<'_, '_> {
 
     /// Restores registers of a group whose lanes are all resumed.
     fn reload(&mut self, registers: &[Reg], wraps: Label) {
-        let mut bases = [None; 2];
+        let mut slots = Slots::default();
         for &reg in registers {
             let Some(slot) = self.slot(reg) else {
                 continue;
             };
             let class = self.class(reg);
             let wide = class.bytes() == 8;
-            let base = *bases[usize::from(wide)].get_or_insert_with(|| self.slots(wide));
+            let base = self.slots(&mut slots, wide);
             match self.places[reg.index()].clone() {
                 Place::Uniform(variable) if class.is_float() => {
                     let value = self.load_vector(
@@ -144,7 +134,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn load_vector(
+    pub(super) fn load_vector(
         &mut self,
         code: crate::simd::machine::Evex,
         base: Value,
@@ -165,12 +155,17 @@ impl Lowering<'_, '_> {
         value
     }
 
-    /// Records the state of the active lanes.
-    pub(super) fn set_state(&mut self, state: u32) {
+    /// The address of the states of the group's threads.
+    pub(super) fn state_address(&mut self) -> Value {
         let states = self.field(LONG, offset::STATES);
         let thread = self.b.get(self.thread);
         let at = self.shift_int(Shift::Left, true, thread, 2);
-        let at = self.alu(Alu::Add, true, states, at);
+        self.alu(Alu::Add, true, states, at)
+    }
+
+    /// Records the state of the active lanes.
+    pub(super) fn set_state(&mut self, state: u32) {
+        let at = self.state_address();
         let value = self.in_register(Source::Bits(state.into()), false);
         for piece in 0..self.width / 16 {
             let mask = self.active.as_ref().map(|active| active[piece]);
@@ -209,7 +204,22 @@ impl Lowering<'_, '_> {
             return Err(Unsupported("a sync point without a place"));
         };
         let place = self.suspension.places[number as usize].clone();
-        self.save(&place.dirty)?;
+        if self.active.is_none() && self.is_together(&place) {
+            self.save_packed(&place.dirty);
+            let state = self.packed_state(number + 1);
+            let value = self.b.immediate(state.into());
+            let operands = [value, self.state_address()].map(Operand::reg_use);
+            let (bytes, offset) = (4, 0);
+            self.b.emit(Op::StoreInt { bytes, offset }, operands);
+            self.arrive(state);
+            return Ok(());
+        }
+        let saved = if self.packs() {
+            &place.live
+        } else {
+            &place.dirty
+        };
+        self.save(saved)?;
         if !place.is_block_barrier {
             self.store_request(i, place.distance)?;
         }
@@ -223,6 +233,14 @@ impl Lowering<'_, '_> {
     /// The code that resumes groups: the label of each place that groups of all lanes resume at.
     pub(super) fn resume(&mut self, labels: &[Label], state: Value) -> Lowered<()> {
         let apart = self.b.block();
+        if self.packs() {
+            let [packed, other] = [(); 2].map(|()| self.b.block());
+            self.compare_with(false, state, self.packed_state(0).cast_signed());
+            self.b.branch(Condition::Above, packed, other);
+            self.b.enter_sealed(packed);
+            self.resume_packed(labels, state)?;
+            self.b.enter_cold(other);
+        }
         let full = |place: &ResumePlace| !self.divergence.is_partial(place.next);
         let all = (1_u32..).zip(&self.suspension.places);
         let states: Vec<u32> = all
@@ -237,7 +255,12 @@ impl Lowering<'_, '_> {
             self.b.enter_sealed(target);
             self.forget();
             self.start_group()?;
-            self.reload(&place.reload, apart);
+            if self.packs() {
+                self.reload(&place.live, apart);
+                self.save_packed(&place.live);
+            } else {
+                self.reload(&place.reload, apart);
+            }
             if let Some(i) = self.sync_of(number) {
                 self.load_results(&i)?;
             }
@@ -252,7 +275,13 @@ impl Lowering<'_, '_> {
     }
 
     /// Jumps to the target of a state, by halves of the sorted states.
-    fn dispatch(&mut self, state: Value, states: &[u32], targets: &[Label], otherwise: Label) {
+    pub(super) fn dispatch(
+        &mut self,
+        state: Value,
+        states: &[u32],
+        targets: &[Label],
+        otherwise: Label,
+    ) {
         let at = states.len() / 2;
         let Some(&middle) = states.get(at) else {
             return self.b.jump(otherwise);
@@ -425,35 +454,13 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    /// Emits the end of a phase, when all groups have run. If all wait at the same barrier of the block, the
-    /// function resumes them without returning.
-    pub(super) fn next_phase(&mut self, head: Label, first: Value) -> Lowered<()> {
-        let state = self.b.get(self.arrival);
-        let threads = self.field(WORD, offset::THREADS);
-        let places = self.suspension.places.clone();
-        let [all, part] = [(); 2].map(|()| self.b.block());
-        // The whole block runs.
-        let count = self.alu(Alu::Sub, false, self.last, first);
-        self.compare_int(false, count, threads);
-        self.b.branch(Condition::Equal, all, part);
-        self.b.enter_sealed(all);
-        // Behind barriers of the block, all of them go on.
-        let all = (1_u32..).zip(&places);
-        let states: Vec<u32> = all
-            .filter(|(_, place)| place.is_block_barrier)
-            .map(|(state, _)| state)
-            .collect();
-        let again = self.b.block();
-        let targets: Vec<Label> = states.iter().map(|_| again).collect();
-        self.dispatch(state, &states, &targets, part);
-        self.b.enter_sealed(again);
+    /// Resumes all groups, which are in one state.
+    pub(super) fn next_phase(&mut self, head: Label, state: Value, first: Value) {
         self.b.set(self.state, state);
         self.b.set(self.thread, first);
         let none = self.b.immediate(NONE.into());
         self.b.set(self.arrival, none);
         self.b.jump(head);
-        self.b.enter_sealed(part);
-        Ok(())
     }
 
     /// Merges the state of a group with those of the groups before it.

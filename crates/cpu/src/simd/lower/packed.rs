@@ -1,0 +1,351 @@
+//! How groups that wait together at a barrier of the block keep their registers.
+//!
+//! The scalar function finds the value of each lane in a slot. Groups that the function resumes itself keep
+//! less, one group behind the other: the first lane's value of a register if the others follow from it, and
+//! the bits of a mask. They have a state of their own, *packed*. Before the function returns with such
+//! groups, it *spreads* their registers to slots.
+
+use regalloc2::Operand;
+
+use super::operands::{LONG, WORD};
+use super::{Lowered, Lowering, Place};
+use crate::abi::{EXITED, SLOT_BYTES, WARP_SIZE, offset};
+use crate::program::{BlockId, Program, Reg, RegClass};
+use crate::simd::Isa;
+use crate::simd::builder::Variable;
+use crate::simd::machine::{Alu, Condition, Label, MASK, Op, Shift, Value};
+use crate::simd::opcodes as v;
+use crate::simd::suspension::{ResumePlace, Suspension};
+
+/// Where a group keeps its registers.
+#[derive(Default)]
+pub(super) struct PackedRegisters {
+    /// By register: its offset, if it is live at a sync point.
+    offsets: Vec<Option<i32>>,
+    /// All registers of a group: whole lines.
+    pub bytes: u32,
+}
+
+impl PackedRegisters {
+    pub fn new(
+        program: &Program<'_>,
+        suspension: &Suspension,
+        places: &[Place],
+        (width, isa): (usize, Isa),
+    ) -> PackedRegisters {
+        let lanes = |bytes: u32| width as u32 * bytes;
+        let size = |reg: usize| {
+            let class = program.registers[reg];
+            match places[reg] {
+                // AVX2 has vectors for masks.
+                Place::Lanes(_) if class == RegClass::Pred => match isa {
+                    Isa::Avx512 => lanes(1) / 8,
+                    Isa::Avx2 => lanes(4),
+                },
+                Place::Lanes(_) => lanes(class.bytes().max(4)),
+                // A vector.
+                Place::Uniform(_) if class.is_float() => 64,
+                Place::Indexed(_) => lanes(4) + 8,
+                Place::Uniform(_) | Place::Affine(..) => class.bytes().max(4),
+                Place::Extended(_) => 16,
+            }
+        };
+        let slots = suspension.slots.iter().enumerate();
+        let mut saved: Vec<(u32, usize)> = slots
+            .filter(|(_, slot)| slot.is_some())
+            .map(|(reg, _)| (size(reg), reg))
+            .collect();
+        // Vectors start at lines.
+        saved.sort_unstable_by_key(|&(bytes, reg)| (bytes % 64, bytes, reg));
+        let (mut offsets, mut end) = (vec![None; places.len()], 0_u32);
+        for (bytes, reg) in saved {
+            let align = if bytes >= 64 {
+                64
+            } else {
+                bytes.next_power_of_two()
+            };
+            end = end.next_multiple_of(align);
+            offsets[reg] = Some(end.cast_signed());
+            end += bytes;
+        }
+        PackedRegisters {
+            offsets,
+            bytes: end.next_multiple_of(64),
+        }
+    }
+}
+
+/// The address of a group's values of 4 and of 8 bytes in slot 0, once they are known.
+#[derive(Default)]
+pub(super) struct Slots([Option<Value>; 2]);
+
+impl Lowering<'_, '_> {
+    /// Whether groups wait together for the block at a place. Other lanes save all live registers then, as
+    /// slots do not have what packed groups have saved before.
+    pub(super) fn packs(&self) -> bool {
+        let mut places = self.suspension.places.iter();
+        places.any(|place| self.is_together(place))
+    }
+
+    /// The state of packed groups whose state is otherwise this one.
+    pub(super) fn packed_state(&self, state: u32) -> u32 {
+        self.suspension.places.len() as u32 + state
+    }
+
+    /// The address of the group's values in slot 0, with values of 4 or 8 bytes.
+    pub(super) fn slots(&mut self, known: &mut Slots, wide: bool) -> Value {
+        if let Some(start) = known.0[usize::from(wide)] {
+            return start;
+        }
+        let slots = self.field(LONG, offset::SLOTS);
+        let thread = self.b.get(self.thread);
+        let by = WARP_SIZE.trailing_zeros() as u8;
+        let warp = self.shift_int(Shift::Right, false, thread, by);
+        let bytes = self.suspension.slot_count * SLOT_BYTES;
+        let at = self.multiply_by(true, warp, bytes.cast_signed());
+        let mut start = self.alu(Alu::Add, true, slots, at);
+        if self.width < WARP_SIZE as usize {
+            let lane = self.alu_immediate(Alu::And, false, thread, WARP_SIZE.cast_signed() - 1);
+            let at = self.shift_int(Shift::Left, true, lane, if wide { 3 } else { 2 });
+            start = self.alu(Alu::Add, true, start, at);
+        }
+        known.0[usize::from(wide)] = Some(start);
+        start
+    }
+
+    /// The address of the group's packed registers.
+    fn packed_address(&mut self) -> Value {
+        let start = self.field(LONG, offset::PACKED);
+        let thread = self.b.get(self.thread);
+        let by_thread = self.packed.bytes / self.width as u32;
+        let at = self.multiply_by(true, thread, by_thread.cast_signed());
+        self.alu(Alu::Add, true, start, at)
+    }
+
+    /// Saves registers of all lanes of a group.
+    pub(super) fn save_packed(&mut self, registers: &[Reg]) {
+        let base = self.packed_address();
+        for &reg in registers {
+            let Some(at) = self.packed.offsets[reg.index()] else {
+                continue;
+            };
+            let class = self.class(reg);
+            let wide = class.bytes() == 8;
+            match self.places[reg.index()].clone() {
+                Place::Lanes(variables) if class == RegClass::Pred => {
+                    for (piece, variable) in variables.into_iter().enumerate() {
+                        let mask = self.b.get(variable);
+                        let offset = at + self.packed_mask_bytes() * piece as i32;
+                        let operands = [mask, base].map(Operand::reg_use);
+                        self.b.emit(Op::StoreMask { offset }, operands);
+                    }
+                }
+                Place::Lanes(variables) => self.store_vectors(&variables, base, (at, wide)),
+                Place::Uniform(variable) if class.is_float() => {
+                    self.store_vectors(&[variable], base, (at, wide));
+                }
+                Place::Uniform(variable) | Place::Affine(variable, _) => {
+                    self.store_first(variable, base, (at, wide));
+                }
+                Place::Extended(sum) => {
+                    self.store_first(sum.base, base, (at, true));
+                    self.store_first(sum.index, base, (at + 8, false));
+                }
+                Place::Indexed(sum) => {
+                    self.store_vectors(&sum.index, base, (at, false));
+                    let behind = at + 4 * self.width as i32;
+                    self.store_first(sum.base, base, (behind, true));
+                }
+            }
+        }
+    }
+
+    fn packed_mask_bytes(&self) -> i32 {
+        match self.isa {
+            Isa::Avx512 => 2,
+            Isa::Avx2 => 64,
+        }
+    }
+
+    fn store_vectors(&mut self, variables: &[Variable], base: Value, (at, wide): (i32, bool)) {
+        for (piece, &variable) in variables.iter().enumerate() {
+            let value = self.b.get(variable);
+            self.store_slot(value, base, (at + 64 * piece as i32, wide), None);
+        }
+    }
+
+    fn store_first(&mut self, variable: Variable, base: Value, (offset, wide): (i32, bool)) {
+        let value = self.b.get(variable);
+        let bytes = if wide { 8 } else { 4 };
+        let operands = [value, base].map(Operand::reg_use);
+        self.b.emit(Op::StoreInt { bytes, offset }, operands);
+    }
+
+    fn load_first(&mut self, variable: Variable, base: Value, (offset, wide): (i32, bool)) {
+        let value = self.load_int(if wide { LONG } else { WORD }, base, offset);
+        self.b.set(variable, value);
+    }
+
+    fn load_vectors(&mut self, variables: &[Variable], base: Value, (at, wide): (i32, bool)) {
+        let code = if wide { v::LOAD64 } else { v::LOAD };
+        for (piece, &variable) in variables.iter().enumerate() {
+            let value = self.load_vector(code, base, (at + 64 * piece as i32, 64));
+            self.b.set(variable, value);
+        }
+    }
+
+    /// Restores registers of a packed group.
+    fn reload_packed(&mut self, registers: &[Reg]) {
+        let base = self.packed_address();
+        for &reg in registers {
+            let Some(at) = self.packed.offsets[reg.index()] else {
+                continue;
+            };
+            let class = self.class(reg);
+            let wide = class.bytes() == 8;
+            match self.places[reg.index()].clone() {
+                Place::Lanes(variables) if class == RegClass::Pred => {
+                    for (piece, variable) in variables.into_iter().enumerate() {
+                        let mask = self.b.value(MASK);
+                        let offset = at + self.packed_mask_bytes() * piece as i32;
+                        let operands = [Operand::reg_def(mask), Operand::reg_use(base)];
+                        self.b.emit(Op::LoadMask { offset }, operands);
+                        self.b.set(variable, mask);
+                    }
+                }
+                Place::Lanes(variables) => self.load_vectors(&variables, base, (at, wide)),
+                Place::Uniform(variable) if class.is_float() => {
+                    self.load_vectors(&[variable], base, (at, wide));
+                }
+                Place::Uniform(variable) | Place::Affine(variable, _) => {
+                    self.load_first(variable, base, (at, wide));
+                }
+                Place::Extended(sum) => {
+                    self.load_first(sum.base, base, (at, true));
+                    self.load_first(sum.index, base, (at + 8, false));
+                }
+                Place::Indexed(sum) => {
+                    self.load_vectors(&sum.index, base, (at, false));
+                    let behind = at + 4 * self.width as i32;
+                    self.load_first(sum.base, base, (behind, true));
+                }
+            }
+        }
+    }
+
+    /// Resumes packed groups.
+    pub(super) fn resume_packed(&mut self, labels: &[Label], state: Value) -> Lowered<()> {
+        let states = self.packed_states();
+        let targets: Vec<Label> = states.iter().map(|_| self.b.block()).collect();
+        let Some(&first) = targets.first() else {
+            return Err(super::Unsupported("barriers of some lanes"));
+        };
+        self.dispatch(state, &states[1..], &targets[1..], first);
+        for (&state, &target) in states.iter().zip(&targets) {
+            let place = self.place_of(state);
+            self.b.enter_sealed(target);
+            self.forget();
+            self.start_group()?;
+            let registers = if self.is_always_packed() {
+                &place.reload
+            } else {
+                &place.live
+            };
+            self.reload_packed(registers);
+            self.b.jump(labels[place.next.index()]);
+        }
+        Ok(())
+    }
+
+    /// The states of packed groups.
+    fn packed_states(&self) -> Vec<u32> {
+        let states = 1..=self.suspension.places.len() as u32;
+        let packed = states.map(|state| self.packed_state(state));
+        packed
+            .filter(|&state| self.is_together(&self.place_of(state)))
+            .collect()
+    }
+
+    fn place_of(&self, packed: u32) -> ResumePlace {
+        let number = packed - self.packed_state(1);
+        self.suspension.places[number as usize].clone()
+    }
+
+    /// Whether all lanes of a group wait at a place, for the whole block.
+    pub(super) fn is_together(&self, place: &ResumePlace) -> bool {
+        place.is_block_barrier && !self.divergence.is_partial(place.next)
+    }
+
+    /// Whether lanes wait nowhere else. Lanes that do save all live registers, which have to be restored
+    /// before.
+    fn is_always_packed(&self) -> bool {
+        let mut blocks = (0..).map(BlockId).zip(&self.suspension.sync_at);
+        blocks.all(|(block, place)| {
+            place.is_none_or(|number| {
+                let place = &self.suspension.places[number as usize];
+                self.is_together(place) && !self.divergence.is_partial(block)
+            })
+        })
+    }
+
+    /// Spreads the registers of all packed groups from a thread on.
+    pub(super) fn spread(&mut self, first: Value) -> Lowered<()> {
+        let [head, body, next, end] = [(); 4].map(|()| self.b.block());
+        self.b.set(self.thread, first);
+        self.b.jump(head);
+        self.b.enter(head);
+        let thread = self.b.get(self.thread);
+        self.compare_int(false, thread, self.last);
+        self.b.branch(Condition::Below, body, end);
+        self.b.enter_sealed(body);
+        let at = self.state_address();
+        let state = self.load_int(WORD, at, 0);
+        let states = self.packed_states();
+        let targets: Vec<Label> = states.iter().map(|_| self.b.block()).collect();
+        self.dispatch(state, &states, &targets, next);
+        for (&state, &target) in states.iter().zip(&targets) {
+            let place = self.place_of(state);
+            self.b.enter_sealed(target);
+            self.reload_packed(&place.live);
+            self.active = None;
+            self.save(&place.live)?;
+            self.set_state(state - self.packed_state(0));
+            self.b.jump(next);
+        }
+        self.b.enter_sealed(next);
+        let thread = self.b.get(self.thread);
+        let following = self.add_offset(thread, self.width as i64);
+        self.b.set(self.thread, following);
+        self.b.jump(head);
+        self.b.seal(head);
+        self.b.enter_sealed(end);
+        Ok(())
+    }
+
+    /// Emits the end of a phase, when all groups have run. If all are packed, in one state, the function
+    /// resumes them. Otherwise it spreads their registers, and goes on.
+    pub(super) fn next_packed_phase(&mut self, head: Label, first: Value) -> Lowered<()> {
+        let state = self.b.get(self.arrival);
+        let [waiting, other, again, spread, done] = [(); 5].map(|()| self.b.block());
+        let places = self.suspension.places.len() as i32;
+        let number = self.alu_immediate(Alu::Sub, false, state, places + 1);
+        self.compare_with(false, number, places);
+        self.b.branch(Condition::Below, waiting, other);
+        self.b.enter_sealed(waiting);
+        // The whole block has run.
+        let count = self.alu(Alu::Sub, false, self.last, first);
+        let threads = self.field(WORD, offset::THREADS);
+        self.compare_int(false, count, threads);
+        self.b.branch(Condition::Equal, again, spread);
+        self.b.enter_sealed(again);
+        self.next_phase(head, state, first);
+        self.b.enter_sealed(other);
+        self.compare_with(false, state, EXITED.cast_signed());
+        self.b.branch(Condition::Equal, done, spread);
+        self.b.enter_cold(spread);
+        self.spread(first)?;
+        self.b.jump(done);
+        self.b.enter_sealed(done);
+        Ok(())
+    }
+}
