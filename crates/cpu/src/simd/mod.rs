@@ -20,6 +20,7 @@ mod lower;
 mod machine;
 mod numbering;
 mod opcodes;
+mod packed_registers;
 mod result_shape;
 mod shape;
 mod span;

@@ -34,11 +34,11 @@ mod vector;
 
 use std::collections::HashMap;
 
-use self::packed::PackedRegisters;
 use super::builder::{Builder, Variable};
 use super::divergence::Divergence;
 use super::isa::Isa;
 use super::machine::{Code, INT, Label, MASK, Value, ZMM};
+use super::packed_registers::PackedRegisters;
 use super::shape::Shape;
 use super::span::Spans;
 use super::suspension::Suspension;
@@ -63,6 +63,23 @@ enum Place {
     Extended(Sum),
     Indexed(IndexedSum),
     Lanes(Vec<Variable>),
+}
+
+impl Place {
+    /// The size of a register that a group of lanes keeps packed.
+    fn packed_bytes(&self, class: RegClass, (width, isa): (usize, Isa)) -> u32 {
+        let lanes = width as u32;
+        match (self, isa) {
+            // AVX2 has vectors for masks.
+            (Place::Lanes(_), Isa::Avx512) if class == RegClass::Pred => lanes / 8,
+            (Place::Lanes(_), _) => lanes * class.bytes().max(4),
+            // A vector.
+            (Place::Uniform(_), _) if class.is_float() => 64,
+            (Place::Uniform(_) | Place::Affine(..), _) => class.bytes().max(4),
+            (Place::Extended(_), _) => 16,
+            (Place::Indexed(_), _) => lanes * 4 + 8,
+        }
+    }
 }
 
 /// A register of 64 bits that is an extended sum.
@@ -201,7 +218,12 @@ pub(super) fn lower(
         }
     });
     let places: Vec<Place> = places.collect();
-    let packed = PackedRegisters::new(program, suspension, &places, (width, isa));
+    let registers = places.iter().zip(&program.registers);
+    let sizes: Vec<Option<u32>> = registers
+        .zip(&suspension.slots)
+        .map(|((place, &class), slot)| slot.map(|_| place.packed_bytes(class, (width, isa))))
+        .collect();
+    let packed = PackedRegisters::new(&sizes);
     b.code.packed_bytes = packed.bytes;
     let thread = b.variable(INT);
     let [context, first, last] = [(); 3].map(|()| b.value(INT));

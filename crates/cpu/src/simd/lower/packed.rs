@@ -10,70 +10,12 @@ use regalloc2::Operand;
 use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place};
 use crate::abi::{EXITED, SLOT_BYTES, WARP_SIZE, offset};
-use crate::program::{BlockId, Program, Reg, RegClass};
+use crate::program::{BlockId, Reg, RegClass};
 use crate::simd::Isa;
 use crate::simd::builder::Variable;
 use crate::simd::machine::{Alu, Condition, Label, MASK, Op, Shift, Value};
 use crate::simd::opcodes as v;
-use crate::simd::suspension::{ResumePlace, Suspension};
-
-/// Where a group keeps its registers.
-#[derive(Default)]
-pub(super) struct PackedRegisters {
-    /// By register: its offset, if it is live at a sync point.
-    offsets: Vec<Option<i32>>,
-    /// All registers of a group: whole lines.
-    pub bytes: u32,
-}
-
-impl PackedRegisters {
-    pub fn new(
-        program: &Program<'_>,
-        suspension: &Suspension,
-        places: &[Place],
-        (width, isa): (usize, Isa),
-    ) -> PackedRegisters {
-        let lanes = |bytes: u32| width as u32 * bytes;
-        let size = |reg: usize| {
-            let class = program.registers[reg];
-            match places[reg] {
-                // AVX2 has vectors for masks.
-                Place::Lanes(_) if class == RegClass::Pred => match isa {
-                    Isa::Avx512 => lanes(1) / 8,
-                    Isa::Avx2 => lanes(4),
-                },
-                Place::Lanes(_) => lanes(class.bytes().max(4)),
-                // A vector.
-                Place::Uniform(_) if class.is_float() => 64,
-                Place::Indexed(_) => lanes(4) + 8,
-                Place::Uniform(_) | Place::Affine(..) => class.bytes().max(4),
-                Place::Extended(_) => 16,
-            }
-        };
-        let slots = suspension.slots.iter().enumerate();
-        let mut saved: Vec<(u32, usize)> = slots
-            .filter(|(_, slot)| slot.is_some())
-            .map(|(reg, _)| (size(reg), reg))
-            .collect();
-        // Vectors start at lines.
-        saved.sort_unstable_by_key(|&(bytes, reg)| (bytes % 64, bytes, reg));
-        let (mut offsets, mut end) = (vec![None; places.len()], 0_u32);
-        for (bytes, reg) in saved {
-            let align = if bytes >= 64 {
-                64
-            } else {
-                bytes.next_power_of_two()
-            };
-            end = end.next_multiple_of(align);
-            offsets[reg] = Some(end.cast_signed());
-            end += bytes;
-        }
-        PackedRegisters {
-            offsets,
-            bytes: end.next_multiple_of(64),
-        }
-    }
-}
+use crate::simd::suspension::ResumePlace;
 
 /// The address of a group's values of 4 and of 8 bytes in slot 0, once they are known.
 #[derive(Default)]
