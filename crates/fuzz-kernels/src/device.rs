@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use ptxkit::cpu::{CompileOptions, compile};
 use ptxkit::driver::{Context, DeviceBuffer, Driver, Error, LaunchConfig, Module, Stream};
+use ptxkit::jit::JitOptions;
 use ptxkit::ptx;
 
 use crate::job::Job;
@@ -39,9 +40,10 @@ impl Device {
     /// # Errors
     /// There is no such device.
     pub fn new(mode: Mode) -> Result<Device, Error> {
-        let driver = match mode {
-            Mode::Nvidia => Driver::nvidia()?,
-            _ => Driver::cpu()?,
+        let driver = if mode.is_nvidia() {
+            Driver::nvidia()?
+        } else {
+            Driver::cpu()?
         };
         let context = Context::primary(&driver.device(0)?)?;
         Ok(Device {
@@ -55,6 +57,15 @@ impl Device {
     }
 
     fn load(&self, ptx: &str) -> Result<Module, Failure> {
+        if self.mode == Mode::NvidiaUnoptimized {
+            let options = JitOptions {
+                optimization: Some(0),
+                ..JitOptions::default()
+            };
+            let compiled = ptxkit::jit::compile(&self.context, ptx, &options)?;
+            // SAFETY: it was compiled a moment ago.
+            return Ok(unsafe { Module::load_image(&self.context, &compiled.binary) }?);
+        }
         let Some(vectorization) = self.mode.vectorization() else {
             return Ok(Module::load(&self.context, ptx.as_bytes())?);
         };
@@ -112,6 +123,10 @@ impl Device {
         let used = bytes(job.grid);
         self.output.slice_mut(0..used)?.fill_bytes(0)?;
         self.totals.fill_bytes(TOTALS_BYTE)?;
+        if self.mode.is_nvidia() {
+            // An earlier kernel that was compiled wrongly may have written to it.
+            self.input.copy_from_host(&input(), &self.stream)?;
+        }
         launch(job.grid)?;
         let mut results = vec![0; used];
         self.output.read_at(0, &mut results)?;

@@ -9,7 +9,6 @@
 //! | [`child`] | one process for each mode ([`mode`]), which runs jobs ([`job`]) on a device ([`device`]) |
 //! | [`runner`] | one kernel in several modes |
 //! | [`mod@reference`] | an interpreter for a subset |
-//! | [`nvidia`] | kernels that NVIDIA's compiler compiles wrongly |
 //! | [`reduce`] | smaller kernels with the same difference |
 //!
 //! A kernel has no undefined behaviour, and its results do not depend on the order of threads:
@@ -23,13 +22,16 @@
 //! | mistake | place | modes that differ |
 //! |---|---|---|
 //! | `addc` ignores the carry | `crates/cpu/src/codegen/integer.rs` | `nvidia`, or all CPU modes alike |
-//! | a masked write stores in all lanes | `crates/cpu/src/codegen/masked.rs` | `auto`, `vectors` |
-//! | a register is not reloaded behind a barrier | `crates/cpu/src/codegen/resume.rs` | `auto`, `vectors`, `hot` |
+//! | a masked write stores in all lanes | `crates/cpu/src/simd/lower/results.rs` | `vectors`, `avx2`, `hot` |
+//! | a register is not restored behind a barrier | `crates/cpu/src/simd/lower/packed.rs` | `vectors`, `avx2`, `hot` |
 //! | signed and unsigned `min` exchanged | `crates/cpu/src/codegen/integer.rs` | `reference` |
-//! | a value counts as uniform that is not | `crates/cpu/src/program/uniformity.rs` | `auto`, `vectors` |
+//! | a value counts as uniform that is not | `crates/cpu/src/simd/result_shape.rs` | `vectors`, `avx2`, `hot` |
 //!
 //! A mistake that all modes of the CPU device share shows in `reference` or against the recorded
 //! results of a GPU alone.
+//!
+//! On a GPU, kernels also run without NVIDIA's optimizer ([`mode::Mode::NvidiaUnoptimized`]). Where that code alone
+//! agrees with the CPU device, NVIDIA's compiler is wrong, and the kernel is no finding.
 
 pub mod child;
 pub mod device;
@@ -38,7 +40,6 @@ pub mod job;
 pub mod kernel;
 pub mod memory;
 pub mod mode;
-pub mod nvidia;
 pub mod print;
 pub mod random;
 pub mod reduce;

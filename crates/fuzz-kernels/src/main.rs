@@ -16,8 +16,10 @@ use ptxkit_fuzz_kernels::kernel::{Kernel, TOTALS_BYTES};
 use ptxkit_fuzz_kernels::memory::{TOTALS_BYTE, input};
 use ptxkit_fuzz_kernels::mode::Mode;
 use ptxkit_fuzz_kernels::reduce::reduce;
-use ptxkit_fuzz_kernels::runner::{Runner, describe, is_finding, signature};
-use ptxkit_fuzz_kernels::{child, nvidia, print};
+use ptxkit_fuzz_kernels::runner::{
+    Runner, describe, is_finding, is_of_nvidias_optimizer, signature,
+};
+use ptxkit_fuzz_kernels::{child, print};
 
 /// Prints a line. The campaign goes on where the output is closed.
 macro_rules! say {
@@ -123,8 +125,8 @@ struct Campaign<'a> {
     options: Options,
     modes: Vec<Mode>,
     next: AtomicU64,
-    /// Kernels that NVIDIA's compiler compiles wrongly, which do not run on its device.
-    skipped: AtomicU64,
+    /// Kernels that NVIDIA's compiler compiles wrongly: without optimization it compiles them right.
+    miscompiled: Mutex<Vec<u64>>,
     range: (u64, u64),
     recorded: Recorded,
     results: Mutex<Recorded>,
@@ -146,10 +148,15 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
     }
     let modes = match (arguments.modes.is_empty(), arguments.device) {
         (false, _) => arguments.modes.clone(),
-        (true, DeviceKind::Nvidia) => vec![Mode::Nvidia, Mode::Scalar, Mode::Reference],
+        (true, DeviceKind::Nvidia) => vec![
+            Mode::Nvidia,
+            Mode::NvidiaUnoptimized,
+            Mode::Scalar,
+            Mode::Reference,
+        ],
         (true, DeviceKind::Cpu) => Mode::ALL
             .into_iter()
-            .filter(|&mode| mode != Mode::Nvidia)
+            .filter(|mode| !mode.is_nvidia())
             .collect(),
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -158,7 +165,7 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
         options,
         modes,
         next: AtomicU64::new(range.0),
-        skipped: AtomicU64::new(0),
+        miscompiled: Mutex::default(),
         range,
         recorded: match &arguments.compare {
             Some(path) => read_recorded(path)?,
@@ -192,12 +199,16 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
         found.len()
     );
     if !found.is_empty() {
-        let seeds: Vec<String> = found.iter().map(u64::to_string).collect();
-        say!("seeds {}", seeds.join(" "));
+        say!("seeds {}", listed(&found));
     }
-    let skipped = campaign.skipped.load(Ordering::Relaxed);
-    if skipped > 0 {
-        say!("{skipped} skipped, which NVIDIA's compiler compiles wrongly");
+    let mut miscompiled = lock(&campaign.miscompiled).clone();
+    if !miscompiled.is_empty() {
+        miscompiled.sort_unstable();
+        say!(
+            "{} that NVIDIA's compiler compiles wrongly, but right without optimization: seeds {}",
+            miscompiled.len(),
+            listed(&miscompiled)
+        );
     }
     let slowest: Vec<String> = lock(&campaign.slowest)
         .iter()
@@ -205,6 +216,11 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
         .collect();
     say!("slowest seeds: {}", slowest.join(", "));
     Ok(found.len())
+}
+
+fn listed(seeds: &[u64]) -> String {
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    seeds.join(" ")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -229,10 +245,6 @@ impl Campaign<'_> {
                 return;
             }
             let kernel = generate(seed, self.options);
-            if self.arguments.device == DeviceKind::Nvidia && nvidia::miscompiles(&kernel) {
-                self.skipped.fetch_add(1, Ordering::Relaxed);
-                continue;
-            }
             let start = Instant::now();
             let outcomes = runner.run(&kernel);
             self.record_time(start.elapsed(), seed);
@@ -241,7 +253,9 @@ impl Campaign<'_> {
             };
             let recorded = self.recorded.get(&seed);
             let differs = recorded.is_some_and(|recorded| recorded != first);
-            if is_finding(&outcomes) || differs {
+            if is_of_nvidias_optimizer(&outcomes) && !differs {
+                lock(&self.miscompiled).push(seed);
+            } else if is_finding(&outcomes) || differs {
                 let mut text = describe(&outcomes);
                 if let Some(recorded) = recorded.filter(|_| differs) {
                     text += &format!("; recorded: {recorded}");

@@ -21,13 +21,15 @@ pub enum Mode {
     OneWorker,
     /// NVIDIA's driver.
     Nvidia,
+    /// The same without optimization: where the two differ, NVIDIA's compiler is wrong, or the kernel is.
+    NvidiaUnoptimized,
     /// The reference interpreter, for kernels of its subset.
     Reference,
 }
 
 impl Mode {
     /// All modes.
-    pub const ALL: [Mode; 9] = [
+    pub const ALL: [Mode; 10] = [
         Mode::Baseline,
         Mode::Scalar,
         Mode::Vectors,
@@ -36,6 +38,7 @@ impl Mode {
         Mode::Sliced,
         Mode::OneWorker,
         Mode::Nvidia,
+        Mode::NvidiaUnoptimized,
         Mode::Reference,
     ];
 
@@ -50,8 +53,14 @@ impl Mode {
             Mode::Sliced => "sliced",
             Mode::OneWorker => "one-worker",
             Mode::Nvidia => "nvidia",
+            Mode::NvidiaUnoptimized => "nvidia-o0",
             Mode::Reference => "reference",
         }
+    }
+
+    /// Whether it needs an NVIDIA GPU.
+    pub fn is_nvidia(self) -> bool {
+        matches!(self, Mode::Nvidia | Mode::NvidiaUnoptimized)
     }
 
     /// The variables of a process that runs in this mode.
@@ -72,7 +81,11 @@ impl Mode {
             Mode::Vectors | Mode::Avx2 | Mode::Sliced | Mode::OneWorker => {
                 Some(Vectorization::Always)
             }
-            Mode::Baseline | Mode::Hot | Mode::Nvidia | Mode::Reference => None,
+            Mode::Baseline
+            | Mode::Hot
+            | Mode::Nvidia
+            | Mode::NvidiaUnoptimized
+            | Mode::Reference => None,
         }
     }
 }

@@ -53,6 +53,16 @@ pub fn is_finding(outcomes: &Outcomes) -> bool {
         .any(|(_, outcome)| !matches!(outcome, Outcome::Digest(_)) || *outcome != outcomes[0].1)
 }
 
+/// Whether the kernel is right in all modes but that of NVIDIA's compiler with optimization.
+pub fn is_of_nvidias_optimizer(outcomes: &Outcomes) -> bool {
+    let others = outcomes.iter().filter(|(mode, _)| *mode != Mode::Nvidia);
+    let others: Outcomes = others.cloned().collect();
+    let is_checked = others
+        .iter()
+        .any(|(mode, _)| *mode == Mode::NvidiaUnoptimized);
+    is_checked && others.len() > 1 && is_finding(outcomes) && !is_finding(&others)
+}
+
 /// The modes by outcome: `baseline scalar: 0123…; vectors: crash: …`.
 pub fn describe(outcomes: &Outcomes) -> String {
     let mut groups: Vec<(&Outcome, Vec<&str>)> = Vec::new();
