@@ -335,6 +335,7 @@ impl AtomicOperation {
     }
 
     /// The new value.
+    #[inline(always)]
     fn apply(self, old: u64, value: u64, new: u64) -> u64 {
         let signed = |x: u64| {
             if self.is_wide {
@@ -391,46 +392,73 @@ impl AtomicOperation {
 pub(crate) unsafe extern "C" fn atomic_lanes(_: *mut BlockContext, lanes: *mut Lanes) -> u32 {
     // SAFETY: the caller passes its own memory.
     let lanes = unsafe { &mut *lanes };
-    let Some(operation) = AtomicOperation::decoded(lanes.request[0]) else {
-        return 0;
-    };
-    for lane in lanes.active() {
-        let address = lanes.address(lane);
-        if operation.is_wide {
-            let value = lanes.vectors[2 + lane / 8][lane % 8];
-            let new = lanes.vectors[4 + lane / 8][lane % 8];
-            // SAFETY: the code has checked the address and its alignment.
-            let place = unsafe { AtomicU64::from_ptr(address as *mut u64) };
-            let change = |old| operation.apply(old, value, new);
-            let old = if operation.is_alone {
-                let old = place.load(Ordering::Relaxed);
-                place.store(change(old), Ordering::Relaxed);
-                old
-            } else {
-                shared_update_of_64_bits(place, operation, value, change)
-            };
-            lanes.vectors[2 + lane / 8][lane % 8] = old;
-        } else {
-            let (value, new) = (lanes.word(2, lane), lanes.word(4, lane));
-            // SAFETY: as above.
-            let place = unsafe { AtomicU32::from_ptr(address as *mut u32) };
-            let change = |old: u32| operation.apply(old.into(), value.into(), new.into()) as u32;
-            let old = if operation.is_alone {
-                let old = place.load(Ordering::Relaxed);
-                place.store(change(old), Ordering::Relaxed);
-                old
-            } else {
-                shared_update_of_32_bits(place, operation, value, change)
-            };
-            lanes.set_word(2, lane, old);
-        }
+    if let Some(operation) = AtomicOperation::decoded(lanes.request[0]) {
+        update_lanes(lanes, operation);
     }
     0
+}
+
+fn update_lanes(lanes: &mut Lanes, operation: AtomicOperation) {
+    // A loop of its own for each operation.
+    macro_rules! for_each_update {
+        ($($update:ident)*) => {
+            match operation.update {
+                $(Update::$update => {
+                    let update = Update::$update;
+                    let operation = AtomicOperation { update, ..operation };
+                    if operation.is_wide {
+                        update_longs(lanes, AtomicOperation { is_wide: true, ..operation });
+                    } else {
+                        update_words(lanes, AtomicOperation { is_wide: false, ..operation });
+                    }
+                })*
+            }
+        };
+    }
+    for_each_update!(Add Min Max And Or Xor Exchange CompareAndSwap Increment Decrement);
+}
+
+#[inline(always)]
+fn update_longs(lanes: &mut Lanes, operation: AtomicOperation) {
+    for lane in lanes.active() {
+        let value = lanes.vectors[2 + lane / 8][lane % 8];
+        let new = lanes.vectors[4 + lane / 8][lane % 8];
+        // SAFETY: the code has checked the address and its alignment.
+        let place = unsafe { AtomicU64::from_ptr(lanes.address(lane) as *mut u64) };
+        let change = |old| operation.apply(old, value, new);
+        let old = if operation.is_alone {
+            let old = place.load(Ordering::Relaxed);
+            place.store(change(old), Ordering::Relaxed);
+            old
+        } else {
+            shared_update_of_64_bits(place, operation, value, change)
+        };
+        lanes.vectors[2 + lane / 8][lane % 8] = old;
+    }
+}
+
+#[inline(always)]
+fn update_words(lanes: &mut Lanes, operation: AtomicOperation) {
+    for lane in lanes.active() {
+        let (value, new) = (lanes.word(2, lane), lanes.word(4, lane));
+        // SAFETY: as above.
+        let place = unsafe { AtomicU32::from_ptr(lanes.address(lane) as *mut u32) };
+        let change = |old: u32| operation.apply(old.into(), value.into(), new.into()) as u32;
+        let old = if operation.is_alone {
+            let old = place.load(Ordering::Relaxed);
+            place.store(change(old), Ordering::Relaxed);
+            old
+        } else {
+            shared_update_of_32_bits(place, operation, value, change)
+        };
+        lanes.set_word(2, lane, old);
+    }
 }
 
 macro_rules! shared_update {
     ($name:ident, $atomic:ty, $int:ty) => {
         /// Updates memory that other host threads may update, too. Returns what it held.
+        #[inline(always)]
         fn $name(
             place: &$atomic,
             operation: AtomicOperation,
