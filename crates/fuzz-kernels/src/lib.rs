@@ -23,7 +23,7 @@
 //! |---|---|---|
 //! | `addc` ignores the carry | `crates/cpu/src/codegen/integer.rs` | `nvidia`, or all CPU modes alike |
 //! | a masked write stores in all lanes | `crates/cpu/src/simd/lower/results.rs` | `vectors`, `avx2`, `hot` |
-//! | a register is not restored behind a barrier | `crates/cpu/src/simd/lower/packed.rs` | `vectors`, `avx2`, `hot` |
+//! | a register is not restored behind a barrier | `crates/cpu/src/simd/lower/control/packed.rs` | `vectors`, `avx2`, `hot` |
 //! | signed and unsigned `min` exchanged | `crates/cpu/src/codegen/integer.rs` | `reference` |
 //! | a value counts as uniform that is not | `crates/cpu/src/simd/result_shape.rs` | `vectors`, `avx2`, `hot` |
 //!

@@ -1,7 +1,7 @@
 //! Values whose lanes have a stride: sums and multiples of the index of a thread. The first lane's value
 //! is in a general-purpose register, and so is the address of an access to consecutive places.
 
-use super::address::Space;
+use super::memory::address::Space;
 use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place, Source, Sum, Unsupported};
 use crate::abi::offset;
@@ -65,7 +65,7 @@ impl Lowering<'_, '_> {
     /// The product of 64 bits of two operands that all lanes share.
     pub(super) fn wide_product(&mut self, i: &Instruction, a: Arg, b: Arg) -> Lowered<Value> {
         let memory = Memory {
-            signed: super::integer::is_signed(self.ty(i, 0)?),
+            signed: super::arithmetic::integer::is_signed(self.ty(i, 0)?),
             ..WORD
         };
         let [a, b] = [self.int(a, false)?, self.int(b, false)?];

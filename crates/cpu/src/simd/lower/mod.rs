@@ -4,32 +4,14 @@
 //! predicate in masks of 16 lanes. Other registers are in general-purpose registers. A uniform float is
 //! in all lanes of one vector.
 
-mod address;
 mod affine;
-mod async_copy;
-mod atomic;
-mod bits;
-mod carry;
-mod compare;
-mod contiguous;
+mod arithmetic;
 mod control;
-mod convert;
-mod dot;
-mod element;
-mod float;
-mod half;
-mod indexed;
-mod integer;
 mod memory;
 mod operands;
-mod packed;
 mod results;
-mod runtime_call;
 mod scalar;
-mod spans;
 mod special;
-mod suspend;
-mod sync;
 mod vector;
 
 use std::collections::HashMap;

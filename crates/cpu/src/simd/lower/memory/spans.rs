@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use super::address::Space;
 use super::element::Element;
-use super::operands::{LONG, WORD};
-use super::{Lowered, Lowering, Place};
 use crate::abi::{Access, offset};
 use crate::program::{Arg, Base, BlockId, Instruction, Program, Reg, Step};
+use crate::simd::lower::operands::{LONG, WORD};
+use crate::simd::lower::{Lowered, Lowering, Place};
 use crate::simd::machine::{Alu, Condition, INT, Memory, Shift, Value};
 use crate::simd::span::{Span, Spans};
 use ptx::names::{Modifier as M, Opcode as O};
@@ -18,7 +18,7 @@ const MAX_DISTANCE: i64 = 1 << 24;
 
 /// A checked access: the host address of a span, and the distance of the first lane.
 #[derive(Clone, Copy)]
-pub(super) struct Spanned {
+pub(in crate::simd::lower) struct Spanned {
     pub host: Value,
     pub distance: i32,
     /// All lanes access the same; otherwise consecutive places.
@@ -49,7 +49,7 @@ fn shared_access(program: &Program<'_>, i: &Instruction) -> Option<(Reg, i64)> {
 
 impl Lowering<'_, '_> {
     /// Finds the spans of a block.
-    pub(super) fn find_spans(&mut self, at: BlockId) {
+    pub(in crate::simd::lower) fn find_spans(&mut self, at: BlockId) {
         let program = self.program;
         let mut spans = Spans::default();
         // By register, how often it has been written, size, and remainder of the distance by the size.
@@ -105,7 +105,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The host address of an access of a span. The first access of a span checks all of them.
-    pub(super) fn spanned(&mut self, i: &Instruction) -> Lowered<Option<Spanned>> {
+    pub(in crate::simd::lower) fn spanned(&mut self, i: &Instruction) -> Lowered<Option<Spanned>> {
         let Some(&(number, distance)) = self.spans.of.get(&i.args.start) else {
             return Ok(None);
         };

@@ -1,11 +1,11 @@
 //! `mov`, `cvta` and `cvt`.
 
 use super::integer::{by_width, is_signed};
-use super::operands::{LONG, is_wide};
-use super::vector::CURRENT;
-use super::{Lowered, Lowering, Place, Source, Unsupported, is_half};
 use crate::abi::offset;
 use crate::program::{Arg, Instruction};
+use crate::simd::lower::operands::{LONG, is_wide};
+use crate::simd::lower::vector::CURRENT;
+use crate::simd::lower::{Lowered, Lowering, Place, Source, Unsupported, is_half};
 use crate::simd::machine::{Alu, Memory, Value};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Type};
@@ -29,7 +29,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    pub(super) fn mov(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn mov(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let (to, from) = (self.arg(i, 0)?, self.arg(i, 1)?);
         match (to, from) {
@@ -132,7 +132,7 @@ impl Lowering<'_, '_> {
         self.write(i, to, wide, &values, false)
     }
 
-    pub(super) fn cvta(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn cvta(&mut self, i: &Instruction) -> Lowered<()> {
         let to = self.arg(i, 0)?;
         let from = self.arg(i, 1)?;
         let m = &i.modifiers;
@@ -192,7 +192,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    pub(super) fn convert(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn convert(&mut self, i: &Instruction) -> Lowered<()> {
         let (to, from) = (self.ty(i, 0)?, self.ty(i, 1)?);
         if i.modifiers.types().nth(2).is_some() {
             return Err(Unsupported("a conversion of several numbers"));
@@ -282,7 +282,7 @@ impl Lowering<'_, '_> {
     }
 
     /// How a conversion rounds, as instructions encode it: 0 to nearest, 1 down, 2 up, 3 to zero.
-    pub(super) fn conversion_rounding(i: &Instruction) -> Option<u8> {
+    pub(in crate::simd::lower) fn conversion_rounding(i: &Instruction) -> Option<u8> {
         let roundings = [M::Rn, M::Rz, M::Rm, M::Rp, M::Rni, M::Rzi, M::Rmi, M::Rpi];
         Some(match i.modifiers.first_of(&roundings)? {
             M::Rn | M::Rni => 0,

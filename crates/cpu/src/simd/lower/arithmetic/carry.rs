@@ -1,8 +1,8 @@
 //! Sums and products with a carry, which is a predicate of the program.
 
 use super::integer::{by_width, is_signed};
-use super::{Lowered, Lowering, Source, Unsupported};
 use crate::program::{Arg, Instruction, Reg};
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
@@ -14,7 +14,7 @@ const NOT_BELOW: u8 = 5;
 
 impl Lowering<'_, '_> {
     /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc` and `madc`.
-    pub(super) fn with_carry(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn with_carry(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let is_integer = matches!(
             ty,

@@ -1,20 +1,20 @@
 //! Sync points: barriers, at which lanes are suspended, and operations of the warp, which its lanes
 //! execute where they are.
 
-use super::address::{Space, space_of};
-use super::vector::CURRENT;
-use super::{Lowered, Lowering, Source, Unsupported};
 use crate::abi::WARP_SIZE;
 use crate::program::{Arg, BlockId, Instruction, Program};
 use crate::simd::builder::Variable;
 use crate::simd::divergence::is_meeting;
+use crate::simd::lower::memory::address::{Space, space_of};
+use crate::simd::lower::vector::CURRENT;
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
 use crate::simd::machine::{Alu, Condition, INT, Op, Value, ZMM};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
 use regalloc2::Operand;
 
 /// An operand of a request.
-pub(super) enum RequestOperand {
+pub(in crate::simd::lower) enum RequestOperand {
     Number(u64),
     Word(Arg),
     Long(Arg),
@@ -27,7 +27,7 @@ const ALL_LANES: u64 = 0xFFFF_FFFF;
 
 /// The operands that a sync point stores for the scheduler (see [`SyncKind`](crate::abi::SyncKind)).
 /// `distance` is the distance of rows of a matrix that the instruction does not state.
-pub(super) fn operands(
+pub(in crate::simd::lower) fn operands(
     program: &Program<'_>,
     i: &Instruction,
     distance: u32,
@@ -103,7 +103,7 @@ pub(super) fn operands(
 }
 
 /// Whether the lanes of a warp can execute a sync point where they are.
-pub(super) fn is_of_warp(i: &Instruction) -> bool {
+pub(in crate::simd::lower) fn is_of_warp(i: &Instruction) -> bool {
     let m = &i.modifiers;
     match i.opcode {
         O::Bar => m.has(M::Warp),
@@ -116,7 +116,7 @@ pub(super) fn is_of_warp(i: &Instruction) -> bool {
 
 impl Lowering<'_, '_> {
     /// Lowers the sync point at the end of a block, and returns what the active lanes do.
-    pub(super) fn sync(
+    pub(in crate::simd::lower) fn sync(
         &mut self,
         at: BlockId,
         i: &Instruction,
@@ -421,7 +421,7 @@ impl Lowering<'_, '_> {
     /// `redux` of integers.
     fn reduce(&mut self, i: &Instruction) -> Lowered<()> {
         let value = self.arg(i, 1)?;
-        let signed = super::integer::is_signed(self.ty(i, 0)?);
+        let signed = crate::simd::lower::arithmetic::integer::is_signed(self.ty(i, 0)?);
         let operations = [M::Add, M::Min, M::Max, M::And, M::Or, M::Xor];
         let operation = i
             .modifiers
@@ -464,7 +464,7 @@ impl Lowering<'_, '_> {
 }
 
 /// What lanes do at a sync point.
-pub(super) enum Synchronized {
+pub(in crate::simd::lower) enum Synchronized {
     /// They are suspended.
     Suspended,
     /// They go on.

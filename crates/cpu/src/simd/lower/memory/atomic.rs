@@ -2,11 +2,11 @@
 //! updated together. For others, the runtime updates one lane after the other.
 
 use super::address::Address;
-use super::{Lowered, Lowering, Source, Unsupported};
 use crate::abi::Access;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use crate::runtime::{AtomicOperation, Update};
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
 use crate::simd::machine::{Condition, Evex, MASK, Value, ZMM};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
@@ -133,7 +133,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    pub(super) fn atomic(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn atomic(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let has_result = i.opcode == O::Atom;
         let at = usize::from(has_result);

@@ -2,25 +2,25 @@
 
 use regalloc2::Operand;
 
-use super::address::Space;
-use super::operands::{LONG, WORD};
 use super::packed::Slots;
-use super::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::{EXITED, SLOT_BYTES, offset};
 use crate::program::{Arg, Base, BlockId, Instruction, Reg, RegClass};
 use crate::runtime::Helper;
+use crate::simd::lower::memory::address::Space;
+use crate::simd::lower::operands::{LONG, WORD};
+use crate::simd::lower::{Lowered, Lowering, Place, Source, Unsupported};
 use crate::simd::machine::{Alu, Condition, Label, Masking, Op, Shift, Value, ZMM};
 use crate::simd::opcodes as v;
 use crate::simd::suspension::ResumePlace;
 
 impl Lowering<'_, '_> {
-    pub(super) fn slot(&self, reg: Reg) -> Option<i32> {
+    pub(in crate::simd::lower) fn slot(&self, reg: Reg) -> Option<i32> {
         let slot = self.suspension.slots[reg.index()]?;
         Some((slot * SLOT_BYTES).cast_signed())
     }
 
     /// Saves registers of the active lanes.
-    pub(super) fn save(&mut self, registers: &[Reg]) -> Lowered<()> {
+    pub(in crate::simd::lower) fn save(&mut self, registers: &[Reg]) -> Lowered<()> {
         let mut slots = Slots::default();
         for &reg in registers {
             let Some(slot) = self.slot(reg) else {
@@ -39,7 +39,7 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn store_slot(
+    pub(in crate::simd::lower) fn store_slot(
         &mut self,
         value: Value,
         base: Value,
@@ -134,7 +134,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    pub(super) fn load_vector(
+    pub(in crate::simd::lower) fn load_vector(
         &mut self,
         code: crate::simd::machine::Evex,
         base: Value,
@@ -156,7 +156,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The address of the states of the group's threads.
-    pub(super) fn state_address(&mut self) -> Value {
+    pub(in crate::simd::lower) fn state_address(&mut self) -> Value {
         let states = self.field(LONG, offset::STATES);
         let thread = self.b.get(self.thread);
         let at = self.shift_int(Shift::Left, true, thread, 2);
@@ -164,7 +164,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Records the state of the active lanes.
-    pub(super) fn set_state(&mut self, state: u32) {
+    pub(in crate::simd::lower) fn set_state(&mut self, state: u32) {
         let at = self.state_address();
         let value = self.in_register(Source::Bits(state.into()), false);
         for piece in 0..self.width / 16 {
@@ -182,13 +182,13 @@ impl Lowering<'_, '_> {
     }
 
     /// All threads of the group have this state now.
-    pub(super) fn arrive(&mut self, state: u32) {
+    pub(in crate::simd::lower) fn arrive(&mut self, state: u32) {
         let state = self.b.immediate(state.into());
         self.b.set(self.group_state, state);
     }
 
     /// The active lanes exit.
-    pub(super) fn exit(&mut self) {
+    pub(in crate::simd::lower) fn exit(&mut self) {
         if self.suspension.places.is_empty() {
             return;
         }
@@ -199,7 +199,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Suspends the active lanes at the sync point of a block.
-    pub(super) fn suspend(&mut self, at: BlockId, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn suspend(&mut self, at: BlockId, i: &Instruction) -> Lowered<()> {
         let Some(number) = self.suspension.sync_at[at.index()] else {
             return Err(Unsupported("a sync point without a place"));
         };
@@ -231,7 +231,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The code that resumes groups: the label of each place that groups of all lanes resume at.
-    pub(super) fn resume(&mut self, labels: &[Label], state: Value) -> Lowered<()> {
+    pub(in crate::simd::lower) fn resume(&mut self, labels: &[Label], state: Value) -> Lowered<()> {
         let apart = self.b.block();
         if self.packs() {
             let [packed, other] = [(); 2].map(|()| self.b.block());
@@ -275,7 +275,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Jumps to the target of a state, by halves of the sorted states.
-    pub(super) fn dispatch(
+    pub(in crate::simd::lower) fn dispatch(
         &mut self,
         state: Value,
         states: &[u32],
@@ -300,7 +300,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The registers have no values from before: what is read without being written is 0.
-    pub(super) fn forget(&mut self) {
+    pub(in crate::simd::lower) fn forget(&mut self) {
         let mut variables = Vec::new();
         for place in &self.places {
             match place {
@@ -343,7 +343,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The threads of the group may be in different states.
-    pub(super) fn mixed(&mut self) {
+    pub(in crate::simd::lower) fn mixed(&mut self) {
         let state = self.b.immediate(MIXED.into());
         self.b.set(self.group_state, state);
     }
@@ -455,7 +455,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Resumes all groups, which are in one state.
-    pub(super) fn next_phase(&mut self, head: Label, state: Value, first: Value) {
+    pub(in crate::simd::lower) fn next_phase(&mut self, head: Label, state: Value, first: Value) {
         self.b.set(self.state, state);
         self.b.set(self.thread, first);
         let none = self.b.immediate(NONE.into());
@@ -464,7 +464,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Merges the state of a group with those of the groups before it.
-    pub(super) fn note_arrival(&mut self) {
+    pub(in crate::simd::lower) fn note_arrival(&mut self) {
         let group = self.b.get(self.group_state);
         let known = self.b.get(self.arrival);
         // The first group's, or what all have, or a mix.
@@ -478,5 +478,5 @@ impl Lowering<'_, '_> {
 }
 
 /// States of groups: their threads have different ones; no group has run.
-pub(super) const MIXED: u32 = 0x7FFF_FFFE;
-pub(super) const NONE: u32 = 0x7FFF_FFFD;
+pub(in crate::simd::lower) const MIXED: u32 = 0x7FFF_FFFE;
+pub(in crate::simd::lower) const NONE: u32 = 0x7FFF_FFFD;

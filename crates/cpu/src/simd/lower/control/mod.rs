@@ -2,12 +2,17 @@
 //! that wait for it. The blocks of a region run in order, each if its mask is not empty, and a loop is
 //! repeated while the mask of its head is not empty.
 
+mod packed;
+mod runtime_call;
+mod suspend;
+mod sync;
+
 use regalloc2::{Operand, PReg};
 
-use super::sync::Synchronized;
-use super::{Lowered, Lowering, Unsupported};
+use self::sync::Synchronized;
 use crate::program::{Arg, BlockId, Guard, Terminator};
 use crate::simd::builder::Variable;
+use crate::simd::lower::{Lowered, Lowering, Unsupported};
 use crate::simd::machine::{Condition, INT, Label, MASK, Op, Value};
 
 /// The variables of a region: by block, the masks of its lanes, and those that have exited.
@@ -18,7 +23,7 @@ struct Waiting {
 
 impl Lowering<'_, '_> {
     /// Lowers the function: a loop over groups of threads.
-    pub(super) fn function(&mut self, first: Value) -> Lowered<()> {
+    pub(in crate::simd::lower) fn function(&mut self, first: Value) -> Lowered<()> {
         let fixed = |n: usize| PReg::new(n, INT);
         // rdi, rsi, rdx
         let operands = [
@@ -28,7 +33,7 @@ impl Lowering<'_, '_> {
         ];
         self.b.emit(Op::Arguments, operands);
         // The upper halves of 32-bit arguments are unspecified.
-        let first = self.extended(first, super::operands::WORD);
+        let first = self.extended(first, crate::simd::lower::operands::WORD);
         self.b.set(self.thread, first);
         self.declare_tid();
         let [head, body, done] = [(); 3].map(|()| self.b.block());
@@ -65,7 +70,7 @@ impl Lowering<'_, '_> {
             let state = self.b.get(self.arrival);
             let [apart, together] =
                 [0, crate::abi::TOGETHER].map(|number| self.b.immediate(number.into()));
-            self.compare_with(false, state, super::suspend::MIXED.cast_signed());
+            self.compare_with(false, state, self::suspend::MIXED.cast_signed());
             result = self.select_int(Condition::Equal, false, together, apart);
         }
         self.b.seal(head);
@@ -76,13 +81,16 @@ impl Lowering<'_, '_> {
 
     /// The state of the threads, which are all in one.
     fn start_phases(&mut self, first: Value) {
-        let states = self.field(super::operands::LONG, crate::abi::offset::STATES);
-        let at = self.extended(first, super::operands::WORD);
+        let states = self.field(
+            crate::simd::lower::operands::LONG,
+            crate::abi::offset::STATES,
+        );
+        let at = self.extended(first, crate::simd::lower::operands::WORD);
         let at = self.shift_int(crate::simd::machine::Shift::Left, true, at, 2);
         let at = self.alu(crate::simd::machine::Alu::Add, true, states, at);
-        let state = self.load_int(super::operands::WORD, at, 0);
+        let state = self.load_int(crate::simd::lower::operands::WORD, at, 0);
         self.b.set(self.state, state);
-        let none = self.b.immediate(super::suspend::NONE.into());
+        let none = self.b.immediate(self::suspend::NONE.into());
         self.b.set(self.arrival, none);
     }
 

@@ -1,12 +1,12 @@
 //! The types of accesses.
 
-use super::{Lowered, Unsupported};
+use crate::simd::lower::{Lowered, Unsupported};
 use crate::simd::machine::Memory;
 use ptx::names::Type;
 
 /// A type in memory.
 #[derive(Clone, Copy)]
-pub(super) struct Element {
+pub(in crate::simd::lower) struct Element {
     pub bytes: u32,
     pub signed: bool,
 }

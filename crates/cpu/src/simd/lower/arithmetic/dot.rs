@@ -1,15 +1,15 @@
 //! Sums of products of bytes.
 
 use super::integer::is_signed;
-use super::{Lowered, Lowering, Source};
 use crate::program::Instruction;
+use crate::simd::lower::{Lowered, Lowering, Source};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O};
 
 impl Lowering<'_, '_> {
     /// `dp4a` and `dp2a`: the sum of products of bytes, or of halves and bytes, and a number.
-    pub(super) fn dot(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn dot(&mut self, i: &Instruction) -> Lowered<()> {
         let signed = [is_signed(self.ty(i, 0)?), is_signed(self.ty(i, 1)?)];
         let [to, a, b, c] = [
             self.arg(i, 0)?,

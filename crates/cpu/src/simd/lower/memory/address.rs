@@ -2,12 +2,12 @@
 
 use regalloc2::Operand;
 
-use super::operands::{LONG, WORD};
-use super::{Lowered, Lowering, Source, Unsupported};
 use crate::abi::{Access, EXTENTS, offset};
 use crate::memory::GRANULE_SHIFT;
 use crate::program::{Arg, Base, Instruction, Reg, Storage};
 use crate::runtime::Helper;
+use crate::simd::lower::operands::{LONG, WORD};
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
 use crate::simd::machine::{
     Alu, Condition, Evex, INT, MASK, Masking, Memory, Op, Shift, Value, ZMM, gather_operands,
 };
@@ -16,7 +16,7 @@ use ptx::names::Modifier as M;
 
 /// The state space of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Space {
+pub(in crate::simd::lower) enum Space {
     Generic,
     Shared,
     Local,
@@ -24,7 +24,7 @@ pub(super) enum Space {
 }
 
 /// The host addresses of a checked access.
-pub(super) enum Address {
+pub(in crate::simd::lower) enum Address {
     /// One for all lanes, and an offset.
     Uniform(Value, i32),
     /// Vectors of 64 bits.
@@ -34,10 +34,10 @@ pub(super) enum Address {
 }
 
 /// Compares unsigned numbers: not less.
-pub(super) const NOT_BELOW: u8 = 5;
-pub(super) const NOT_EQUAL: u8 = 4;
+pub(in crate::simd::lower) const NOT_BELOW: u8 = 5;
+pub(in crate::simd::lower) const NOT_EQUAL: u8 = 4;
 
-pub(super) fn space_of(i: &Instruction) -> Space {
+pub(in crate::simd::lower) fn space_of(i: &Instruction) -> Space {
     let spaces = [
         M::Global,
         M::Const,
@@ -59,7 +59,7 @@ pub(super) fn space_of(i: &Instruction) -> Space {
 
 impl Lowering<'_, '_> {
     /// Checks an access of `bytes` bytes per lane at address operand `n`, and returns its host addresses.
-    pub(super) fn address(
+    pub(in crate::simd::lower) fn address(
         &mut self,
         i: &Instruction,
         n: usize,
@@ -189,7 +189,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    pub(super) fn plus(&mut self, lanes: Value, offset: i64) -> Value {
+    pub(in crate::simd::lower) fn plus(&mut self, lanes: Value, offset: i64) -> Value {
         match offset {
             0 => lanes,
             _ => self.binary(
@@ -215,7 +215,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The addresses of the lanes' frames of local memory.
-    pub(super) fn frames(&mut self) -> Lowered<Vec<Value>> {
+    pub(in crate::simd::lower) fn frames(&mut self) -> Lowered<Vec<Value>> {
         let local = self.field(LONG, offset::LOCAL);
         let stride = self.field(LONG, offset::LOCAL_STRIDE);
         let (local, stride) = (self.splat(local, true), self.splat(stride, true));
@@ -230,7 +230,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Where the context has the bounds of the allocation that a register points to.
-    pub(super) fn extent(&self, pointer: Option<Reg>) -> Option<i32> {
+    pub(in crate::simd::lower) fn extent(&self, pointer: Option<Reg>) -> Option<i32> {
         let param = (*self.pointers.get(pointer?.index())?)?;
         let number = (param / 8) as usize;
         let is_known = param.is_multiple_of(8) && number < EXTENTS;
@@ -245,7 +245,7 @@ impl Lowering<'_, '_> {
         self.compared(v::COMPARE_U64, unit, limit, Some(NOT_BELOW), only)
     }
 
-    pub(super) fn active_eighth(&mut self, piece: usize) -> Option<Value> {
+    pub(in crate::simd::lower) fn active_eighth(&mut self, piece: usize) -> Option<Value> {
         let active = self.active.clone()?;
         Some(self.eighth(active[piece / 2], piece % 2))
     }
@@ -334,7 +334,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The addresses of the lanes, checked against the shadow memory alone.
-    pub(super) fn address_in_shadow(
+    pub(in crate::simd::lower) fn address_in_shadow(
         &mut self,
         i: &Instruction,
         n: usize,
@@ -401,7 +401,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A masked gather.
-    pub(super) fn gather(
+    pub(in crate::simd::lower) fn gather(
         &mut self,
         code: Evex,
         scale: u8,
@@ -511,7 +511,11 @@ impl Lowering<'_, '_> {
     }
 
     /// The place of an access in its granule, and how much of that is valid, in units of the access.
-    pub(super) fn place_in_granule(&mut self, address: Value, shift: u32) -> (Value, Value) {
+    pub(in crate::simd::lower) fn place_in_granule(
+        &mut self,
+        address: Value,
+        shift: u32,
+    ) -> (Value, Value) {
         let base = self.field(LONG, offset::ARENA_BASE);
         let inside = self.alu(Alu::Sub, true, address, base);
         let unit = self.rotated(inside, shift);

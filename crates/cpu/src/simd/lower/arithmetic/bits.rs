@@ -1,9 +1,9 @@
 //! Logic and shifts of lanes.
 
 use super::integer::by_width;
-use super::vector::CURRENT;
-use super::{Lowered, Lowering, Source, Unsupported};
 use crate::program::{Arg, Instruction};
+use crate::simd::lower::vector::CURRENT;
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
@@ -12,7 +12,7 @@ const LEFT: u8 = 6;
 const RIGHT: u8 = 2;
 
 impl Lowering<'_, '_> {
-    pub(super) fn bits(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn bits(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let to = self.arg(i, 0)?;
         if ty == Type::Pred {

@@ -2,13 +2,13 @@
 
 use regalloc2::Operand;
 
-use super::Lowering;
 use crate::runtime::Helper;
+use crate::simd::lower::Lowering;
 use crate::simd::machine::{LaneCall, Op, Value, ZMM};
 
 impl Lowering<'_, '_> {
     /// The number of a call with a request.
-    pub(super) fn call_number(&mut self, helper: Helper, request: [u64; 2]) -> u32 {
+    pub(in crate::simd::lower) fn call_number(&mut self, helper: Helper, request: [u64; 2]) -> u32 {
         let code = &mut self.b.code;
         code.lane_bytes = code.lane_bytes.max(64 + 2 * 64);
         code.calls.push(LaneCall {
@@ -20,7 +20,7 @@ impl Lowering<'_, '_> {
 
     /// Calls a function of the runtime for 16 lanes, or for those that are active. It finds vectors, and the
     /// request with the piece of the group in its second word.
-    pub(super) fn call_for_active(
+    pub(in crate::simd::lower) fn call_for_active(
         &mut self,
         (helper, request): (Helper, u64),
         piece: usize,
@@ -41,7 +41,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Puts vectors where a function of the runtime sees them.
-    pub(super) fn store_lanes_at(&mut self, vectors: &[Value]) {
+    pub(in crate::simd::lower) fn store_lanes_at(&mut self, vectors: &[Value]) {
         for (n, &vector) in vectors.iter().enumerate() {
             let at = 64 + 64 * n as i32;
             self.b
@@ -52,7 +52,7 @@ impl Lowering<'_, '_> {
     }
 
     /// What a function of the runtime has put into a vector.
-    pub(super) fn load_lanes_at(&mut self, number: usize) -> Value {
+    pub(in crate::simd::lower) fn load_lanes_at(&mut self, number: usize) -> Value {
         let value = self.b.value(ZMM);
         let at = 64 + 64 * number as i32;
         self.b.emit(Op::LoadLanes { at }, [Operand::reg_def(value)]);

@@ -1,14 +1,14 @@
 //! `cp.async`, which is executed at once: the runtime copies, one lane after the other.
 
-use super::{Lowered, Lowering, Source, Unsupported};
 use crate::program::{Arg, Base, Instruction, RegClass};
 use crate::runtime::Helper;
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
 use ptx::names::Modifier as M;
 
 impl Lowering<'_, '_> {
-    pub(super) fn copy_async(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn copy_async(&mut self, i: &Instruction) -> Lowered<()> {
         let m = &i.modifiers;
         let is_other = m.first_of(&[M::Bulk, M::Mbarrier]).is_some() || !m.has(M::Async);
         if is_other || i.guard.is_some() {

@@ -4,8 +4,8 @@ use regalloc2::Operand;
 
 use super::address::{Address, NOT_EQUAL};
 use super::element::Element;
-use super::operands::WORD;
-use super::{Lowering, Source};
+use crate::simd::lower::operands::WORD;
+use crate::simd::lower::{Lowering, Source};
 use crate::simd::machine::{Alu, Condition, INT, Label, Masking, Memory, Op, Shift, Value, ZMM};
 use crate::simd::opcodes as v;
 
@@ -16,7 +16,12 @@ const ITERATIONS: u8 = 3;
 
 impl Lowering<'_, '_> {
     /// Returns the active lanes whose number is not the first lane's plus their distance from it, in steps.
-    pub(super) fn not_consecutive(&mut self, lanes: &[Value], wide: bool, step: u32) -> Value {
+    pub(in crate::simd::lower) fn not_consecutive(
+        &mut self,
+        lanes: &[Value],
+        wide: bool,
+        step: u32,
+    ) -> Value {
         let first = self.first_lane(lanes[0], wide);
         let all = self.splat(first, wide);
         let mut differs: Option<Value> = None;
@@ -52,7 +57,7 @@ impl Lowering<'_, '_> {
 
     /// Tests at run time whether the addresses of the active lanes are consecutive. Continues where they
     /// are, with the first lane's address, and returns the block for the other case.
-    pub(super) fn if_contiguous(
+    pub(in crate::simd::lower) fn if_contiguous(
         &mut self,
         address: &Address,
         bytes: u32,
@@ -90,7 +95,7 @@ impl Lowering<'_, '_> {
 
     /// Prefetches the operand of a load in a loop for a later iteration, whose address is extrapolated from
     /// the last two. The strides of grid-stride loops are too large for the processor's own prefetchers.
-    pub(super) fn prefetch(&mut self, element: Element, start: Value) {
+    pub(in crate::simd::lower) fn prefetch(&mut self, element: Element, start: Value) {
         if self.divergence.loops.innermost(self.block).is_none() {
             return;
         }
@@ -108,7 +113,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    pub(super) fn load_contiguous(
+    pub(in crate::simd::lower) fn load_contiguous(
         &mut self,
         element: Element,
         (start, distance): (Value, i32),
@@ -144,7 +149,7 @@ impl Lowering<'_, '_> {
         result
     }
 
-    pub(super) fn store_contiguous(
+    pub(in crate::simd::lower) fn store_contiguous(
         &mut self,
         element: Element,
         (start, distance): (Value, i32),

@@ -1,14 +1,14 @@
 //! Comparisons and selections of lanes.
 
 use super::integer::by_width;
-use super::{Lowered, Lowering, Place, Source, Unsupported, is_half};
 use crate::program::{Arg, Instruction};
+use crate::simd::lower::{Lowered, Lowering, Place, Source, Unsupported, is_half};
 use crate::simd::machine::{Condition, Value};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Type};
 
 impl Lowering<'_, '_> {
-    pub(super) fn setp(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn setp(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let to = self.arg(i, 0)?;
         let combine = i.modifiers.first_of(&[M::And, M::Or, M::Xor]);
@@ -109,7 +109,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Compares operands `at` and `at + 1` of 16 lanes.
-    pub(super) fn compared_lanes(
+    pub(in crate::simd::lower) fn compared_lanes(
         &mut self,
         i: &Instruction,
         ty: Type,
@@ -189,7 +189,7 @@ impl Lowering<'_, '_> {
     }
 
     /// `set`: all ones, or 1.0, where a comparison is true.
-    pub(super) fn set_instruction(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn set_instruction(&mut self, i: &Instruction) -> Lowered<()> {
         let (to_type, from) = (self.ty(i, 0)?, self.ty(i, 1)?);
         let to = self.arg(i, 0)?;
         if !matches!(to_type, Type::U32 | Type::S32 | Type::F32) {
@@ -210,7 +210,7 @@ impl Lowering<'_, '_> {
         self.write(i, to, false, &values, false)
     }
 
-    pub(super) fn selp(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn selp(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let wide = ty.bits() == 64;
         let to = self.arg(i, 0)?;
@@ -242,6 +242,6 @@ impl Lowering<'_, '_> {
     }
 }
 
-pub(super) fn is_float(ty: Type) -> bool {
+pub(in crate::simd::lower) fn is_float(ty: Type) -> bool {
     matches!(ty, Type::F32 | Type::F64)
 }

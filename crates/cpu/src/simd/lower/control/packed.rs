@@ -7,35 +7,35 @@
 
 use regalloc2::Operand;
 
-use super::operands::{LONG, WORD};
-use super::{Lowered, Lowering, Place};
 use crate::abi::{EXITED, SLOT_BYTES, WARP_SIZE, offset};
 use crate::program::{BlockId, Reg, RegClass};
 use crate::simd::Isa;
 use crate::simd::builder::Variable;
+use crate::simd::lower::operands::{LONG, WORD};
+use crate::simd::lower::{Lowered, Lowering, Place};
 use crate::simd::machine::{Alu, Condition, Label, MASK, Op, Shift, Value};
 use crate::simd::opcodes as v;
 use crate::simd::suspension::ResumePlace;
 
 /// The address of a group's values of 4 and of 8 bytes in slot 0, once they are known.
 #[derive(Default)]
-pub(super) struct Slots([Option<Value>; 2]);
+pub(in crate::simd::lower) struct Slots([Option<Value>; 2]);
 
 impl Lowering<'_, '_> {
     /// Whether groups wait together for the block at a place. Other lanes save all live registers then, as
     /// slots do not have what packed groups have saved before.
-    pub(super) fn packs(&self) -> bool {
+    pub(in crate::simd::lower) fn packs(&self) -> bool {
         let mut places = self.suspension.places.iter();
         places.any(|place| self.is_together(place))
     }
 
     /// The state of packed groups whose state is otherwise this one.
-    pub(super) fn packed_state(&self, state: u32) -> u32 {
+    pub(in crate::simd::lower) fn packed_state(&self, state: u32) -> u32 {
         self.suspension.places.len() as u32 + state
     }
 
     /// The address of the group's values in slot 0, with values of 4 or 8 bytes.
-    pub(super) fn slots(&mut self, known: &mut Slots, wide: bool) -> Value {
+    pub(in crate::simd::lower) fn slots(&mut self, known: &mut Slots, wide: bool) -> Value {
         if let Some(start) = known.0[usize::from(wide)] {
             return start;
         }
@@ -65,7 +65,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Saves registers of all lanes of a group.
-    pub(super) fn save_packed(&mut self, registers: &[Reg]) {
+    pub(in crate::simd::lower) fn save_packed(&mut self, registers: &[Reg]) {
         let base = self.packed_address();
         for &reg in registers {
             let Some(at) = self.packed.offsets[reg.index()] else {
@@ -176,11 +176,15 @@ impl Lowering<'_, '_> {
     }
 
     /// Resumes packed groups.
-    pub(super) fn resume_packed(&mut self, labels: &[Label], state: Value) -> Lowered<()> {
+    pub(in crate::simd::lower) fn resume_packed(
+        &mut self,
+        labels: &[Label],
+        state: Value,
+    ) -> Lowered<()> {
         let states = self.packed_states();
         let targets: Vec<Label> = states.iter().map(|_| self.b.block()).collect();
         let Some(&first) = targets.first() else {
-            return Err(super::Unsupported("barriers of some lanes"));
+            return Err(crate::simd::lower::Unsupported("barriers of some lanes"));
         };
         self.dispatch(state, &states[1..], &targets[1..], first);
         for (&state, &target) in states.iter().zip(&targets) {
@@ -214,7 +218,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Whether all lanes of a group wait at a place, for the whole block.
-    pub(super) fn is_together(&self, place: &ResumePlace) -> bool {
+    pub(in crate::simd::lower) fn is_together(&self, place: &ResumePlace) -> bool {
         place.is_block_barrier && !self.divergence.is_partial(place.next)
     }
 
@@ -231,7 +235,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Spreads the registers of all packed groups from a thread on.
-    pub(super) fn spread(&mut self, first: Value) -> Lowered<()> {
+    pub(in crate::simd::lower) fn spread(&mut self, first: Value) -> Lowered<()> {
         let [head, body, next, end] = [(); 4].map(|()| self.b.block());
         self.b.set(self.thread, first);
         self.b.jump(head);
@@ -266,7 +270,11 @@ impl Lowering<'_, '_> {
 
     /// Emits the end of a phase, when all groups have run. If all are packed, in one state, the function
     /// resumes them. Otherwise it spreads their registers, and goes on.
-    pub(super) fn next_packed_phase(&mut self, head: Label, first: Value) -> Lowered<()> {
+    pub(in crate::simd::lower) fn next_packed_phase(
+        &mut self,
+        head: Label,
+        first: Value,
+    ) -> Lowered<()> {
         let state = self.b.get(self.arrival);
         let [waiting, other, again, spread, done] = [(); 5].map(|()| self.b.block());
         let places = self.suspension.places.len() as i32;

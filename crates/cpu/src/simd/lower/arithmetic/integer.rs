@@ -1,23 +1,28 @@
 //! Integer arithmetic on lanes.
 
-use super::{Lowered, Lowering, Source, Unsupported};
 use crate::program::{Arg, Instruction};
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
 use crate::simd::machine::{Evex, Value};
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
 
-pub(super) fn is_signed(ty: Type) -> bool {
+pub(in crate::simd::lower) fn is_signed(ty: Type) -> bool {
     matches!(ty, Type::S8 | Type::S16 | Type::S32 | Type::S64)
 }
 
 /// The opcode for the width of an instruction.
-pub(super) fn by_width(wide: bool, narrow: Evex, wider: Evex) -> Evex {
+pub(in crate::simd::lower) fn by_width(wide: bool, narrow: Evex, wider: Evex) -> Evex {
     if wide { wider } else { narrow }
 }
 
 impl Lowering<'_, '_> {
     /// An operand of 16, 32 or 64 bits. One of 16 bits is extended to 32.
-    pub(super) fn integer_source(&mut self, arg: Arg, ty: Type, piece: usize) -> Lowered<Source> {
+    pub(in crate::simd::lower) fn integer_source(
+        &mut self,
+        arg: Arg,
+        ty: Type,
+        piece: usize,
+    ) -> Lowered<Source> {
         let bits = ty.bits();
         let signed = is_signed(ty);
         if bits >= 32 {
@@ -44,7 +49,7 @@ impl Lowering<'_, '_> {
         }))
     }
 
-    pub(super) fn integer(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn integer(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         let plain = matches!(
             ty,
@@ -197,7 +202,11 @@ impl Lowering<'_, '_> {
     }
 
     /// Calls the runtime for a result per lane.
-    pub(super) fn call_for_each(&mut self, request: [u64; 2], operands: &[Value]) -> Value {
+    pub(in crate::simd::lower) fn call_for_each(
+        &mut self,
+        request: [u64; 2],
+        operands: &[Value],
+    ) -> Value {
         let call = self.call_number(crate::runtime::Helper::each_lane, request);
         self.store_lanes_at(operands);
         self.b
@@ -206,7 +215,12 @@ impl Lowering<'_, '_> {
     }
 
     /// `mul.lo`, `.hi` and `.wide`.
-    pub(super) fn product(&mut self, i: &Instruction, ty: Type, piece: usize) -> Lowered<Value> {
+    pub(in crate::simd::lower) fn product(
+        &mut self,
+        i: &Instruction,
+        ty: Type,
+        piece: usize,
+    ) -> Lowered<Value> {
         let (a, b) = (self.arg(i, 1)?, self.arg(i, 2)?);
         let signed = is_signed(ty);
         let m = &i.modifiers;
@@ -278,7 +292,9 @@ impl Lowering<'_, '_> {
     fn upper_product(&mut self, signed: bool, a: Source, b: Source) -> Value {
         let code = if signed { v::MUL_EVEN_S } else { v::MUL_EVEN_U };
         let [a, b] = [a, b].map(|source| match source {
-            Source::Bits(bits) => self.b.constant(super::vector::constant(bits, false)),
+            Source::Bits(bits) => self
+                .b
+                .constant(crate::simd::lower::vector::constant(bits, false)),
             Source::Vector(value) => value,
         });
         let even = self.binary(code, Source::Vector(a), Source::Vector(b));
@@ -286,7 +302,9 @@ impl Lowering<'_, '_> {
         let odd = self.binary(code, Source::Vector(a), Source::Vector(b));
         let even = self.shift(2, true, even, 32);
         // Of the odd products, the upper halves where they are: mask ? odd : even.
-        let mask = self.b.constant(super::vector::constant(!0 << 32, true));
+        let mask = self
+            .b
+            .constant(crate::simd::lower::vector::constant(!0 << 32, true));
         let (odd, even) = (Source::Vector(odd), Source::Vector(even));
         self.ternary(
             v::TERNARY64,
@@ -294,7 +312,7 @@ impl Lowering<'_, '_> {
             odd,
             even,
             Some(0xCA),
-            super::vector::CURRENT,
+            crate::simd::lower::vector::CURRENT,
         )
     }
 

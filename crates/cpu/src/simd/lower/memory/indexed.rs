@@ -2,17 +2,17 @@
 //! checks and gathers use the index.
 
 use super::address::{Address, NOT_BELOW, Space, space_of};
-use super::operands::{LONG, WORD};
-use super::vector::CURRENT;
-use super::{Addend, IndexedSum, Lowered, Lowering, Place, Source, Unsupported};
 use crate::abi::offset;
 use crate::program::{Arg, Base, Instruction};
+use crate::simd::lower::operands::{LONG, WORD};
+use crate::simd::lower::vector::CURRENT;
+use crate::simd::lower::{Addend, IndexedSum, Lowered, Lowering, Place, Source, Unsupported};
 use crate::simd::machine::{Alu, Condition, Label, Shift, Value};
 use crate::simd::opcodes as v;
 use ptx::names::Opcode as O;
 
 /// An access that is checked by its index.
-pub(super) struct IndexedAccess {
+pub(in crate::simd::lower) struct IndexedAccess {
     /// 16 lanes of 32 bits in each vector. Plus the uniform part, they are the distances from the first
     /// valid index.
     lanes: Vec<Value>,
@@ -62,7 +62,11 @@ impl IndexedSum {
 
 impl Lowering<'_, '_> {
     /// Lowers an instruction whose result is a sum with an index. Returns whether it does.
-    pub(super) fn indexed_result(&mut self, i: &Instruction, to: &IndexedSum) -> Lowered<bool> {
+    pub(in crate::simd::lower) fn indexed_result(
+        &mut self,
+        i: &Instruction,
+        to: &IndexedSum,
+    ) -> Lowered<bool> {
         use crate::simd::shape::Shape;
         match self.divergence.result_shape(self.program, i) {
             Some(Shape::Indexed { .. } | Shape::Extended { .. }) => {}
@@ -126,7 +130,12 @@ impl Lowering<'_, '_> {
     }
 
     /// Assigns a sum, or a uniform value if there are no indices.
-    pub(super) fn set_indexed(&mut self, to: &IndexedSum, base: Value, index: Option<Vec<Value>>) {
+    pub(in crate::simd::lower) fn set_indexed(
+        &mut self,
+        to: &IndexedSum,
+        base: Value,
+        index: Option<Vec<Value>>,
+    ) {
         self.b.set(to.base, base);
         for (piece, &variable) in to.index.iter().enumerate() {
             let lanes = match &index {
@@ -138,7 +147,11 @@ impl Lowering<'_, '_> {
     }
 
     /// Eight lanes of a register of 64 bits that is a sum with an index.
-    pub(super) fn indexed_lanes(&mut self, sum: &IndexedSum, piece: usize) -> Value {
+    pub(in crate::simd::lower) fn indexed_lanes(
+        &mut self,
+        sum: &IndexedSum,
+        piece: usize,
+    ) -> Value {
         let index = self.b.get(sum.index[piece / 2]);
         let lanes = self.widened(index, piece % 2, sum.signed);
         let lanes = match sum.shift() {
@@ -152,7 +165,12 @@ impl Lowering<'_, '_> {
 
     /// Restores a sum from its lanes; goes to `wraps` if their distances from the first lane have more
     /// than 32 bits.
-    pub(super) fn reload_indexed(&mut self, sum: &IndexedSum, lanes: &[Value], wraps: Label) {
+    pub(in crate::simd::lower) fn reload_indexed(
+        &mut self,
+        sum: &IndexedSum,
+        lanes: &[Value],
+        wraps: Label,
+    ) {
         let base = self.first_lane(lanes[0], true);
         let all = self.splat(base, true);
         let mut differs: Option<Value> = None;
@@ -272,7 +290,7 @@ impl Lowering<'_, '_> {
 
     /// An access of `bytes` bytes for each lane, in elements of `element`, by its index; `None` if the
     /// address is no such sum.
-    pub(super) fn indexed_access(
+    pub(in crate::simd::lower) fn indexed_access(
         &mut self,
         i: &Instruction,
         n: usize,
@@ -316,7 +334,7 @@ impl Lowering<'_, '_> {
 
     /// The host address of an access to consecutive places; goes to another block where the indices are
     /// not consecutive and in the range. `None` if the access is never so.
-    pub(super) fn consecutive_index(
+    pub(in crate::simd::lower) fn consecutive_index(
         &mut self,
         access: &IndexedAccess,
         otherwise: Label,
@@ -345,7 +363,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The host addresses of the lanes of an access; goes to another block if one is outside the range.
-    pub(super) fn addresses_by_index(
+    pub(in crate::simd::lower) fn addresses_by_index(
         &mut self,
         access: &IndexedAccess,
         otherwise: Label,

@@ -1,10 +1,10 @@
 //! Arithmetic of floats on lanes.
 
 use super::integer::by_width;
-use super::vector::CURRENT;
-use super::{Lowered, Lowering, Source, Unsupported, is_half};
 use crate::program::Instruction;
 use crate::runtime::{FUNCTION, Function};
+use crate::simd::lower::vector::CURRENT;
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported, is_half};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
@@ -13,7 +13,7 @@ const SIGN: u64 = 1 << 31;
 const NAN: u64 = 0x7FFF_FFFF;
 
 /// The rounding of an instruction, as it encodes it.
-pub(super) fn rounding(i: &Instruction) -> u8 {
+pub(in crate::simd::lower) fn rounding(i: &Instruction) -> u8 {
     match i.modifiers.first_of(&[M::Rz, M::Rm, M::Rp]) {
         Some(M::Rm) => 1,
         Some(M::Rp) => 2,
@@ -22,12 +22,12 @@ pub(super) fn rounding(i: &Instruction) -> u8 {
     }
 }
 
-pub(super) fn sign_of(wide: bool) -> u64 {
+pub(in crate::simd::lower) fn sign_of(wide: bool) -> u64 {
     if wide { 1 << 63 } else { SIGN }
 }
 
 impl Lowering<'_, '_> {
-    pub(super) fn float(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn float(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         if ty == Type::F32x2 {
             return self.pairs_of_floats(i);
@@ -222,7 +222,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Subnormals become zeros of their sign.
-    pub(super) fn flushed(&mut self, source: Source, flush: bool) -> Source {
+    pub(in crate::simd::lower) fn flushed(&mut self, source: Source, flush: bool) -> Source {
         match source {
             _ if !flush => source,
             Source::Bits(bits) => {
@@ -262,7 +262,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The GPU's NaN for every NaN.
-    pub(super) fn canonical(&mut self, value: Value) -> Value {
+    pub(in crate::simd::lower) fn canonical(&mut self, value: Value) -> Value {
         self.canonical_of(value, false)
     }
 
@@ -294,7 +294,7 @@ impl Lowering<'_, '_> {
     }
 
     /// `.sat`: clamps to 0 and 1; NaN becomes 0.
-    pub(super) fn saturated(&mut self, value: Value, wide: bool) -> Value {
+    pub(in crate::simd::lower) fn saturated(&mut self, value: Value, wide: bool) -> Value {
         let one = if wide {
             1.0_f64.to_bits()
         } else {
@@ -339,7 +339,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Without `.NaN`, a NaN operand is ignored.
-    pub(super) fn of_two(
+    pub(in crate::simd::lower) fn of_two(
         &mut self,
         a: Source,
         b: Source,

@@ -1,7 +1,7 @@
 //! Halves: f16 and bf16, alone and in pairs. They are computed as floats, and rounded once.
 
-use super::{Lowered, Lowering, Source, Unsupported, is_half};
 use crate::program::{Arg, Instruction};
+use crate::simd::lower::{Lowered, Lowering, Source, Unsupported, is_half};
 use crate::simd::machine::Value;
 use crate::simd::opcodes as v;
 use ptx::names::{Modifier as M, Opcode as O, Type};
@@ -29,7 +29,7 @@ fn bits_of(number: f32) -> Source {
 }
 
 impl Lowering<'_, '_> {
-    pub(super) fn half(&mut self, i: &Instruction) -> Lowered<()> {
+    pub(in crate::simd::lower) fn half(&mut self, i: &Instruction) -> Lowered<()> {
         let ty = self.ty(i, 0)?;
         if !is_half(ty) || i.modifiers.types().nth(1).is_some() {
             return Err(Unsupported("arithmetic of several types"));
@@ -88,13 +88,18 @@ impl Lowering<'_, '_> {
     }
 
     /// A half operand that is converted, as a float.
-    pub(super) fn converted_half(&mut self, arg: Arg, ty: Type, piece: usize) -> Lowered<Source> {
+    pub(in crate::simd::lower) fn converted_half(
+        &mut self,
+        arg: Arg,
+        ty: Type,
+        piece: usize,
+    ) -> Lowered<Source> {
         let bits = self.half_bits(arg, ty, (piece, 0))?;
         Ok(Source::Vector(self.float_of_half(bits, is_bf16(ty))))
     }
 
     /// A half operand of arithmetic, as a float.
-    pub(super) fn half_source(
+    pub(in crate::simd::lower) fn half_source(
         &mut self,
         i: &Instruction,
         arg: Arg,
@@ -270,7 +275,11 @@ impl Lowering<'_, '_> {
     }
 
     /// Conversions to halves: of a float, or of two floats, of which the first becomes the upper half.
-    pub(super) fn convert_to_half(&mut self, i: &Instruction, ty: Type) -> Lowered<()> {
+    pub(in crate::simd::lower) fn convert_to_half(
+        &mut self,
+        i: &Instruction,
+        ty: Type,
+    ) -> Lowered<()> {
         let to = self.arg(i, 0)?;
         let others = [M::Rs, M::Satfinite, M::Sat, M::Rni, M::Rzi, M::Rmi, M::Rpi];
         let flushes = is_bf16(ty) && i.modifiers.has(M::Ftz);
@@ -297,7 +306,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A conversion of a half to a float.
-    pub(super) fn convert_from_half(
+    pub(in crate::simd::lower) fn convert_from_half(
         &mut self,
         i: &Instruction,
         (to, from): (Type, Type),
@@ -321,7 +330,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Compares halves of operands `at` and `at + 1`, as floats.
-    pub(super) fn compared_halves(
+    pub(in crate::simd::lower) fn compared_halves(
         &mut self,
         i: &Instruction,
         ty: Type,
