@@ -21,10 +21,10 @@
 //!
 //! | mistake | place | modes that differ |
 //! |---|---|---|
-//! | `addc` ignores the carry | `crates/cpu/src/codegen/integer.rs` | `nvidia`, or all CPU modes alike |
+//! | `addc` ignores the carry | `crates/cpu/src/codegen/instructions/integer.rs` | `nvidia`, or all CPU modes alike |
 //! | a masked write stores in all lanes | `crates/cpu/src/simd/lower/results.rs` | `vectors`, `avx2`, `hot` |
 //! | a register is not restored behind a barrier | `crates/cpu/src/simd/lower/control/packed.rs` | `vectors`, `avx2`, `hot` |
-//! | signed and unsigned `min` exchanged | `crates/cpu/src/codegen/integer.rs` | `reference` |
+//! | signed and unsigned `min` exchanged | `crates/cpu/src/codegen/instructions/integer.rs` | `reference` |
 //! | a value counts as uniform that is not | `crates/cpu/src/simd/result_shape.rs` | `vectors`, `avx2`, `hot` |
 //!
 //! A mistake that all modes of the CPU device share shows in `reference` or against the recorded

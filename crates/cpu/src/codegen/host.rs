@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 
-use super::thunks::Thunks;
+use super::emitter::thunks::Thunks;
 use crate::nan::NanBits;
 use crate::processor;
 use crate::sanitizer::Checks;

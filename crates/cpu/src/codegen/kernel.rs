@@ -1,11 +1,11 @@
 //! Compiles a kernel to vector code or to scalar code.
 
 use super::compiler_contexts::CompilerContexts;
+use super::function::resume::{ResumePlan, rematerialize};
 use super::function::{compile_scalar, emit};
 use super::host::HostIsa;
 use super::kernel_code::KernelCode;
 use super::lanes;
-use super::resume::{ResumePlan, rematerialize};
 use super::vectorization::Vectorization;
 use crate::program::{LoweringError, Program};
 

@@ -1,6 +1,6 @@
 //! The compiled code of a kernel.
 
-use super::machine_code::MachineCode;
+use super::emitter::machine_code::MachineCode;
 use crate::abi::SyncPoint;
 use crate::matrix::Operation;
 

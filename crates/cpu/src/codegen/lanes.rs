@@ -2,11 +2,11 @@
 //! threads that do not fill a group.
 
 use super::compiler_contexts::CompilerContexts;
+use super::emitter::machine_code::MachineCode;
 use super::function::compile_scalar;
+use super::function::resume::{ResumePlan, rematerialize};
 use super::host::HostIsa;
 use super::kernel_code::{KernelCode, VectorCode};
-use super::machine_code::MachineCode;
-use super::resume::{ResumePlan, rematerialize};
 use crate::abi::{SyncKind, SyncPoint, WARP_SIZE};
 use crate::matrix::Operation;
 use crate::program::Program;
