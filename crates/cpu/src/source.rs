@@ -274,7 +274,7 @@ impl Source {
         (vectorization, backend, block): (Vectorization, Backend, Option<[u32; 3]>),
         contexts: &mut CompilerContexts,
     ) -> Result<(Program<'s>, KernelCode), Vec<LoweringError>> {
-        let mut program = program::build(self.data(), function, body, block)?;
+        let mut program = program::lower(self.data(), function, body, block)?;
         let code = backend(&mut program, host, vectorization, contexts)?;
         Ok((program, code))
     }

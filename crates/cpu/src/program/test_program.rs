@@ -1,6 +1,6 @@
 //! Programs of kernels, for tests.
 
-use super::{Program, build, module_data};
+use super::{Program, lower, module_data};
 use ptx::ast::Item;
 
 /// What `f` makes of the program of the first function of a module.
@@ -19,5 +19,5 @@ pub(super) fn with_program_for<T>(
     let Some(Item::Function(kernel)) = reading.module.items.first() else {
         panic!("no kernel");
     };
-    f(&build(&data, kernel, kernel.body.as_ref().unwrap(), block).unwrap())
+    f(&lower(&data, kernel, kernel.body.as_ref().unwrap(), block).unwrap())
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::pass::AFTER;
+use super::passes::AFTER;
 use super::test_program::with_program;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/program/text");

@@ -32,6 +32,7 @@ mod large_grids;
 mod lockstep;
 mod masks;
 mod order;
+mod packed;
 mod partial_writes;
 mod regions;
 mod scattered;

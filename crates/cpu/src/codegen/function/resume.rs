@@ -9,7 +9,7 @@ use crate::codegen::kernel_code::{KernelCode, VectorCode};
 use crate::matrix::Operation;
 use crate::program::{
     self, Arg, BlockId, Instruction, Liveness, LoweringError, Program, Reg, RegisterSet,
-    Terminator, pass,
+    Terminator, passes,
 };
 use ptx::names::SpecialRegister;
 
@@ -61,7 +61,7 @@ pub(in crate::codegen) fn rematerialize(program: &mut Program<'_>) {
     blocks.dedup();
     if !blocks.is_empty() {
         program::rematerialize(program, &blocks);
-        pass::done(program, "rematerialize");
+        passes::done(program, "rematerialize");
     }
 }
 

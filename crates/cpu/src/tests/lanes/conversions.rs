@@ -54,3 +54,36 @@ fn integers() {
         }
     }
 }
+
+/// Registers of 16 bits keep to their bits, also where sums and products have more.
+#[test]
+fn registers_of_16_bits() {
+    for operation in [
+        "add.u16 %h2, %h0, %h1",
+        "sub.u16 %h2, %h0, %h1",
+        "mul.lo.u16 %h2, %h0, %h1",
+        "mad.lo.u16 %h2, %h0, %h1, %h0",
+        "min.u16 %h2, %h0, %h1",
+        "max.s16 %h2, %h0, %h1",
+        "min.s16 %h2, %h0, %h1",
+        "shl.b16 %h2, %h0, 3",
+        "shr.u16 %h2, %h0, 3",
+        "shr.s16 %h2, %h0, 3",
+        "not.b16 %h2, %h0",
+        "neg.s16 %h2, %h0",
+        "abs.s16 %h2, %h0",
+        "xor.b16 %h2, %h0, %h1",
+        "and.b16 %h2, %h0, 0x80ff",
+        "selp.b16 %h2, %h0, %h1, %p0",
+    ] {
+        for extend in ["u32.u16", "s32.s16"] {
+            agree(&format!(
+                ".reg .b16 %h<4>; {ADDRESSES} ld.global.u32 %r3, [%x1]; ld.global.u32 %r4, [%x1+64]; \
+                 cvt.u16.u32 %h0, %r3; cvt.u16.u32 %h1, %r4; setp.gt.u32 %p0, %r3, 9000000; \
+                 {operation}; max.u16 %h3, %h2, 7; min.u16 %h3, %h3, %h2; add.u16 %h3, %h3, %h2; \
+                 cvt.{extend} %r5, %h3; cvt.{extend} %r6, %h2; mad.lo.u32 %r5, %r6, 3, %r5; or.b32 %r5, %r5, 1; \
+                 st.global.u32 [%x2], %r5;"
+            ));
+        }
+    }
+}
