@@ -445,7 +445,7 @@ impl Divergence {
     fn suspends(&self, program: &Program<'_>, block: usize) -> bool {
         match &program.blocks[block].terminator {
             Terminator::Sync { instruction, .. } => {
-                !(self.is_warp && is_meeting(program, instruction))
+                !(self.is_warp && instruction.opcode == O::Activemask)
             }
             _ => false,
         }
@@ -489,12 +489,6 @@ impl fmt::Display for Divergence {
         }
         Ok(())
     }
-}
-
-/// Whether a sync point only makes the lanes of a warp converge. The lanes of vector code are always
-/// converged.
-pub(super) fn is_meeting(program: &Program<'_>, i: &Instruction) -> bool {
-    i.opcode == O::Activemask && program.list(i.args) == [Arg::Sink]
 }
 
 fn flagged(blocks: &[bool]) -> impl Iterator<Item = (usize, ())> + '_ {

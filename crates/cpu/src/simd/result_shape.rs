@@ -5,6 +5,9 @@ use super::shape::{Shape, affine, extended, indexed};
 use crate::program::{Arg, Base, Instruction, Program, RegClass, Storage};
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
+/// The most threads of a block.
+const MAX_THREADS: u64 = 1024;
+
 impl Divergence {
     /// Whether a special register differs from lane to lane.
     pub fn is_divergent_special(&self, special: S) -> bool {
@@ -60,7 +63,7 @@ impl Divergence {
         if is_local || carry || guard {
             return Some(Shape::Divergent);
         }
-        if self.is_group_number(program, i) {
+        if self.is_of_group(program, i) {
             return Some(Shape::Uniform);
         }
         let mut unknown = false;
@@ -102,16 +105,29 @@ impl Divergence {
             }
     }
 
-    /// Whether an instruction computes the number of a group of lanes, such as `%tid.x / 32`: all lanes
-    /// have the first one's result.
-    pub fn is_group_number(&self, program: &Program<'_>, i: &Instruction) -> bool {
-        let &[_, a, Arg::Int(number)] = program.list(i.args) else {
+    /// Whether an instruction computes something of a group of lanes, such as its number `%tid.x / 32`, or
+    /// whether `%tid.x < 32`: all lanes have the first one's result.
+    pub fn is_of_group(&self, program: &Program<'_>, i: &Instruction) -> bool {
+        let &[Arg::Reg(_), a, Arg::Int(number)] = program.list(i.args) else {
             return false;
         };
         let lanes = (1_u64 << self.lane_bits()) - 1;
         let is_of_group = match i.opcode {
             O::Shr => (self.lane_bits().into()..32).contains(&number),
             O::And => number & lanes == 0,
+            O::Setp
+                if i.modifiers
+                    .types()
+                    .all(|ty| matches!(ty, Type::U32 | Type::S32)) =>
+            {
+                // Lanes on one side of it differ from those on the other.
+                let boundary = match i.comparison() {
+                    Some(M::Lt | M::Lo | M::Ge | M::Hs) => number,
+                    Some(M::Le | M::Ls | M::Gt | M::Hi) => number.wrapping_add(1),
+                    _ => return false,
+                };
+                boundary <= MAX_THREADS && boundary & lanes == 0
+            }
             _ => false,
         };
         is_of_group && i.guard.is_none() && self.is_lane_index(a)

@@ -17,9 +17,12 @@ impl Lowering<'_, '_> {
             return Ok(false);
         };
         match self.places[to.index()].clone() {
-            Place::Uniform(_) if self.divergence.is_group_number(self.program, i) => {
+            Place::Uniform(_) if self.divergence.is_of_group(self.program, i) => {
                 self.takes_first = true;
-                let lowered = self.scalar(i);
+                let lowered = match i.opcode {
+                    O::Setp => self.setp(i).map(|()| true),
+                    _ => self.scalar(i),
+                };
                 self.takes_first = false;
                 lowered
             }

@@ -109,3 +109,34 @@ fn the_first_lanes_are_checked_alone() {
         }
     }
 }
+
+/// Comparisons with the index of a thread, which whole groups have in common or not.
+#[test]
+fn comparisons_with_the_index() {
+    for number in [0, 15, 16, 31, 32, 1023] {
+        for comparison in ["lt.u32", "le.s32", "gt.u32", "hs.u32"] {
+            for warp in ["", "shfl.sync.bfly.b32 %r8, %i, 1, 31, -1;"] {
+                agree(&format!(
+                    "{ADDRESSES} setp.{comparison} %p0, %r2, {number}; mov.u32 %r8, 5; {warp} mov.u32 %r9, 1; \
+                     @%p0 bra YES; ld.global.u32 %r9, [%x1]; YES: setp.{comparison} %p1|%p2, %r2, {number}; \
+                     @%p1 add.u32 %r9, %r9, %r8; @%p2 add.u32 %r9, %r9, 3; st.global.u32 [%x2], %r9;"
+                ));
+            }
+        }
+    }
+}
+
+/// The mask of the active lanes, in branches and loops.
+#[test]
+fn active_lanes() {
+    for body in [
+        "and.b32 %r4, %r2, 3; setp.eq.u32 %p0, %r4, 1; @!%p0 bra JOIN; activemask.b32 %r5; \
+         shfl.sync.down.b32 %r6, %i, 4, 31, %r5; popc.b32 %r5, %r5; mad.lo.u32 %r9, %r5, 100, %r6; JOIN:",
+        "setp.gt.u32 %p0, %r2, 31; @%p0 bra JOIN; activemask.b32 %r5; \
+         shfl.sync.bfly.b32 %r6, %i, 4, 31, %r5; mad.lo.u32 %r9, %r5, 100, %r6; JOIN: bar.sync 0;",
+    ] {
+        agree(&format!(
+            "{ADDRESSES} mov.u32 %r9, 7; {body} st.global.u32 [%x2], %r9;"
+        ));
+    }
+}

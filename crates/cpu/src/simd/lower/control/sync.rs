@@ -4,7 +4,6 @@
 use crate::abi::WARP_SIZE;
 use crate::program::{Arg, BlockId, Instruction, Program};
 use crate::simd::builder::Variable;
-use crate::simd::divergence::is_meeting;
 use crate::simd::lower::memory::address::{Space, space_of};
 use crate::simd::lower::vector::CURRENT;
 use crate::simd::lower::{Lowered, Lowering, Source, Unsupported};
@@ -123,15 +122,16 @@ impl Lowering<'_, '_> {
         exited: Option<&[Variable]>,
     ) -> Lowered<Synchronized> {
         self.line = i.line;
-        if self.width == WARP_SIZE as usize && is_meeting(self.program, i) {
-            return Ok(Synchronized::Together);
-        }
         if self.width != WARP_SIZE as usize || !is_of_warp(i) {
             self.suspend(at, i)?;
             return Ok(Synchronized::Suspended);
         }
+        // The lanes that are here are the active ones.
+        if i.opcode == O::Activemask {
+            self.together(i)?;
+            return Ok(Synchronized::Together);
+        }
         let members = match (i.opcode, self.program.list(i.args)) {
-            (O::Activemask, _) => None,
             (O::Bar, args) => args.first().copied(),
             (O::Shfl, args) => args.get(4).copied(),
             (_, args) => args.get(2).copied(),
@@ -209,6 +209,8 @@ impl Lowering<'_, '_> {
             O::Bar => Ok(()),
             O::Shfl => self.shuffle(i),
             O::Vote => self.vote(i),
+            // Lanes only meet.
+            O::Activemask if self.program.list(i.args) == [Arg::Sink] => Ok(()),
             O::Activemask => {
                 let bits = self.active_bits();
                 self.write_shared(i, bits)
