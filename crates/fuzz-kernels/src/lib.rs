@@ -31,7 +31,7 @@
 //! results of a GPU alone.
 //!
 //! On a GPU, kernels also run without NVIDIA's optimizer ([`mode::Mode::NvidiaUnoptimized`]). Where that code alone
-//! agrees with the CPU device, NVIDIA's compiler is wrong, and the kernel is no finding.
+//! agrees with the CPU device, NVIDIA's compiler is wrong, and the kernel is not a finding.
 
 pub mod child;
 pub mod device;

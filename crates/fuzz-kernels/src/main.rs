@@ -17,7 +17,7 @@ use ptxkit_fuzz_kernels::memory::{TOTALS_BYTE, input};
 use ptxkit_fuzz_kernels::mode::Mode;
 use ptxkit_fuzz_kernels::reduce::reduce;
 use ptxkit_fuzz_kernels::runner::{
-    Runner, describe, is_finding, is_of_nvidias_optimizer, signature,
+    Runner, describe, is_finding, is_nvidia_miscompilation, signature,
 };
 use ptxkit_fuzz_kernels::{child, print};
 
@@ -125,7 +125,7 @@ struct Campaign<'a> {
     options: Options,
     modes: Vec<Mode>,
     next: AtomicU64,
-    /// Kernels that NVIDIA's compiler compiles wrongly: without optimization it compiles them right.
+    /// Kernels that NVIDIA's compiler miscompiles with optimization only.
     miscompiled: Mutex<Vec<u64>>,
     range: (u64, u64),
     recorded: Recorded,
@@ -205,7 +205,7 @@ fn run(arguments: &Arguments) -> std::io::Result<usize> {
     if !miscompiled.is_empty() {
         miscompiled.sort_unstable();
         say!(
-            "{} that NVIDIA's compiler compiles wrongly, but right without optimization: seeds {}",
+            "{} miscompiled by NVIDIA's optimizer: seeds {}",
             miscompiled.len(),
             listed(&miscompiled)
         );
@@ -253,7 +253,7 @@ impl Campaign<'_> {
             };
             let recorded = self.recorded.get(&seed);
             let differs = recorded.is_some_and(|recorded| recorded != first);
-            if is_of_nvidias_optimizer(&outcomes) && !differs {
+            if is_nvidia_miscompilation(&outcomes) && !differs {
                 lock(&self.miscompiled).push(seed);
             } else if is_finding(&outcomes) || differs {
                 let mut text = describe(&outcomes);

@@ -54,7 +54,7 @@ pub fn is_finding(outcomes: &Outcomes) -> bool {
 }
 
 /// Whether the kernel is right in all modes but that of NVIDIA's compiler with optimization.
-pub fn is_of_nvidias_optimizer(outcomes: &Outcomes) -> bool {
+pub fn is_nvidia_miscompilation(outcomes: &Outcomes) -> bool {
     let others = outcomes.iter().filter(|(mode, _)| *mode != Mode::Nvidia);
     let others: Outcomes = others.cloned().collect();
     let is_checked = others
@@ -86,4 +86,33 @@ pub fn signature(outcomes: &Outcomes) -> Vec<(Mode, String, bool)> {
         .iter()
         .map(|(mode, outcome)| (*mode, outcome.kind(), *outcome == outcomes[0].1))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_optimized_code_of_nvidia_is_a_miscompilation() {
+        let outcomes = |digests: &[(Mode, u64)]| -> Outcomes {
+            let digests = digests.iter();
+            digests
+                .map(|&(mode, digest)| (mode, Outcome::Digest(digest)))
+                .collect()
+        };
+        let (gpu, plain, cpu) = (Mode::Nvidia, Mode::NvidiaUnoptimized, Mode::Scalar);
+        assert!(is_nvidia_miscompilation(&outcomes(&[
+            (gpu, 1),
+            (plain, 2),
+            (cpu, 2)
+        ])));
+        for others in [
+            outcomes(&[(gpu, 2), (plain, 2), (cpu, 2)]),
+            outcomes(&[(gpu, 1), (plain, 1), (cpu, 2)]),
+            outcomes(&[(gpu, 1), (cpu, 2)]),
+            outcomes(&[(gpu, 1), (plain, 2)]),
+        ] {
+            assert!(!is_nvidia_miscompilation(&others), "{}", describe(&others));
+        }
+    }
 }

@@ -96,9 +96,8 @@ impl Bits {
     }
 
     fn of_result(&self, i: &Instruction, args: &[Arg]) -> Option<u64> {
-        let plain = [M::Sat, M::Hi, M::Wide, M::Cc, M::Lo];
-        let other = i.modifiers.first_of(&plain).filter(|m| *m != M::Lo);
-        let width = width(i).filter(|_| other.is_none())?;
+        let is_plain = i.modifiers.first_of(&[M::Sat, M::Hi, M::Wide]).is_none();
+        let width = width(i).filter(|_| is_plain)?;
         let all = u64::MAX >> (64 - width);
         let arg = |n: usize| args.get(n).map(|&arg| self.of_arg(arg, width));
         let shift = || match args.get(2) {

@@ -18,8 +18,7 @@ const DIMENSIONS: [S; 3] = [S::TidX, S::TidY, S::TidZ];
 enum Dimension {
     /// The block has one row, or one level: there is nothing to divide.
     Last,
-    /// The logarithm.
-    PowerOfTwo(u8),
+    PowerOfTwo(u32),
     /// The size, and its reciprocal.
     Any(Value, Value),
 }
@@ -114,8 +113,9 @@ impl Lowering<'_, '_> {
     fn divided(&mut self, index: Value, dimension: usize) -> (Value, Value) {
         match self.dimension(dimension) {
             Dimension::Last => (index, self.b.immediate(0)),
-            Dimension::PowerOfTwo(shift) => {
-                let below = (1 << shift) - 1;
+            Dimension::PowerOfTwo(size) => {
+                let below = (size - 1).cast_signed();
+                let shift = size.trailing_zeros() as u8;
                 let remainder = self.alu_immediate(Alu::And, false, index, below);
                 (remainder, self.shift_int(Shift::Right, false, index, shift))
             }
@@ -132,8 +132,9 @@ impl Lowering<'_, '_> {
     fn divided_lanes(&mut self, index: Value, dimension: usize) -> (Value, Value) {
         match self.dimension(dimension) {
             Dimension::Last => (index, self.in_register(Source::Bits(0), false)),
-            Dimension::PowerOfTwo(shift) => {
-                let below = Source::Bits((1 << shift) - 1);
+            Dimension::PowerOfTwo(size) => {
+                let below = Source::Bits(u64::from(size - 1));
+                let shift = size.trailing_zeros() as u8;
                 let remainder = self.binary(v::AND, Source::Vector(index), below);
                 (remainder, self.shift(2, false, index, shift))
             }
@@ -158,9 +159,10 @@ impl Lowering<'_, '_> {
         if block[n + 1..].iter().all(|&size| size == 1) {
             Dimension::Last
         } else if size.is_power_of_two() {
-            Dimension::PowerOfTwo(size.trailing_zeros() as u8)
+            Dimension::PowerOfTwo(size)
         } else {
-            let reciprocal = (1 << POINT) / size + 1;
+            // The checker refuses sizes of 0.
+            let reciprocal = (1_u32 << POINT).checked_div(size).unwrap_or(0) + 1;
             let [size, reciprocal] =
                 [size, reciprocal].map(|number| self.b.immediate(number.into()));
             Dimension::Any(size, reciprocal)

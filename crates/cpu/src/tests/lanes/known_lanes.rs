@@ -1,7 +1,8 @@
 //! Guards on the place of a lane in its warp.
 
 use super::{ADDRESSES, agree, kernel, run};
-use crate::Vectorization;
+use crate::source::compile_image;
+use crate::{CompileOptions, Vectorization};
 
 /// Makes the groups whole warps.
 const SHUFFLE: &str = "shfl.sync.bfly.b32 %r8, %r2, 4, 31, -1;";
@@ -138,5 +139,19 @@ fn active_lanes() {
         agree(&format!(
             "{ADDRESSES} mov.u32 %r9, 7; {body} st.global.u32 [%x2], %r9;"
         ));
+    }
+}
+
+/// Kernels with block sizes that no launch can have still compile.
+#[test]
+fn blocks_that_are_too_large() {
+    let source = kernel(
+        "mov.u32 %r3, %tid.y; mov.u32 %r4, %tid.z; st.global.u32 [%out], %r3; st.global.u32 [%in], %r4;",
+    );
+    for size in ["2147483648, 2, 2", "4294967295, 3, 1", "1048577, 5, 7"] {
+        let source = source.replacen(") {", &format!(") .reqntid {size} {{"), 1);
+        let vectorization = Vectorization::Always;
+        let image = compile_image(&source, &CompileOptions { vectorization });
+        assert!(image.is_ok(), "{size}");
     }
 }

@@ -187,12 +187,13 @@ impl Lowering<'_, '_> {
             return Err(crate::simd::lower::Unsupported("barriers of some lanes"));
         };
         self.dispatch(state, &states[1..], &targets[1..], first);
+        let is_always_packed = self.is_always_packed();
         for (&state, &target) in states.iter().zip(&targets) {
             let place = self.place_of(state);
             self.b.enter_sealed(target);
             self.forget();
             self.start_group()?;
-            let registers = if self.is_always_packed() {
+            let registers = if is_always_packed {
                 &place.reload
             } else {
                 &place.live

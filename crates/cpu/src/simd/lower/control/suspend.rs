@@ -169,15 +169,7 @@ impl Lowering<'_, '_> {
         let value = self.in_register(Source::Bits(state.into()), false);
         for piece in 0..self.width / 16 {
             let mask = self.active.as_ref().map(|active| active[piece]);
-            let mut operands = vec![Operand::reg_use(value), Operand::reg_use(at)];
-            operands.extend(mask.map(Operand::reg_use));
-            let op = Op::Store {
-                code: v::STORE,
-                offset: 64 * piece as i32,
-                unit: 64,
-                masked: mask.is_some(),
-            };
-            self.b.emit(op, operands);
+            self.store_slot(value, at, (64 * piece as i32, false), mask);
         }
     }
 
