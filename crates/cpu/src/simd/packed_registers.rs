@@ -1,30 +1,64 @@
 //! Where groups that wait for the block keep their registers.
 
+use super::Isa;
+use super::builder::Variable;
+
+/// What a group keeps of a variable.
+#[derive(Clone, Copy)]
+pub(super) enum PartKind {
+    Vector,
+    Mask,
+    /// A general-purpose register, of 32 or 64 bits.
+    Int {
+        wide: bool,
+    },
+}
+
+/// A variable of a register, and its offset among those of the group.
+#[derive(Clone, Copy)]
+pub(super) struct Part {
+    pub variable: Variable,
+    pub kind: PartKind,
+    pub offset: i32,
+}
+
 /// The layout of a group's registers.
 pub(super) struct PackedRegisters {
-    /// By register: its offset, if it is live at a sync point.
-    pub offsets: Vec<Option<i32>>,
+    /// By register: its parts, if it is live at a sync point.
+    pub parts: Vec<Vec<Part>>,
     /// The size of all registers of a group: whole lines.
     pub bytes: u32,
 }
 
 impl PackedRegisters {
-    /// The layout of registers of these sizes. Those of 64 bytes and more start at lines.
-    pub fn new(sizes: &[Option<u32>]) -> PackedRegisters {
-        let mut saved: Vec<(u32, usize)> = (0..)
-            .zip(sizes)
-            .filter_map(|(reg, size)| Some(((*size)?, reg)))
-            .collect();
-        saved.sort_unstable_by_key(|&(bytes, reg)| (bytes % 64, bytes, reg));
-        let (mut offsets, mut end) = (vec![None; sizes.len()], 0_u32);
-        for (bytes, reg) in saved {
-            end = end.next_multiple_of(bytes.next_power_of_two().min(64));
-            offsets[reg] = Some(end.cast_signed());
-            end += bytes;
+    pub fn new(registers: Vec<Vec<(Variable, PartKind)>>, isa: Isa) -> PackedRegisters {
+        let size = |kind: PartKind| match (kind, isa) {
+            (PartKind::Vector, _) => 64,
+            // AVX2 has vectors for masks.
+            (PartKind::Mask, Isa::Avx2) => 64,
+            (PartKind::Mask, Isa::Avx512) => 2,
+            (PartKind::Int { wide }, _) => 4 << u32::from(wide),
+        };
+        let place = |parts: Vec<(Variable, PartKind)>| {
+            let parts = parts.into_iter().map(|(variable, kind)| Part {
+                variable,
+                kind,
+                offset: 0,
+            });
+            parts.collect()
+        };
+        let mut parts: Vec<Vec<Part>> = registers.into_iter().map(place).collect();
+        // The largest come first, so that each is aligned.
+        let mut end = 0;
+        let mut all: Vec<&mut Part> = parts.iter_mut().flatten().collect();
+        all.sort_by_key(|part| std::cmp::Reverse(size(part.kind)));
+        for part in all {
+            part.offset = end;
+            end += size(part.kind);
         }
         PackedRegisters {
-            offsets,
-            bytes: end.next_multiple_of(64),
+            parts,
+            bytes: end.cast_unsigned().next_multiple_of(64),
         }
     }
 }

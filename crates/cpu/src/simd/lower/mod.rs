@@ -20,7 +20,7 @@ use super::builder::{Builder, Variable};
 use super::divergence::Divergence;
 use super::isa::Isa;
 use super::machine::{Code, INT, Label, MASK, Value, ZMM};
-use super::packed_registers::PackedRegisters;
+use super::packed_registers::{PackedRegisters, PartKind};
 use super::shape::Shape;
 use super::span::Spans;
 use super::suspension::Suspension;
@@ -48,18 +48,23 @@ enum Place {
 }
 
 impl Place {
-    /// The size of a register that a group of lanes keeps packed.
-    fn packed_bytes(&self, class: RegClass, (width, isa): (usize, Isa)) -> u32 {
-        let lanes = width as u32;
-        match (self, isa) {
-            // AVX2 has vectors for masks.
-            (Place::Lanes(_), Isa::Avx512) if class == RegClass::Pred => lanes / 8,
-            (Place::Lanes(_), _) => lanes * class.bytes().max(4),
-            // A vector.
-            (Place::Uniform(_), _) if class.is_float() => 64,
-            (Place::Uniform(_) | Place::Affine(..), _) => class.bytes().max(4),
-            (Place::Extended(_), _) => 16,
-            (Place::Indexed(_), _) => lanes * 4 + 8,
+    /// The variables of a register, and what groups keep of them.
+    fn parts(&self, class: RegClass) -> Vec<(Variable, PartKind)> {
+        let int = |variable: &Variable, wide| (*variable, PartKind::Int { wide });
+        let all = |variables: &[Variable], kind| variables.iter().map(|&v| (v, kind)).collect();
+        match self {
+            Place::Lanes(variables) if class == RegClass::Pred => all(variables, PartKind::Mask),
+            Place::Lanes(variables) => all(variables, PartKind::Vector),
+            Place::Uniform(variable) if class.is_float() => vec![(*variable, PartKind::Vector)],
+            Place::Uniform(variable) | Place::Affine(variable, _) => {
+                vec![int(variable, class.bytes() == 8)]
+            }
+            Place::Extended(sum) => vec![int(&sum.base, true), int(&sum.index, false)],
+            Place::Indexed(sum) => {
+                let mut parts: Vec<_> = all(&sum.index, PartKind::Vector);
+                parts.push(int(&sum.base, true));
+                parts
+            }
         }
     }
 }
@@ -136,7 +141,6 @@ pub(super) struct Lowering<'p, 'a> {
     next_group: Label,
     suspension: &'p Suspension,
     packed: PackedRegisters,
-    isa: Isa,
     /// The state of the threads that run, of the group when it has run, and of those before it.
     state: Variable,
     group_state: Variable,
@@ -201,11 +205,12 @@ pub(super) fn lower(
     });
     let places: Vec<Place> = places.collect();
     let registers = places.iter().zip(&program.registers);
-    let sizes: Vec<Option<u32>> = registers
-        .zip(&suspension.slots)
-        .map(|((place, &class), slot)| slot.map(|_| place.packed_bytes(class, (width, isa))))
-        .collect();
-    let packed = PackedRegisters::new(&sizes);
+    let parts = registers.zip(&suspension.slots);
+    let parts = parts.map(|((place, &class), slot)| match slot {
+        Some(_) => place.parts(class),
+        None => Vec::new(),
+    });
+    let packed = PackedRegisters::new(parts.collect(), isa);
     b.code.packed_bytes = packed.bytes;
     let thread = b.variable(INT);
     let [context, first, last] = [(); 3].map(|()| b.value(INT));
@@ -235,7 +240,6 @@ pub(super) fn lower(
         next_group,
         suspension,
         packed,
-        isa,
         state,
         group_state,
         arrival,

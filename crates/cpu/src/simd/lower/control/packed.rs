@@ -8,13 +8,12 @@
 use regalloc2::Operand;
 
 use crate::abi::{EXITED, SLOT_BYTES, WARP_SIZE, offset};
-use crate::program::{BlockId, Reg, RegClass};
-use crate::simd::Isa;
-use crate::simd::builder::Variable;
+use crate::program::{BlockId, Reg};
 use crate::simd::lower::operands::{LONG, WORD};
-use crate::simd::lower::{Lowered, Lowering, Place};
+use crate::simd::lower::{Lowered, Lowering};
 use crate::simd::machine::{Alu, Condition, Label, MASK, Op, Shift, Value};
 use crate::simd::opcodes as v;
+use crate::simd::packed_registers::{Part, PartKind};
 use crate::simd::suspension::ResumePlace;
 
 /// The address of a group's values of 4 and of 8 bytes in slot 0, once they are known.
@@ -64,114 +63,57 @@ impl Lowering<'_, '_> {
         self.alu(Alu::Add, true, start, at)
     }
 
+    /// The parts of registers, and the address that their offsets count from.
+    fn parts_of(&mut self, registers: &[Reg]) -> (Vec<Part>, Value) {
+        let parts = registers.iter().map(|reg| &self.packed.parts[reg.index()]);
+        let parts = parts.flatten().copied().collect();
+        (parts, self.packed_address())
+    }
+
     /// Saves registers of all lanes of a group.
     pub(in crate::simd::lower) fn save_packed(&mut self, registers: &[Reg]) {
-        let base = self.packed_address();
-        for &reg in registers {
-            let Some(at) = self.packed.offsets[reg.index()] else {
-                continue;
-            };
-            let class = self.class(reg);
-            let wide = class.bytes() == 8;
-            match self.places[reg.index()].clone() {
-                Place::Lanes(variables) if class == RegClass::Pred => {
-                    for (piece, variable) in variables.into_iter().enumerate() {
-                        let mask = self.b.get(variable);
-                        let offset = at + self.packed_mask_bytes() * piece as i32;
-                        let operands = [mask, base].map(Operand::reg_use);
-                        self.b.emit(Op::StoreMask { offset }, operands);
-                    }
-                }
-                Place::Lanes(variables) => self.store_vectors(&variables, base, (at, wide)),
-                Place::Uniform(variable) if class.is_float() => {
-                    self.store_vectors(&[variable], base, (at, wide));
-                }
-                Place::Uniform(variable) | Place::Affine(variable, _) => {
-                    self.store_first(variable, base, (at, wide));
-                }
-                Place::Extended(sum) => {
-                    self.store_first(sum.base, base, (at, true));
-                    self.store_first(sum.index, base, (at + 8, false));
-                }
-                Place::Indexed(sum) => {
-                    self.store_vectors(&sum.index, base, (at, false));
-                    let behind = at + 4 * self.width as i32;
-                    self.store_first(sum.base, base, (behind, true));
+        let (parts, base) = self.parts_of(registers);
+        for Part {
+            variable,
+            kind,
+            offset,
+        } in parts
+        {
+            let value = self.b.get(variable);
+            let operands = [value, base].map(Operand::reg_use);
+            match kind {
+                PartKind::Vector => self.store_slot(value, base, (offset, false), None),
+                PartKind::Mask => self.b.emit(Op::StoreMask { offset }, operands),
+                PartKind::Int { wide } => {
+                    let bytes = if wide { 8 } else { 4 };
+                    self.b.emit(Op::StoreInt { bytes, offset }, operands);
                 }
             }
-        }
-    }
-
-    fn packed_mask_bytes(&self) -> i32 {
-        match self.isa {
-            Isa::Avx512 => 2,
-            Isa::Avx2 => 64,
-        }
-    }
-
-    fn store_vectors(&mut self, variables: &[Variable], base: Value, (at, wide): (i32, bool)) {
-        for (piece, &variable) in variables.iter().enumerate() {
-            let value = self.b.get(variable);
-            self.store_slot(value, base, (at + 64 * piece as i32, wide), None);
-        }
-    }
-
-    fn store_first(&mut self, variable: Variable, base: Value, (offset, wide): (i32, bool)) {
-        let value = self.b.get(variable);
-        let bytes = if wide { 8 } else { 4 };
-        let operands = [value, base].map(Operand::reg_use);
-        self.b.emit(Op::StoreInt { bytes, offset }, operands);
-    }
-
-    fn load_first(&mut self, variable: Variable, base: Value, (offset, wide): (i32, bool)) {
-        let value = self.load_int(if wide { LONG } else { WORD }, base, offset);
-        self.b.set(variable, value);
-    }
-
-    fn load_vectors(&mut self, variables: &[Variable], base: Value, (at, wide): (i32, bool)) {
-        let code = if wide { v::LOAD64 } else { v::LOAD };
-        for (piece, &variable) in variables.iter().enumerate() {
-            let value = self.load_vector(code, base, (at + 64 * piece as i32, 64));
-            self.b.set(variable, value);
         }
     }
 
     /// Restores registers of a packed group.
     fn reload_packed(&mut self, registers: &[Reg]) {
-        let base = self.packed_address();
-        for &reg in registers {
-            let Some(at) = self.packed.offsets[reg.index()] else {
-                continue;
+        let (parts, base) = self.parts_of(registers);
+        for Part {
+            variable,
+            kind,
+            offset,
+        } in parts
+        {
+            let value = match kind {
+                PartKind::Vector => self.load_vector(v::LOAD, base, (offset, 64)),
+                PartKind::Mask => {
+                    let mask = self.b.value(MASK);
+                    let operands = [Operand::reg_def(mask), Operand::reg_use(base)];
+                    self.b.emit(Op::LoadMask { offset }, operands);
+                    mask
+                }
+                PartKind::Int { wide } => {
+                    self.load_int(if wide { LONG } else { WORD }, base, offset)
+                }
             };
-            let class = self.class(reg);
-            let wide = class.bytes() == 8;
-            match self.places[reg.index()].clone() {
-                Place::Lanes(variables) if class == RegClass::Pred => {
-                    for (piece, variable) in variables.into_iter().enumerate() {
-                        let mask = self.b.value(MASK);
-                        let offset = at + self.packed_mask_bytes() * piece as i32;
-                        let operands = [Operand::reg_def(mask), Operand::reg_use(base)];
-                        self.b.emit(Op::LoadMask { offset }, operands);
-                        self.b.set(variable, mask);
-                    }
-                }
-                Place::Lanes(variables) => self.load_vectors(&variables, base, (at, wide)),
-                Place::Uniform(variable) if class.is_float() => {
-                    self.load_vectors(&[variable], base, (at, wide));
-                }
-                Place::Uniform(variable) | Place::Affine(variable, _) => {
-                    self.load_first(variable, base, (at, wide));
-                }
-                Place::Extended(sum) => {
-                    self.load_first(sum.base, base, (at, true));
-                    self.load_first(sum.index, base, (at + 8, false));
-                }
-                Place::Indexed(sum) => {
-                    self.load_vectors(&sum.index, base, (at, false));
-                    let behind = at + 4 * self.width as i32;
-                    self.load_first(sum.base, base, (behind, true));
-                }
-            }
+            self.b.set(variable, value);
         }
     }
 

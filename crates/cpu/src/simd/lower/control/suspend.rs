@@ -6,6 +6,7 @@ use super::packed::Slots;
 use crate::abi::{EXITED, SLOT_BYTES, offset};
 use crate::program::{Arg, Base, BlockId, Instruction, Reg, RegClass};
 use crate::runtime::Helper;
+use crate::simd::builder::Variable;
 use crate::simd::lower::memory::address::Space;
 use crate::simd::lower::operands::{LONG, WORD};
 use crate::simd::lower::{Lowered, Lowering, Place, Source, Unsupported};
@@ -293,18 +294,9 @@ impl Lowering<'_, '_> {
 
     /// The registers have no values from before: what is read without being written is 0.
     pub(in crate::simd::lower) fn forget(&mut self) {
-        let mut variables = Vec::new();
-        for place in &self.places {
-            match place {
-                Place::Uniform(variable) | Place::Affine(variable, _) => variables.push(*variable),
-                Place::Extended(sum) => variables.extend([sum.base, sum.index]),
-                Place::Indexed(sum) => {
-                    variables.push(sum.base);
-                    variables.extend(&sum.index);
-                }
-                Place::Lanes(lanes) => variables.extend(lanes),
-            }
-        }
+        let registers = self.places.iter().zip(&self.program.registers);
+        let parts = registers.flat_map(|(place, &class)| place.parts(class));
+        let variables: Vec<Variable> = parts.map(|(variable, _)| variable).collect();
         for variable in variables {
             let zero = self.b.zero_of(variable);
             self.b.set(variable, zero);
