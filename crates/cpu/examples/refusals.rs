@@ -4,13 +4,15 @@
 //! cargo run --release -p ptxkit-cpu --example refusals -- FOLDER|FILE...
 //! cargo run --release -p ptxkit-cpu --example refusals -- --code FOLDER|FILE...
 //! cargo run --release -p ptxkit-cpu --example refusals -- --lanes FOLDER|FILE...
+//! cargo run --release -p ptxkit-cpu --example refusals -- --optimizations EVERY FOLDER|FILE...
 //! cargo run --release -p ptxkit-cpu --example refusals -- --longest COUNT FOLDER|FILE...
 //! ```
 //!
 //! Prints a line for each argument and cause, `argument<TAB>kernels<TAB>cause`; the cause of
 //! kernels that compile is `compiles`. A kernel with several causes counts for the first.
 //! Kernels are checked in slices; `--code` also makes their machine code. `--lanes` makes it with
-//! vectors and counts why a kernel is not compiled for AVX-512. `--longest` compiles so
+//! vectors and counts why a kernel is not compiled for AVX-512. `--optimizations` does the same for every EVERY-th slice and blocks of 256 threads, and prints
+//! `argument<TAB>kernels<TAB>optimization<TAB>uses` for each optimization. `--longest` compiles so
 //! many of the longest slices and prints, for each, `bytes<TAB>seconds<TAB>kernel`.
 
 use std::cell::RefCell;
@@ -21,7 +23,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ptx::slice::cut_always;
-use ptxkit_cpu::{CompileError, CompileErrorKind, CompileOptions, Vectorization, check, compile};
+use ptxkit_cpu::{
+    CompileError, CompileErrorKind, CompileOptions, Vectorization, check, compile, compile_hot,
+};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -31,12 +35,25 @@ fn main() -> ExitCode {
     let depth = match arguments.first().map(String::as_str) {
         Some("--code") => Depth::Code,
         Some("--lanes") => Depth::Lanes,
+        Some("--optimizations") => Depth::Optimizations,
         _ => Depth::Check,
     };
     if depth != Depth::Check {
         arguments.remove(0);
     }
-    if depth == Depth::Lanes {
+    let mut every = 1;
+    if depth == Depth::Optimizations {
+        let number = arguments.first().and_then(|word| word.parse().ok());
+        every = match number {
+            Some(number) if number > 0 => number,
+            _ => {
+                eprintln!("error: --optimizations takes a number from 1 and paths");
+                return ExitCode::from(2);
+            }
+        };
+        arguments.remove(0);
+    }
+    if matches!(depth, Depth::Lanes | Depth::Optimizations) {
         tracing::subscriber::set_global_default(Reasons).expect("no subscriber is set before");
     }
     let mut longest = None;
@@ -67,7 +84,7 @@ fn main() -> ExitCode {
         let mut counts = BTreeMap::new();
         for path in files(Path::new(argument)) {
             match std::fs::read_to_string(&path) {
-                Ok(text) => count(&path, &text, depth, &mut counts),
+                Ok(text) => count(&path, &text, (depth, every), &mut counts),
                 Err(error) => {
                     eprintln!("error: {}: {error}", path.display());
                     return ExitCode::from(2);
@@ -76,6 +93,9 @@ fn main() -> ExitCode {
         }
         for (cause, kernels) in counts {
             println!("{argument}\t{kernels}\t{cause}");
+        }
+        for (name, (kernels, uses)) in USED.take() {
+            println!("{argument}\t{kernels}\t{name}\t{uses}");
         }
     }
     ExitCode::SUCCESS
@@ -130,14 +150,22 @@ enum Depth {
     Check,
     Code,
     Lanes,
+    Optimizations,
 }
+
+/// The size of blocks that optimizations are counted for.
+const BLOCK: [u32; 3] = [256, 1, 1];
 
 thread_local! {
     /// Why the last kernel was not compiled for AVX-512.
     static REASON: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// How often the last kernel used each optimization.
+    static USES: RefCell<BTreeMap<String, usize>> = const { RefCell::new(BTreeMap::new()) };
+    /// By optimization: the number of kernels that use it, and of uses.
+    static USED: RefCell<BTreeMap<String, (usize, usize)>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Keeps the `reason` of the compiler's events.
+/// Keeps the `reason` of the compiler's events, and counts their `optimization`.
 struct Reasons;
 
 impl Subscriber for Reasons {
@@ -153,8 +181,12 @@ impl Subscriber for Reasons {
         struct Reason;
         impl Visit for Reason {
             fn record_str(&mut self, field: &Field, value: &str) {
-                if field.name() == "reason" {
-                    REASON.set(Some(value.to_owned()));
+                match field.name() {
+                    "reason" => REASON.set(Some(value.to_owned())),
+                    "optimization" => USES.with_borrow_mut(|uses| {
+                        *uses.entry(value.to_owned()).or_default() += 1;
+                    }),
+                    _ => {}
                 }
             }
             fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {}
@@ -166,24 +198,37 @@ impl Subscriber for Reasons {
 }
 
 /// The code of a kernel with vectors; the cause is that of `REASON`.
-fn lanes(text: &str) -> Result<String, CompileError> {
-    let mut options = CompileOptions::default();
-    options.vectorization = Vectorization::Always;
+fn lanes(text: &str, depth: Depth) -> Result<String, CompileError> {
     REASON.set(None);
-    compile(text, &options)?;
+    if depth == Depth::Optimizations {
+        compile_hot(text, BLOCK)?;
+    } else {
+        let mut options = CompileOptions::default();
+        options.vectorization = Vectorization::Always;
+        compile(text, &options)?;
+    }
     Ok(REASON.take().unwrap_or_else(|| "lanes".to_owned()))
 }
 
-fn count(path: &Path, text: &str, depth: Depth, counts: &mut BTreeMap<String, usize>) {
+fn count(
+    path: &Path,
+    text: &str,
+    (depth, every): (Depth, usize),
+    counts: &mut BTreeMap<String, usize>,
+) {
     let slices = cut_always(text, &ptx::read(text).module);
-    for slice in slices.slices() {
+    for slice in slices.slices().iter().step_by(every) {
         let text = slice.text(text);
         let compiles = || "compiles".to_owned();
         let result = match depth {
             Depth::Code => compile(&text, &CompileOptions::default()).map(|_| compiles()),
             Depth::Check => check(&text).map(|()| compiles()),
-            Depth::Lanes => lanes(&text),
+            Depth::Lanes | Depth::Optimizations => lanes(&text, depth),
         };
+        if depth == Depth::Optimizations {
+            let is_compiled = matches!(result.as_deref(), Ok("lanes"));
+            note_uses(is_compiled.then(|| slice.kernels().len()));
+        }
         let cause = match result {
             Ok(cause) => cause,
             Err(error) => {
@@ -196,6 +241,21 @@ fn count(path: &Path, text: &str, depth: Depth, counts: &mut BTreeMap<String, us
         };
         *counts.entry(cause).or_default() += slice.kernels().len();
     }
+}
+
+/// Counts the optimizations of kernels that are compiled to vectors; forgets those of others.
+fn note_uses(kernels: Option<usize>) {
+    let uses = USES.take();
+    let Some(kernels) = kernels else {
+        return;
+    };
+    USED.with_borrow_mut(|used| {
+        for (name, uses) in uses {
+            let (all, sum) = used.entry(name).or_default();
+            *all += kernels;
+            *sum += uses;
+        }
+    });
 }
 
 /// Why a module is refused, without what is particular to it, and the first message.

@@ -17,6 +17,8 @@ pub(crate) enum Stage {
     Clif,
     /// Their machine code.
     Asm,
+    /// Vector code before registers are allocated.
+    Simd,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +38,7 @@ fn parse(text: &str) -> Option<Choice> {
         "passes" => Stage::Passes,
         "clif" => Stage::Clif,
         "asm" => Stage::Asm,
+        "simd" => Stage::Simd,
         _ => return None,
     };
     Some(Choice { stage, kernel })
@@ -51,7 +54,7 @@ pub(crate) fn wants(stage: Stage, kernel: &str) -> bool {
         let choice = parse(&text);
         if choice.is_none() {
             tracing::warn!(
-                "{VARIABLE}={text} is unknown: use ir, passes, clif or asm, and :KERNEL"
+                "{VARIABLE}={text} is unknown: use ir, passes, simd, clif or asm, and :KERNEL"
             );
         }
         choice
@@ -59,6 +62,26 @@ pub(crate) fn wants(stage: Stage, kernel: &str) -> bool {
     choice.as_ref().is_some_and(|choice| {
         choice.stage == stage && choice.kernel.as_deref().is_none_or(|name| name == kernel)
     })
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What [`show`] is given on this thread, by title, if a test records it.
+    pub(crate) static RECORDS: std::cell::RefCell<Option<Vec<(String, String)>>> =
+        const { std::cell::RefCell::new(None) };
+}
+
+/// Prints a stage of a kernel under a title, if `PTXKIT_CPU_DUMP` selects it.
+pub(crate) fn show(stage: Stage, kernel: &str, title: &str, text: impl Display) {
+    #[cfg(test)]
+    RECORDS.with_borrow_mut(|records| {
+        if let Some(records) = records {
+            records.push((title.to_owned(), text.to_string()));
+        }
+    });
+    if wants(stage, kernel) {
+        print(title, text);
+    }
 }
 
 /// Prints a text under a title.

@@ -25,6 +25,7 @@ mod memory;
 mod merge;
 mod module;
 mod nan;
+mod optimization;
 mod print;
 mod processor;
 mod program;
@@ -57,6 +58,8 @@ pub use run::{
     Fault, FaultAccess, FaultAllocation, LaunchObserver, RacingAccess, last_fault, observe_launches,
 };
 pub use sanitizer::{Checks, ChecksInUse};
+#[doc(hidden)]
+pub use source::compile_hot;
 pub use source::{check, compile};
 pub use state::module::{set_code_store, set_original_lines};
 #[doc(hidden)]

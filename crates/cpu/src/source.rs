@@ -80,6 +80,19 @@ pub fn check(source: &str) -> Result<(), CompileError> {
         .map(|_| ())
 }
 
+/// Compiles each kernel as a hot one is compiled: with vectors, and for blocks of a size.
+///
+/// # Errors
+/// Those of [`compile()`].
+#[doc(hidden)]
+pub fn compile_hot(source: &str, block: [u32; 3]) -> Result<(), CompileError> {
+    let source = Source::read(source.to_owned())?;
+    for index in 0..source.kernels().count() {
+        source.compile_kernel(index, Vectorization::Always, Some(block))?;
+    }
+    Ok(())
+}
+
 /// [`compile()`] before serialization.
 pub(crate) fn compile_image(source: &str, options: &CompileOptions) -> Result<Image, CompileError> {
     Source::read(source.to_owned())?.compile(options)

@@ -50,8 +50,6 @@ fn run_passes<'a>(built: Built<'_, 'a>) -> Result<Program<'a>, LoweringError> {
     done(&program, "lockstep");
     spin_loops::insert_yields(&mut program);
     done(&program, "spin_loops");
-    if dump::wants(Stage::Ir, program.name) {
-        dump::print("ir", &program);
-    }
+    dump::show(Stage::Ir, program.name, "ir", &program);
     Ok(program)
 }

@@ -11,8 +11,6 @@ mod lowering;
 pub(crate) mod passes;
 #[cfg(test)]
 mod test_program;
-#[cfg(test)]
-mod text_tests;
 
 pub(crate) use frontend::frames::STACK_BYTES;
 pub(crate) use frontend::module_data::{ModuleData, float_bits, module_data};

@@ -12,6 +12,7 @@ mod allocate;
 mod assembler;
 mod avx2;
 mod builder;
+mod display;
 mod divergence;
 mod emit;
 mod isa;
@@ -30,6 +31,7 @@ mod verify;
 pub(crate) use isa::Isa;
 pub(crate) use suspension::{ResumePlace, Suspension};
 
+use crate::dump::{self, Stage};
 use crate::program::Program;
 
 #[cfg(test)]
@@ -74,6 +76,7 @@ pub(crate) fn compile(
         Isa::Avx512 => code,
         Isa::Avx2 => avx2::legalize(code).map_err(|_| "it has instructions of AVX-512")?,
     };
+    dump::show(Stage::Simd, program.name, "simd", &code);
     let allocated = allocate::allocate(&code).map_err(|error| format!("no registers: {error}"))?;
     if allocated.num_spillslots > MAX_SLOTS {
         return Err("its values take too much of the stack".to_owned());

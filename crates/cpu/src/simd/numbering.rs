@@ -14,6 +14,7 @@ use super::known_bits::KnownBits;
 use super::machine::{Alu, Block, Code, INT, Instruction, Label, MASK, Op, Value};
 use super::opcodes as v;
 use crate::abi::offset;
+use crate::optimization::Optimization;
 
 /// What an instruction computes: its operation and its operands by number, and those of the instruction
 /// that sets the flags it reads.
@@ -55,7 +56,7 @@ pub(super) fn graph(code: &Code) -> Graph {
 pub(super) fn run(code: &mut Code) {
     let graph = graph(code);
     let mut values = number(code, &graph);
-    if let Some(loops) = Loops::new(&graph) {
+    if let Some(loops) = Loops::new(&graph).filter(|_| Optimization::Hoisting.is_on()) {
         hoist(code, &graph, &loops, &mut values);
     }
     code.remove_dead();
@@ -122,7 +123,9 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
                 };
             } else {
                 let same = values.simplified(instruction);
-                if let Some(same) = same.or_else(|| bits.unmasked(instruction)) {
+                if let Some(same) =
+                    same.or_else(|| Optimization::KnownBits.at(bits.unmasked(instruction)))
+                {
                     values.replace(result, same);
                     continue;
                 }
@@ -144,7 +147,8 @@ fn number(code: &mut Code, graph: &Graph) -> Values {
                     graph.dominates(BlockId(from), BlockId(at))
                 }
             };
-            match places.iter().find(|(from, _)| is_usable(*from)) {
+            let place = places.iter().find(|(from, _)| is_usable(*from));
+            match Optimization::ValueNumbering.at(place) {
                 Some(&(_, same)) => values.replace(result, same),
                 None => places.push((at, result)),
             }
@@ -346,6 +350,7 @@ impl Motion<'_> {
             self.with_copies(&mut instruction, code, values);
             values.block[result.vreg()] = self.before;
             self.moved.push(instruction);
+            Optimization::Hoisting.count();
         }
         code.blocks[at.0 as usize].instructions = kept;
     }

@@ -2,6 +2,7 @@
 
 use super::divergence::Divergence;
 use super::shape::{Shape, affine, extended, indexed};
+use crate::optimization::Optimization;
 use crate::program::{Arg, Base, Instruction, Program, RegClass, Storage};
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
@@ -63,7 +64,7 @@ impl Divergence {
         if is_local || carry || guard {
             return Some(Shape::Divergent);
         }
-        if self.is_of_group(program, i) {
+        if self.is_of_group(program, i) && Optimization::OfGroup.is_on() {
             return Some(Shape::Uniform);
         }
         let mut unknown = false;
@@ -78,7 +79,10 @@ impl Divergence {
         match (unknown, differs) {
             (true, _) => None,
             (false, false) => Some(Shape::Uniform),
-            (false, true) => Some(self.linear(program, i, args).unwrap_or(Shape::Divergent)),
+            (false, true) => {
+                let shape = self.linear(program, i, args);
+                Some(shape.filter(Shape::is_used).unwrap_or(Shape::Divergent))
+            }
         }
     }
 

@@ -1,5 +1,7 @@
 //! How the values of a register differ from lane to lane.
 
+use crate::optimization::Optimization;
+
 /// How the lanes of a register differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -22,6 +24,21 @@ pub(super) enum Shape {
 }
 
 impl Shape {
+    /// The optimization that a register of this shape is due to.
+    pub fn optimization(&self) -> Option<Optimization> {
+        match self {
+            Shape::Uniform | Shape::Divergent => None,
+            Shape::Affine(_) => Some(Optimization::Affine),
+            Shape::Extended { .. } => Some(Optimization::Extended),
+            Shape::Indexed { .. } => Some(Optimization::Indexed),
+        }
+    }
+
+    /// Whether registers may have this shape.
+    pub fn is_used(&self) -> bool {
+        self.optimization().is_none_or(Optimization::is_on)
+    }
+
     /// The shape of a register that has either.
     pub fn met(self, other: Shape) -> Shape {
         use Shape::{Divergent, Extended, Indexed, Uniform};

@@ -7,4 +7,5 @@ mod loops;
 mod phases;
 mod run;
 mod support;
+mod text_tests;
 mod tier_up;

@@ -4,6 +4,7 @@
 use ptx::ast::Modifiers;
 use ptx::names::{Modifier as M, Opcode as O, SpecialRegister as S, Type};
 
+use crate::optimization::Optimization;
 use crate::program::ir::{Arg, Instruction, Program, Reg, Step, Terminator};
 
 /// By register: the bits that may be set, if it has one definition.
@@ -35,7 +36,7 @@ pub(in crate::program) fn to_sums(program: &mut Program<'_>) {
                 continue;
             };
             let args = program.list(i.args);
-            if let Some(sum) = bits.sum_of(i, args) {
+            if let Some(sum) = Optimization::DisjointOr.at(bits.sum_of(i, args)) {
                 *i = sum;
             }
             if let Some(&Arg::Reg(to)) = args.first()

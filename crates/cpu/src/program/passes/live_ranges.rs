@@ -4,6 +4,7 @@
 //! and an address computed from it. Once they are split, each has one shape
 //! and one register class.
 
+use crate::optimization::Optimization;
 use crate::program::ir::liveness::Liveness;
 use crate::program::ir::{
     Arg, ArgList, Base, BlockId, Instruction, Program, Reg, Step, Terminator,
@@ -40,6 +41,9 @@ impl LiveRanges {
 }
 
 pub(in crate::program) fn split(program: &mut Program<'_>) {
+    if !Optimization::LiveRanges.is_on() {
+        return;
+    }
     let liveness = Liveness::new(program);
     let registers = program.registers.len();
     let operands = program.args.len();
@@ -159,6 +163,7 @@ pub(in crate::program) fn split(program: &mut Program<'_>) {
             } else {
                 let class = program.registers[reg.index()];
                 program.registers.push(class);
+                Optimization::LiveRanges.count();
                 Reg(program.registers.len() as u32 - 1)
             };
         }

@@ -13,18 +13,9 @@ pub(super) mod simplify_cfg;
 pub(super) mod spin_loops;
 mod thread_sums;
 
-#[cfg(test)]
-use std::cell::RefCell;
-
 use crate::dump::{self, Stage};
 use crate::program::ir::Program;
 use crate::program::ir::verify::verify;
-
-#[cfg(test)]
-thread_local! {
-    /// The programs of this thread after each pass, for `text_tests`.
-    pub(in crate::program) static AFTER: RefCell<Vec<(String, String)>> = RefCell::default();
-}
 
 /// Dumps a program after a pass. Debug builds verify it too: a wrong program is a bug of the pass,
 /// whatever the input.
@@ -34,9 +25,5 @@ pub(crate) fn done(program: &Program<'_>, name: &str) {
     {
         panic!("{name} left a wrong program: {problem}\n{program}");
     }
-    #[cfg(test)]
-    AFTER.with_borrow_mut(|after| after.push((name.to_owned(), program.to_string())));
-    if dump::wants(Stage::Passes, program.name) {
-        dump::print(name, program);
-    }
+    dump::show(Stage::Passes, program.name, name, program);
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::optimization::Optimization;
 use crate::program::ir::liveness::Liveness;
 use crate::program::ir::{
     Arg, Base, BlockId, Instruction, Program, Reg, RegClass, Step, Storage, Terminator,
@@ -31,7 +32,8 @@ pub(crate) fn rematerialize(program: &mut Program<'_>, blocks: &[BlockId]) {
         let mut steps: Vec<(Reg, Step)> = Vec::new();
         for &reg in used.live_in(block) {
             let mut chain = Vec::new();
-            if collect(program, &definitions, reg, &mut chain) {
+            let is_cheap = collect(program, &definitions, reg, &mut chain);
+            if let Some(()) = Optimization::Rematerialize.at(is_cheap.then_some(())) {
                 for (reg, step) in chain {
                     if !steps.iter().any(|(known, _)| *known == reg) {
                         steps.push((reg, step));

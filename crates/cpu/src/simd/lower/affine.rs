@@ -5,6 +5,7 @@ use super::memory::address::Space;
 use super::operands::{LONG, WORD};
 use super::{Lowered, Lowering, Place, Source, Sum, Unsupported};
 use crate::abi::offset;
+use crate::optimization::Optimization;
 use crate::program::{Arg, Instruction, Reg};
 use crate::simd::machine::{Alu, Condition, Label, Memory, Shift, Value};
 use crate::simd::opcodes as v;
@@ -18,6 +19,7 @@ impl Lowering<'_, '_> {
         };
         match self.places[to.index()].clone() {
             Place::Uniform(_) if self.divergence.is_of_group(self.program, i) => {
+                Optimization::OfGroup.count();
                 self.takes_first = true;
                 let lowered = match i.opcode {
                     O::Setp => self.setp(i).map(|()| true),

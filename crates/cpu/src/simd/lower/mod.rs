@@ -163,9 +163,7 @@ pub(super) fn lower(
         .is_some_and(|[x, ..]| (x as usize).is_multiple_of(width));
     let divergence = Divergence::find(program, &liveness, (rows, width == 32))
         .ok_or("control flow that is too large")?;
-    if dump::wants(Stage::Passes, program.name) {
-        dump::print("lanes", &divergence);
-    }
+    dump::show(Stage::Passes, program.name, "lanes", &divergence);
     let mut b = Builder::new();
     let places = program.registers.iter().enumerate().map(|(n, &class)| {
         let reg = Reg(n as u32);
@@ -173,7 +171,9 @@ pub(super) fn lower(
             RegClass::Pred => MASK,
             _ => ZMM,
         };
-        match divergence.shape(reg) {
+        let shape = divergence.shape(reg);
+        shape.optimization().inspect(|one| one.count());
+        match shape {
             Shape::Divergent => {
                 let count = match class.bytes() {
                     8 => width / 8,

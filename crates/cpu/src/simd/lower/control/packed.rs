@@ -8,6 +8,7 @@
 use regalloc2::Operand;
 
 use crate::abi::{EXITED, SLOT_BYTES, WARP_SIZE, offset};
+use crate::optimization::Optimization;
 use crate::program::{BlockId, Reg};
 use crate::simd::lower::operands::{LONG, WORD};
 use crate::simd::lower::{Lowered, Lowering};
@@ -73,6 +74,7 @@ impl Lowering<'_, '_> {
     /// Saves registers of all lanes of a group.
     pub(in crate::simd::lower) fn save_packed(&mut self, registers: &[Reg]) {
         let (parts, base) = self.parts_of(registers);
+        Optimization::PackedRegisters.count();
         for Part {
             variable,
             kind,
@@ -162,7 +164,8 @@ impl Lowering<'_, '_> {
 
     /// Whether all lanes of a group wait at a place, for the whole block.
     pub(in crate::simd::lower) fn is_together(&self, place: &ResumePlace) -> bool {
-        place.is_block_barrier && !self.divergence.is_partial(place.next)
+        let waits_together = place.is_block_barrier && !self.divergence.is_partial(place.next);
+        waits_together && Optimization::PackedRegisters.is_on()
     }
 
     /// Whether lanes wait nowhere else. Lanes that do save all live registers, which have to be restored

@@ -3,6 +3,7 @@
 
 use super::address::Address;
 use crate::abi::Access;
+use crate::optimization::Optimization;
 use crate::program::{Arg, Instruction};
 use crate::runtime::Helper;
 use crate::runtime::{AtomicOperation, Update};
@@ -148,9 +149,10 @@ impl Lowering<'_, '_> {
         let bytes = ty.bits() / 8;
         let wide = bytes == 8;
         let address = self.address(i, at, bytes, Access::WRITE)?;
-        if let (Address::Offsets(base, lanes, _), Some(update)) =
-            (&address, vector_update(operation))
-        {
+        if let (Address::Offsets(base, lanes, _), Some(update)) = (
+            &address,
+            Optimization::VectorAtomics.at(vector_update(operation)),
+        ) {
             let (base, lanes) = (*base, lanes.clone());
             return self.update_shared(i, (base, &lanes), update, at);
         }

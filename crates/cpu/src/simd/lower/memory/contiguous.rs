@@ -4,6 +4,7 @@ use regalloc2::Operand;
 
 use super::address::{Address, NOT_EQUAL};
 use super::element::Element;
+use crate::optimization::Optimization;
 use crate::simd::lower::operands::WORD;
 use crate::simd::lower::{Lowering, Source};
 use crate::simd::machine::{Alu, Condition, INT, Label, Masking, Memory, Op, Shift, Value, ZMM};
@@ -68,9 +69,7 @@ impl Lowering<'_, '_> {
             Address::Offsets(base, lanes, scale) => (lanes.clone(), false, Some((*base, *scale))),
         };
         let step = bytes >> base.map_or(0, |(_, scale)| scale);
-        if step == 0 {
-            return None;
-        }
+        Optimization::Consecutive.at((step != 0).then_some(()))?;
         let first = self.first_lane(lanes[0], wide);
         let differs = self.not_consecutive(&lanes, wide, step);
         self.test_masks(&[differs]);
@@ -96,7 +95,8 @@ impl Lowering<'_, '_> {
     /// Prefetches the operand of a load in a loop for a later iteration, whose address is extrapolated from
     /// the last two. The strides of grid-stride loops are too large for the processor's own prefetchers.
     pub(in crate::simd::lower) fn prefetch(&mut self, element: Element, start: Value) {
-        if self.divergence.loops.innermost(self.block).is_none() {
+        let in_loop = self.divergence.loops.innermost(self.block);
+        if Optimization::Prefetch.at(in_loop).is_none() {
             return;
         }
         let last = self.b.variable(INT);

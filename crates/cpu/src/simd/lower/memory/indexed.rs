@@ -3,6 +3,7 @@
 
 use super::address::{Address, NOT_BELOW, Space, space_of};
 use crate::abi::offset;
+use crate::optimization::Optimization;
 use crate::program::{Arg, Base, Instruction};
 use crate::simd::lower::operands::{LONG, WORD};
 use crate::simd::lower::vector::CURRENT;
@@ -339,9 +340,8 @@ impl Lowering<'_, '_> {
         access: &IndexedAccess,
         otherwise: Label,
     ) -> Option<Value> {
-        if access.access != access.scale {
-            return None;
-        }
+        let fits = access.access == access.scale;
+        Optimization::Consecutive.at(fits.then_some(()))?;
         let differs = self.not_consecutive(&access.lanes, false, 1);
         self.test_masks(&[differs]);
         self.branch_unless(Condition::Equal, otherwise);

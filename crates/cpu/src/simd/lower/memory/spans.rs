@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::address::Space;
 use super::element::Element;
 use crate::abi::{Access, offset};
+use crate::optimization::Optimization;
 use crate::program::{Arg, Base, BlockId, Instruction, Program, Reg, Step};
 use crate::simd::lower::operands::{LONG, WORD};
 use crate::simd::lower::{Lowered, Lowering, Place};
@@ -52,6 +53,10 @@ impl Lowering<'_, '_> {
     pub(in crate::simd::lower) fn find_spans(&mut self, at: BlockId) {
         let program = self.program;
         let mut spans = Spans::default();
+        if !Optimization::Spans.is_on() {
+            self.spans = spans;
+            return;
+        }
         // By register, how often it has been written, size, and remainder of the distance by the size.
         let mut known: HashMap<(Reg, u32, u32, i64), usize> = HashMap::new();
         let mut written: HashMap<Reg, u32> = HashMap::new();
@@ -76,6 +81,9 @@ impl Lowering<'_, '_> {
                 let span = &mut spans.all[number];
                 span.low = span.low.min(distance);
                 span.end = span.end.max(distance + reach);
+                if !span.members.is_empty() {
+                    Optimization::Spans.count();
+                }
                 span.members.push(*i);
                 spans.of.insert(i.args.start, (number, distance));
             }
