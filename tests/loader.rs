@@ -27,9 +27,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ptxkit::cache::{Cache, Digest, Environment, Policy};
+use ptxkit::driver::nvptxcompiler::NvPtxCompiler;
 use ptxkit::driver::{Context, DriverKind, LaunchConfig, Module, Selection, Stream, select};
 use ptxkit::image::{self, Image, JitPolicy};
-use ptxkit::jit::JitOptions;
+use ptxkit::jit::{JitOptions, PtxCompiler};
 use ptxkit::loader::{CacheUse, LoadError, Loaded, Loader, Source, Warm};
 use ptxkit::ptx::Ptx;
 
@@ -643,4 +644,51 @@ fn a_binary_is_loaded_from_a_trusted_source_alone() {
     let source = unsafe { Source::image("a.bin", &binary) };
     let loaded = loader.load(&source, &options).unwrap();
     assert_eq!(loaded.report.cache, CacheUse::Off);
+}
+
+/// On a GPU, with the library of `ptxkit nvptxcompiler build`.
+#[test]
+fn code_of_nvptxcompiler_has_keys_of_its_own() {
+    let context = context();
+    let is_gpu = context.device().driver().kind() == DriverKind::Nvidia;
+    let Some(library) = NvPtxCompiler::open().ok().filter(|_| is_gpu) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let loader = Loader::new(context, Cache::new(policy(folder.path())));
+    let with = |compiler| JitOptions {
+        compiler,
+        ..JitOptions::default()
+    };
+    let load = |text: &str, compiler| {
+        let source = Source::new("k.ptx", text.as_bytes());
+        let loaded = loader.load(&source, &with(compiler)).unwrap();
+        loaded.module.kernel("second").unwrap();
+        loaded.report
+    };
+    let own = load(PTX, None);
+    let report = load(PTX, Some(PtxCompiler::NvPtxCompiler));
+    assert_eq!(report.cache, CacheUse::Miss);
+    assert_ne!(report.key, own.key);
+    let again = load(PTX, Some(PtxCompiler::NvPtxCompiler));
+    assert_eq!((again.cache, again.key), (CacheUse::Hit, report.key));
+    let entries = loader.cache().entries().unwrap();
+    let compilers: Vec<_> = entries
+        .iter()
+        .map(|entry| &entry.provenance.compiler)
+        .collect();
+    assert!(
+        compilers.iter().any(|name| *name == library.identity()),
+        "{compilers:?}"
+    );
+    // PTX that the driver does not read is compiled by the library without being asked for it.
+    let newest = library.newest_ptx().unwrap();
+    let newer = PTX.replacen(".version 8.0", &format!(".version {newest}"), 1);
+    let newer = newer.replacen("sm_50", "sm_75", 1);
+    let report = load(&newer, None);
+    assert!(
+        report.image.contains("compiled by nvptxcompiler"),
+        "{}",
+        report.image
+    );
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use api::{ArrayFormat, CudaError, DriverError, DriverKind, DriverMissing, EntryMissing};
 
 use crate::driver::log::LogLine;
+use crate::driver::module::nvptxcompiler::NvPtxCompilerError;
 use crate::driver::tensor_map_error::TensorMapError;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).
@@ -25,6 +26,9 @@ pub enum Error {
 
     /// PTX did not compile.
     Jit(JitError),
+
+    /// NVIDIA's PTX compiler as a library cannot be used.
+    NvPtxCompiler(NvPtxCompilerError),
 
     /// A tensor that no tensor map can describe.
     TensorMap(TensorMapError),

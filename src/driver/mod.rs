@@ -117,6 +117,7 @@ pub use module::layout::{KernelLayout, ParamLayout};
 pub use module::library::Library;
 pub use module::link::LinkInput;
 pub use module::nvjitlink;
+pub use module::nvptxcompiler;
 pub use module::{Loading, Module, Symbol, WeakModule};
 pub use pod::Pod;
 pub use pod::boolean::Bool;

@@ -1,15 +1,18 @@
-//! PTX to device code, through the driver's own linker.
+//! PTX to device code, through the driver's own linker or [NVIDIA's library](crate::driver::nvptxcompiler).
 //!
 //! The same calls serve both drivers: NVIDIA's gives a cubin, the CPU device
 //! its own binary. Either can be kept and given to
 //! [`Module::load_image`](crate::driver::Module::load_image).
 
+mod compiler;
 mod identity;
 mod options;
 
 use crate::driver::{Context, Error};
+use image::PtxText;
 
 pub use crate::driver::{JitError, LinkInput, LogLine, LogSeverity};
+pub use compiler::PtxCompiler;
 pub use identity::compiler_identity;
 pub use options::{CacheMode, JitOptions};
 
@@ -29,7 +32,7 @@ pub struct Compiled {
 }
 
 /// Compiles PTX for the device of `context` (`cuLinkCreate_v2`,
-/// `cuLinkAddData_v2`, `cuLinkComplete`). Calls from several threads run beside
+/// `cuLinkAddData_v2`, `cuLinkComplete`), or with the compiler that [`JitOptions::compiler`] chooses. Calls from several threads run beside
 /// one another.
 ///
 /// PTX that does not compile is an [`Error::Jit`] with the log and its lines.
@@ -58,7 +61,11 @@ pub fn compile(context: &Context, ptx: &str, options: &JitOptions) -> Result<Com
     if let Some(at) = text.find('\0') {
         return Err(Error::BadImage(format!("PTX with a NUL at byte {at}")));
     }
-    link(context, &[LinkInput::ptx("ptx", text)], options)
+    let version = PtxText::read(text).and_then(|ptx| ptx.version);
+    match options.compiler_for(context.device().driver(), version)? {
+        PtxCompiler::Driver => link(context, &[LinkInput::ptx("ptx", text)], options),
+        PtxCompiler::NvPtxCompiler => compiler::compile_with_library(context, text, options),
+    }
 }
 
 /// Compiles and links several inputs into one binary (`cuLinkAddData_v2` for
@@ -91,8 +98,6 @@ pub fn link(
     let binary = crate::driver::module::link::link(context, inputs, &mut list)?;
 
     let info_log = list.info_log();
-    let mut warnings = crate::driver::log::read_log(&info_log);
-    warnings.retain(|line| line.severity == LogSeverity::Warning);
     let wall_time_ms = list.wall_time_ms();
     tracing::debug!(
         bytes = binary.len(),
@@ -102,8 +107,15 @@ pub fn link(
     );
     Ok(Compiled {
         binary,
+        warnings: warnings_of(&info_log),
         info_log,
-        warnings,
         wall_time_ms,
     })
+}
+
+/// The warnings in a log.
+fn warnings_of(log: &str) -> Vec<LogLine> {
+    let mut lines = crate::driver::log::read_log(log);
+    lines.retain(|line| line.severity == LogSeverity::Warning);
+    lines
 }

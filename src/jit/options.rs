@@ -1,5 +1,6 @@
 //! What can be asked of the compiler.
 
+use super::PtxCompiler;
 use crate::driver::log::{JitOptionList, option};
 use crate::driver::{Driver, DriverKind};
 use image::{Suffix, Target};
@@ -46,6 +47,10 @@ pub struct JitOptions {
     /// The limits above count also for kernels that have their own (from CUDA
     /// 12.4).
     pub override_directives: bool,
+    /// The compiler. By default the driver's, or [`NvPtxCompiler`](crate::driver::nvptxcompiler::NvPtxCompiler) for
+    /// PTX of a newer version than the driver reads. The CPU device always compiles with its own. What is
+    /// [linked](super::link) is compiled by the driver.
+    pub compiler: Option<PtxCompiler>,
 }
 
 /// `CU_JIT_CACHE_MODE`
@@ -97,6 +102,29 @@ impl JitOptions {
             list.set(option::SPLIT_COMPILE, threads);
         }
         list
+    }
+
+    /// The options as `ptxas` and nvptxcompiler take them, for so many bytes of PTX.
+    pub(super) fn arguments(&self, target: Target, ptx_bytes: usize) -> Vec<String> {
+        let number = |name: &str, value: Option<u32>| value.map(|value| format!("{name}={value}"));
+        let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
+        let all = [
+            Some(format!("-arch={target}")),
+            self.optimization.map(|level| format!("-O{level}")),
+            number("-maxrregcount", self.max_registers),
+            flag("-lineinfo", self.line_info),
+            flag("-g", self.debug),
+            flag("-v", self.verbose),
+            self.cache_mode.map(|mode| match mode {
+                CacheMode::L2Only => "-dlcm=cg".to_owned(),
+                CacheMode::L1 => "-dlcm=ca".to_owned(),
+            }),
+            number("--minnctapersm", self.min_blocks_per_multiprocessor),
+            number("--maxntid", self.max_threads_per_block),
+            flag("--override-directive-values", self.override_directives),
+            number("--split-compile", self.threads_for(ptx_bytes)),
+        ];
+        all.into_iter().flatten().collect()
     }
 
     /// The threads that compile so many bytes of PTX; `None` is the compiler's

@@ -12,8 +12,8 @@ use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source, hot};
 use crate::cache::{Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, Provenance};
-use crate::driver::{self, CudaError};
-use crate::jit::{self, JitOptions};
+use crate::driver::{self, CudaError, DriverKind};
+use crate::jit::{self, JitOptions, PtxCompiler};
 use image::{self, CubinContents, Image, Target};
 
 /// PTX to be compiled, and what for.
@@ -119,11 +119,18 @@ impl Compiler {
             target: None,
             ..*options
         };
+        // Code of a library does not depend on the driver.
+        let (driver_version, identity) = match options.compiler {
+            Some(compiler @ PtxCompiler::NvPtxCompiler) => {
+                (0, compiler.identity(DriverKind::Nvidia).into())
+            }
+            _ => (self.driver_version, Cow::Borrowed(&*self.identity)),
+        };
         Key::new(&KeyParts {
             source,
             target,
-            driver_version: self.driver_version,
-            compiler: &self.identity,
+            driver_version,
+            compiler: &identity,
             options: &options.key_bytes(),
         })
     }
@@ -188,7 +195,9 @@ impl Loader {
         reason: String,
         options: &JitOptions,
     ) -> Result<Request<'a>, driver::Error> {
-        let (target, options) = self.target(options)?;
+        let (target, mut options) = self.target(options)?;
+        let driver = self.context().device().driver();
+        options.compiler = Some(options.compiler_for(driver, ptx.version)?);
         let key = self.key(digest, &target, &options)?;
         Ok(Request {
             name: source.name.into(),
@@ -281,7 +290,7 @@ impl Loader {
                     source: request.name.to_string(),
                     kernels: kernels(&code, &text),
                     target: request.target.clone(),
-                    compiler: self.compiler()?.identity.clone(),
+                    compiler: self.identity_for(request)?,
                     compile_time: compile,
                     image: request.reason.clone(),
                     slices: Vec::new(),
@@ -305,6 +314,17 @@ impl Loader {
             compile,
             store: started.elapsed(),
             log: made.info_log,
+        })
+    }
+}
+
+impl Loader {
+    /// The identity of the compiler of a request.
+    pub(super) fn identity_for(&self, request: &Request<'_>) -> Result<String, driver::Error> {
+        let own = self.compiler()?;
+        Ok(match request.options.compiler {
+            Some(compiler @ PtxCompiler::NvPtxCompiler) => compiler.identity(DriverKind::Nvidia),
+            _ => own.identity.clone(),
         })
     }
 }

@@ -200,7 +200,7 @@ impl Loader {
     }
 
     fn put_index(&self, lock: CompileLock, request: &Request<'_>, index: &Index, time: Duration) {
-        let compiler = self.compiler().map(|compiler| compiler.identity.clone());
+        let compiler = self.identity_for(request);
         let provenance = Provenance {
             source: request.name.to_string(),
             kernels: index.kernel_names(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 
 use super::{LoadError, Loader, Source};
-use crate::jit::JitOptions;
+use crate::jit::{JitOptions, PtxCompiler};
 use image::{self, EntryKind, Image, ImageError, JitPolicy, PtxText, Target, newest_ptx};
 use ptx::ast::Version;
 
@@ -74,7 +74,7 @@ impl Loader {
             None => self.select_for_cpu(source, image, policy),
             Some(own) => {
                 let target = options.target.unwrap_or(own);
-                self.select_for_gpu(source, image, target, policy)
+                self.select_for_gpu(source, image, (target, options), policy)
             }
         }
     }
@@ -83,7 +83,7 @@ impl Loader {
         &self,
         source: &Source<'a>,
         image: Image<'a>,
-        target: Target,
+        (target, options): (Target, &JitOptions),
         policy: JitPolicy,
     ) -> Result<Selected<'a>, LoadError> {
         if let Image::Cpu(_) = image {
@@ -105,8 +105,13 @@ impl Loader {
             && let (Some(version), Some(newest)) = (ptx.version, newest_ptx(driver_version))
             && version > newest
         {
-            ptx.lower_for = Some(driver_version);
-            reason += &format!(", its .version lowered from {version} to {newest}");
+            let driver = self.context().device().driver();
+            if options.compiler_for(driver, ptx.version)? == PtxCompiler::Driver {
+                ptx.lower_for = Some(driver_version);
+                reason += &format!(", its .version lowered from {version} to {newest}");
+            } else {
+                reason += ", compiled by nvptxcompiler";
+            }
         }
         Ok(Selected { payload, reason })
     }

@@ -1,8 +1,9 @@
 use std::path::PathBuf;
 
 use ptxkit::driver::nvjitlink::{NvJitLink, NvJitLinkError};
+use ptxkit::driver::nvptxcompiler::NvPtxCompiler;
 use ptxkit::driver::{Context, DeviceBuffer, Error, LaunchConfig, Module, Stream};
-use ptxkit::jit::{self, JitOptions, LinkInput, LogSeverity};
+use ptxkit::jit::{self, JitOptions, LinkInput, LogSeverity, PtxCompiler};
 
 use crate::kernels::{PLACE, SLOW, VECADD};
 use crate::support::{context, device, is_gpu};
@@ -358,4 +359,59 @@ fn nvjitlink_optimises_when_it_links() {
     // The function is part of the kernel now.
     let has = |name: &[u8]| cubin.windows(name.len()).any(|bytes| bytes == name);
     assert!(has(b".text.k") && !has(b".text.f"));
+}
+
+/// The library of `ptxkit nvptxcompiler build`, where it has been built.
+#[test]
+fn nvptxcompiler_compiles_for_the_driver() {
+    let context = context();
+    let with = |compiler| JitOptions {
+        compiler: Some(compiler),
+        ..JitOptions::default()
+    };
+    let library = match NvPtxCompiler::open() {
+        Ok(library) => library,
+        Err(absent) => {
+            // The CPU device has its own compiler; on a GPU the choice is an error.
+            let made = jit::compile(&context, PLACE, &with(PtxCompiler::NvPtxCompiler));
+            match made {
+                Ok(_) => assert!(!is_gpu()),
+                Err(error) => assert_eq!(error.to_string(), absent.to_string()),
+            }
+            return;
+        }
+    };
+    if !is_gpu() {
+        return;
+    }
+    let made = jit::compile(&context, PLACE, &with(PtxCompiler::NvPtxCompiler)).unwrap();
+    runs(&context, &made.binary);
+    let own = jit::compile(&context, PLACE, &with(PtxCompiler::Driver)).unwrap();
+    assert_ne!(made.binary, own.binary);
+
+    let wrong = PLACE.replace("ret;", "rot;");
+    let errors =
+        [PtxCompiler::NvPtxCompiler, PtxCompiler::Driver].map(|compiler| {
+            match jit::compile(&context, &wrong, &with(compiler)) {
+                Err(Error::Jit(error)) => (error.code, error.diagnostics[0].line),
+                other => panic!("{other:?}"),
+            }
+        });
+    assert_eq!(errors[0], errors[1]);
+    let refused = JitOptions {
+        threads_per_block: Some(64),
+        ..with(PtxCompiler::NvPtxCompiler)
+    };
+    let error = jit::compile(&context, PLACE, &refused).unwrap_err();
+    assert!(error.to_string().contains("`threads_per_block`"), "{error}");
+
+    // PTX that is newer than the driver: by default the library compiles it.
+    let Some(newest) = library.newest_ptx() else {
+        return;
+    };
+    let newer = PLACE.replacen(".version 8.0", &format!(".version {newest}"), 1);
+    let read_by_driver = jit::compile(&context, &newer, &with(PtxCompiler::Driver)).is_ok();
+    let made = jit::compile(&context, &newer, &JitOptions::default()).unwrap();
+    runs(&context, &made.binary);
+    eprintln!("PTX {newest}: the driver reads it: {read_by_driver}");
 }

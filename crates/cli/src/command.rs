@@ -4,6 +4,7 @@ use clap::CommandFactory;
 
 use super::argument::ARG_HELP;
 use super::cache::{self, CacheCommand};
+use super::nvptxcompiler::{self, NvPtxCompilerCommand};
 use super::run::{self, RunArgs};
 use super::{
     assemble, bench, devices, diff, exec, explain, extract, fmt, inspect, isa, log, occupancy,
@@ -99,6 +100,12 @@ enum Command {
         #[arg(long, value_enum, default_value_t, global = true)]
         format: Format,
     },
+    /// Build the library with NVIDIA's PTX compiler, for PTX that is newer than the driver
+    #[command(name = "nvptxcompiler", after_help = nvptxcompiler::AFTER_HELP)]
+    NvPtxCompiler {
+        #[command(subcommand)]
+        command: NvPtxCompilerCommand,
+    },
     /// Show what a compute cache does: hits, misses, compilations, its modules
     #[command(after_help = top::AFTER_HELP)]
     Top(top::TopArgs),
@@ -135,6 +142,7 @@ impl Cli {
             Command::Extract(args) => extract::run(args),
             Command::Devices(args) => devices::run(args, self.verbose > 0).map(|()| VERIFIED),
             Command::Cache { command, format } => cache::run(command, *format),
+            Command::NvPtxCompiler { command } => nvptxcompiler::run(command),
             Command::Top(args) => top::run(args).map(|()| VERIFIED),
             Command::Completions(args) => {
                 args.print(Cli::command());

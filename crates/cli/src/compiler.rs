@@ -6,6 +6,7 @@ use std::process::{Command, ExitStatus};
 use super::errors::{draw_log, of_driver};
 use input::ShowName as _;
 use ptxkit::driver::nvjitlink::NvJitLink;
+use ptxkit::driver::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError};
 use ptxkit::driver::{self, Context, Driver};
 use ptxkit::image::Target;
 use ptxkit::jit::{self, JitOptions};
@@ -14,6 +15,8 @@ use terminal::failure::Failure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum CompilerName {
     Driver,
+    #[value(name = "nvptxcompiler")]
+    NvPtxCompiler,
     #[value(name = "nvjitlink")]
     NvJitLink,
     Ptxas,
@@ -51,6 +54,7 @@ impl Toolkit {
 
 pub enum Compiler {
     Driver(Context),
+    NvPtxCompiler(&'static NvPtxCompiler),
     NvJitLink(NvJitLink),
     Ptxas { path: PathBuf, version: String },
 }
@@ -78,6 +82,9 @@ impl Compiler {
         };
         match name {
             Some(CompilerName::Driver) => driver().map_err(|error| of_driver(&error)),
+            Some(CompilerName::NvPtxCompiler) => NvPtxCompiler::open()
+                .map(Compiler::NvPtxCompiler)
+                .map_err(Failure::new),
             Some(CompilerName::NvJitLink) => nvjitlink().map_err(|error| {
                 Failure::new(error).help("CUDA_HOME names the folder of a CUDA toolkit")
             }),
@@ -87,10 +94,11 @@ impl Compiler {
             None => driver()
                 .ok()
                 .filter(|compiler| compiler.compiles_for(target))
-                .or_else(|| nvjitlink().ok())
+                .or_else(|| NvPtxCompiler::open().ok().map(Compiler::NvPtxCompiler))
                 .or_else(|| ptxas(toolkit.ptxas()).ok())
+                .or_else(|| nvjitlink().ok())
                 .ok_or_else(|| {
-                    Failure::new("there is no compiler: no NVIDIA driver with a device of this target, no nvJitLink and no ptxas")
+                    Failure::new("there is no compiler: no NVIDIA driver with a device of this target, no nvptxcompiler, no ptxas and no nvJitLink")
                         .help("install a CUDA toolkit and name its folder in CUDA_HOME, or name a ptxas with --ptxas")
                 }),
         }
@@ -110,6 +118,7 @@ impl Compiler {
     pub fn identity(&self) -> String {
         match self {
             Compiler::Driver(context) => jit::compiler_identity(context.device().driver().kind()),
+            Compiler::NvPtxCompiler(library) => library.identity().to_owned(),
             Compiler::NvJitLink(library) => {
                 let (major, minor) = library.version();
                 format!("nvJitLink {major}.{minor} {}", stamp(library.path()))
@@ -150,6 +159,14 @@ impl Compiler {
                 })?;
                 Ok((made.binary, made.info_log))
             }
+            Compiler::NvPtxCompiler(library) => library
+                .compile(text, &arguments(target, options, true))
+                .map_err(|error| match error {
+                    NvPtxCompilerError::Failed { log, .. } => {
+                        Failure::new(format!("{name} does not compile: {}", log.trim_end()))
+                    }
+                    error => Failure::new(error),
+                }),
             Compiler::NvJitLink(library) => {
                 if let Some(level @ 1..=2) = options.optimization {
                     return Err(Failure::new(format!("nvJitLink has no -O{level}"))

@@ -29,6 +29,7 @@ pub mod log;
 pub mod mapped;
 pub mod markup;
 pub mod matching;
+pub mod nvptxcompiler;
 pub mod occupancy;
 pub mod pattern;
 pub mod progress;

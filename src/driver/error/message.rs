@@ -12,6 +12,7 @@ impl fmt::Display for Error {
             Error::EntryMissing(error) => error.fmt(f),
             Error::Driver(error) => error.fmt(f),
             Error::Jit(error) => error.fmt(f),
+            Error::NvPtxCompiler(error) => error.fmt(f),
             Error::TensorMap(error) => error.fmt(f),
             Error::NoSuchDevice {
                 driver,

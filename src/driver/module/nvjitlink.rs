@@ -10,6 +10,7 @@ use input::ShowName as _;
 use libloading::Library;
 
 use crate::driver::module::link::{LinkInput, LinkKind};
+use crate::driver::module::nvptxcompiler::reason;
 
 type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
@@ -153,7 +154,7 @@ impl NvJitLink {
         // SAFETY: each caller names the type that the header gives the entry.
         unsafe { self.library.get::<T>(name.as_bytes()) }
             .map(|symbol| *symbol)
-            .map_err(|error| NvJitLinkError::Missing(error.to_string()))
+            .map_err(|error| NvJitLinkError::Missing(reason(&error)))
     }
 
     /// Compiles PTX with options as nvJitLink takes them: `-arch=sm_90`, `-O3`. Gives the code, and

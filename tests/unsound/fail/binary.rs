@@ -3,6 +3,7 @@ use std::path::Path;
 
 use ptxkit::cache::Digest;
 use ptxkit::driver::nvjitlink::NvJitLink;
+use ptxkit::driver::nvptxcompiler::NvPtxCompiler;
 use ptxkit::driver::{Context, Library, LinkInput, Module};
 use ptxkit::loader::Source;
 
@@ -22,6 +23,7 @@ fn links(binary: &[u8]) {
     let _ = LinkInput::library("binary", binary); //~ E0133
     let _ = LinkInput::lto("binary", binary); //~ E0133
     let _ = NvJitLink::open_in(Path::new("/tmp")); //~ E0133
+    let _ = NvPtxCompiler::open_file(Path::new("/tmp/a.so")); //~ E0133
 }
 
 fn main() {}

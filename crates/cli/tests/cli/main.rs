@@ -13,6 +13,7 @@ mod explain;
 mod fmt;
 mod inputs;
 mod isa;
+mod nvptxcompiler;
 mod occupancy;
 mod ptxas;
 mod remote;

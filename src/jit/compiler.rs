@@ -1,0 +1,132 @@
+//! Chooses the compiler of PTX.
+
+use std::time::Instant;
+
+use super::{Compiled, JitOptions, compiler_identity, warnings_of};
+use crate::driver::log::read_log;
+use crate::driver::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError, UNSUPPORTED_PTX_VERSION};
+use crate::driver::{Context, CudaError, Driver, DriverKind, Error, JitError};
+use image::newest_ptx;
+use ptx::ast::Version;
+
+/// A compiler of PTX for a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PtxCompiler {
+    /// The driver's (`cuLinkCreate`).
+    Driver,
+    /// [`NvPtxCompiler`]. Its code does not depend on the driver's version.
+    NvPtxCompiler,
+}
+
+impl PtxCompiler {
+    /// Returns the identity of the compiler and its build, which is part of the cache's keys.
+    pub(crate) fn identity(self, driver: DriverKind) -> String {
+        match (self, NvPtxCompiler::open()) {
+            (PtxCompiler::NvPtxCompiler, Ok(library)) => library.identity().to_owned(),
+            _ => compiler_identity(driver),
+        }
+    }
+}
+
+impl JitOptions {
+    /// Returns the compiler of PTX of a version: the one asked for; otherwise the driver's, or nvptxcompiler
+    /// if only that one reads the version.
+    ///
+    /// # Errors
+    /// [`Error::NvPtxCompiler`] if it is asked for and cannot be used.
+    pub(crate) fn compiler_for(
+        &self,
+        driver: Driver,
+        version: Option<Version>,
+    ) -> Result<PtxCompiler, Error> {
+        if driver.kind() == DriverKind::Cpu {
+            return Ok(PtxCompiler::Driver);
+        }
+        match self.compiler {
+            Some(PtxCompiler::NvPtxCompiler) => {
+                NvPtxCompiler::open().map_err(Error::NvPtxCompiler)?;
+                self.not_in_nvptxcompiler().map_or(Ok(()), Err)?;
+                Ok(PtxCompiler::NvPtxCompiler)
+            }
+            Some(PtxCompiler::Driver) => Ok(PtxCompiler::Driver),
+            None => {
+                let newest = newest_ptx(driver.version().unsigned_abs());
+                let is_newer = version
+                    .zip(newest)
+                    .is_some_and(|(one, newest)| one > newest);
+                let reads = |library: &NvPtxCompiler| library.newest_ptx() >= version;
+                let is_chosen = is_newer
+                    && self.not_in_nvptxcompiler().is_none()
+                    && NvPtxCompiler::open().is_ok_and(reads);
+                Ok(if is_chosen {
+                    PtxCompiler::NvPtxCompiler
+                } else {
+                    PtxCompiler::Driver
+                })
+            }
+        }
+    }
+
+    /// An option that nvptxcompiler does not have.
+    fn not_in_nvptxcompiler(&self) -> Option<Error> {
+        let name = match self {
+            JitOptions {
+                threads_per_block: Some(_),
+                ..
+            } => "threads_per_block",
+            JitOptions {
+                position_independent: true,
+                ..
+            } => "position_independent",
+            _ => return None,
+        };
+        Some(Error::NvPtxCompiler(NvPtxCompilerError::Option { name }))
+    }
+}
+
+/// Compiles PTX with nvptxcompiler for the device of a context.
+pub(super) fn compile_with_library(
+    context: &Context,
+    ptx: &str,
+    options: &JitOptions,
+) -> Result<Compiled, Error> {
+    let library = NvPtxCompiler::open().map_err(Error::NvPtxCompiler)?;
+    let own = context.device().architecture()?;
+    let Some(target) = options.target.or(own) else {
+        return Err(Error::NvPtxCompiler(NvPtxCompilerError::Off));
+    };
+    let started = Instant::now();
+    let made = library.compile(ptx, &options.arguments(target, ptx.len()));
+    let (binary, info_log) = made.map_err(of_library)?;
+    let wall_time_ms = started.elapsed().as_secs_f32() * 1e3;
+    tracing::debug!(
+        bytes = binary.len(),
+        wall_time_ms,
+        log = info_log,
+        compiler = library.identity(),
+        "compiled PTX"
+    );
+    Ok(Compiled {
+        binary,
+        warnings: warnings_of(&info_log),
+        info_log,
+        wall_time_ms: Some(wall_time_ms),
+    })
+}
+
+/// PTX that does not compile is the same error from each compiler.
+fn of_library(error: NvPtxCompilerError) -> Error {
+    match error {
+        NvPtxCompilerError::Failed { code, log } => Error::Jit(JitError {
+            entry: "nvPTXCompilerCompile",
+            code: match code {
+                UNSUPPORTED_PTX_VERSION => CudaError::UNSUPPORTED_PTX_VERSION,
+                _ => CudaError::INVALID_PTX,
+            },
+            diagnostics: read_log(&log),
+            log,
+        }),
+        error => Error::NvPtxCompiler(error),
+    }
+}
