@@ -5,20 +5,20 @@ use super::entry::{Compression, Entry, EntryKind, Part};
 use super::{ImageError, Suffix, Target};
 use ptx::ast::Version;
 
-const MAGIC: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
-const HEADER: u64 = 16;
+pub(super) const MAGIC: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
+pub(super) const HEADER: u64 = 16;
 /// The minimum size of an entry's header.
-const ENTRY_HEADER: u64 = 64;
+pub(super) const ENTRY_HEADER: u64 = 64;
 /// An entry that holds several, compressed as one block.
 const CONCATENATED: u16 = 0x100;
 const ELF: u16 = 2;
 
-const FLAG_LZ4: u64 = 0x2000;
-const FLAG_ZSTD: u64 = 0x8000;
-const FLAG_SCRAMBLED: u64 = 0x1_0000;
-const FLAG_ARCHITECTURE: u64 = 1 << 20;
-const FLAG_FAMILY: u64 = 1 << 21;
-const FLAG_DEFERRED: u64 = 1 << 24;
+pub(super) const FLAG_LZ4: u64 = 0x2000;
+pub(super) const FLAG_ZSTD: u64 = 0x8000;
+pub(super) const FLAG_SCRAMBLED: u64 = 0x1_0000;
+pub(super) const FLAG_ARCHITECTURE: u64 = 1 << 20;
+pub(super) const FLAG_FAMILY: u64 = 1 << 21;
+pub(super) const FLAG_DEFERRED: u64 = 1 << 24;
 
 /// A container of images.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +172,7 @@ fn read_header<'a>(header: Bytes<'a>) -> Result<Entry<'a>, ImageError> {
         deferred: flags & FLAG_DEFERRED != 0,
         scrambled: flags & FLAG_SCRAMBLED != 0,
         block: None,
+        header: header.bytes,
     })
 }
 
