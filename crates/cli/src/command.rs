@@ -7,7 +7,7 @@ use super::cache::{self, CacheCommand};
 use super::run::{self, RunArgs};
 use super::{
     assemble, bench, devices, diff, exec, explain, extract, fmt, inspect, isa, log, occupancy,
-    ptxas, top, trace,
+    pack, ptxas, top, trace,
 };
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
@@ -61,6 +61,9 @@ enum Command {
     Isa(isa::IsaArgs),
     /// Compile PTX to a cubin, through the compute cache
     Assemble(assemble::AssembleArgs),
+    /// Write PTX and cubins into one fatbin, or into source or an object with it
+    #[command(after_help = pack::AFTER_HELP)]
+    Pack(pack::PackArgs),
     /// Take the place of ptxas, and make binaries of the CPU device
     ///
     /// A program with the name `ptxas` or `ptxkit-ptxas`, such as a link to this one, does the
@@ -128,6 +131,7 @@ impl Cli {
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
             Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
+            Command::Pack(args) => pack::run(args),
             Command::Ptxas { arguments } => Ok(ptxas::run(arguments.iter().cloned())),
             Command::Inspect(args) => inspect::run(args),
             Command::Explain(args) => explain::run(args),

@@ -30,6 +30,7 @@ pub mod mapped;
 pub mod markup;
 pub mod matching;
 pub mod occupancy;
+pub mod pack;
 pub mod pattern;
 pub mod progress;
 pub mod ptxas;

@@ -23,6 +23,7 @@ const FIRST_WITH_RECORDS: u32 = 100;
 /// The major version of the cubin format; the minor one is the ABI version of the ELF header.
 const CUBIN_MAJOR: u16 = 1;
 const ABI_VERSION: u64 = 8;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Writes images into one fatbin.
 ///
@@ -197,7 +198,9 @@ impl Packer {
             options: Some(vec![0]),
             ..Described::of(target)
         };
-        self.write(&described, ptx.original)
+        // No compiler accepts a byte order mark.
+        let text = ptx.original.strip_prefix(BYTE_ORDER_MARK);
+        self.write(&described, text.unwrap_or(ptx.original))
     }
 
     fn add_unpacked<'a>(
