@@ -81,7 +81,7 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Show which image of a file a device loads, and why not the others
     #[command(
-        after_help = "Exit status: 0 every fatbin has an image that can be loaded, 1 not every one has, 2 the file could not be read."
+        after_help = "Exit status: 0 every fatbin has an image that can be loaded, 1 not every one has, or the selected image is damaged, 2 the file could not be read."
     )]
     Explain(explain::ExplainArgs),
     /// Calculate how many blocks of a kernel a multiprocessor holds, and what limits them

@@ -46,6 +46,9 @@ struct Listed {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     index: usize,
+    /// The number of the fatbin in the file: a device loads one image of each. PTX and cubins outside
+    /// of fatbins are counted too.
+    fatbin: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     member: Option<String>,
     kind: &'static str,
@@ -205,17 +208,18 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
     let entries: Vec<_> = contents
         .pieces
         .iter()
-        .flat_map(|piece| {
+        .enumerate()
+        .flat_map(|(fatbin, piece)| {
             let entries = piece.entries().into_iter();
-            entries.map(|entry| (piece.member.as_deref(), entry))
+            entries.map(move |entry| ((fatbin, piece.member.as_deref()), entry))
         })
-        .map(|(member, entry)| {
+        .map(|(place, entry)| {
             let included = kernels
                 && has_kernels(&entry)
                 && (unpack || entry.compression == Compression::None);
             // Whether to read the kernels, within the limit.
             let included = included.then(|| limit.take(&entry)).transpose();
-            (member, included, entry)
+            (place, included, entry)
         })
         .collect();
     // The images of a block are unpacked together, so one thread reads all of them.
@@ -237,7 +241,7 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
         .iter()
         .zip(found.into_iter().flatten())
         .enumerate()
-        .map(|(index, ((member, _, entry), found))| {
+        .map(|(index, (((fatbin, member), _, entry), found))| {
             let (kernels, error) = match found {
                 Ok(kernels) => (kernels, None),
                 Err(error) => (None, Some(error.to_string())),
@@ -245,6 +249,7 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
             Listed {
                 file: None,
                 index,
+                fatbin: *fatbin,
                 member: member.map(str::to_owned),
                 kind: entry.kind.word(),
                 arch: entry.target.to_string(),

@@ -23,6 +23,8 @@ const FIRST_WITH_RECORDS: u32 = 100;
 /// The major version of the cubin format; the minor one is the ABI version of the ELF header.
 const CUBIN_MAJOR: u16 = 1;
 const ABI_VERSION: u64 = 8;
+/// The options of PTX that has none.
+const NO_OPTIONS: &[u8] = &[0];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Writes images into one fatbin.
@@ -195,7 +197,7 @@ impl Packer {
         let described = Described {
             kind: 1,
             version: [version.minor.into(), version.major.into()],
-            options: Some(vec![0]),
+            options: Some(NO_OPTIONS.to_vec()),
             ..Described::of(target)
         };
         // No compiler accepts a byte order mark.
@@ -212,11 +214,14 @@ impl Packer {
             return self.add(&super::open(entry.payload)?);
         }
         let known = entry.kind.is_ptx() || matches!(entry.kind, EntryKind::Elf | EntryKind::TileIr);
-        let same = entry.compression == self.compression && self.compression != Compression::None;
-        if entry.block.is_none() && (entry.scrambled || same || !known) {
+        if entry.block.is_none() && (entry.scrambled || !known) {
             return self.copy(entry);
         }
         let described = Described::of_entry(entry)?;
+        let packed = entry.compression != Compression::None && entry.block.is_none();
+        if packed && entry.compression == self.compression {
+            return self.store(&described, entry.payload, Some(entry.size));
+        }
         self.write(&described, unpacker.unpack(entry)?)
     }
 
@@ -246,19 +251,29 @@ impl Packer {
         } else {
             image
         };
-        let packed = compress(image, self.compression);
-        let stored = packed.as_deref().unwrap_or(image);
-        let small = u32::try_from(stored.len());
-        let packed_size = small.map_err(|_| PackError::TooLarge(stored.len() as u64))?;
-        let (packed_size, size, flag) = match (&packed, self.compression) {
-            (Some(_), Compression::Zstd) => (packed_size, image.len() as u64, FLAG_ZSTD),
-            (Some(_), _) => (packed_size, image.len() as u64, FLAG_LZ4),
-            (None, _) => (0, 0, 0),
+        match compress(image, self.compression) {
+            Some(packed) => self.store(described, &packed, Some(image.len() as u64)),
+            None => self.store(described, image, None),
+        }
+    }
+
+    /// Writes a header and bytes. `size` is the size before compression, if they are compressed.
+    fn store(
+        &mut self,
+        described: &Described<'_>,
+        bytes: &[u8],
+        size: Option<u64>,
+    ) -> Result<(), PackError> {
+        let length = bytes.len() as u64;
+        let packed = u32::try_from(length).map_err(|_| PackError::TooLarge(length))?;
+        let padded = length.next_multiple_of(8);
+        let header = match (size, self.compression) {
+            (None, _) => described.header(0, padded, 0, 0),
+            (Some(size), Compression::Zstd) => described.header(packed, padded, size, FLAG_ZSTD),
+            (Some(size), _) => described.header(packed, padded, size, FLAG_LZ4),
         };
-        let padded = (stored.len() as u64).next_multiple_of(8);
-        self.bytes
-            .extend(described.header(packed_size, padded, size, flag));
-        self.payload(stored);
+        self.bytes.extend(header);
+        self.payload(bytes);
         Ok(())
     }
 
@@ -307,9 +322,11 @@ impl<'a> Described<'a> {
             let bytes = header.slice(header.u32(at)?.into(), length + 1)?;
             Ok(bytes.to_vec())
         };
-        let options = match header.u32(20)? {
-            0 => None,
-            _ => options().ok(),
+        let options = match (header.u32(20)?, entry.kind.is_ptx()) {
+            (0, false) => None,
+            // Drivers read the options of PTX without looking whether there are any.
+            (_, true) => Some(options().unwrap_or_else(|_| NO_OPTIONS.to_vec())),
+            (_, false) => options().ok(),
         };
         Ok(Described {
             kind: entry.kind.number().unwrap_or_default(),

@@ -41,8 +41,10 @@ impl Embed {
             return if is_identifier(name) {
                 Ok(name.to_owned())
             } else {
-                Err(Failure::new(format!("--symbol: `{name}` is not an identifier"))
-                    .help("use letters, digits and underscores, and a letter first"))
+                Err(
+                    Failure::new(format!("--symbol: `{name}` is not an identifier"))
+                        .help("use letters, digits and underscores, and a letter first"),
+                )
             };
         }
         let stem = output.file_stem().unwrap_or_default().to_string_lossy();

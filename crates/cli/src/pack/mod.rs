@@ -234,14 +234,13 @@ impl Packed {
                 Escaped::new(&image.file)
             );
         }
-        let _ = write!(
-            text,
-            "{}  {} bytes",
-            Escaped::new(&self.output),
-            self.bytes
-        );
+        let _ = write!(text, "{}  {} bytes", Escaped::new(&self.output), self.bytes);
         if let Some(symbol) = &self.symbol {
-            let _ = write!(text, ", a fatbin of {} bytes as {symbol}", self.fatbin_bytes);
+            let _ = write!(
+                text,
+                ", a fatbin of {} bytes as {symbol}",
+                self.fatbin_bytes
+            );
         }
         text.push('\n');
         text
