@@ -19,12 +19,12 @@ pub struct Entry<'a> {
     pub ptx_version: Version,
     /// The compression of `payload`.
     pub compression: Compression,
-    /// The bytes in the file, without the padding of compressed entries. Entries of one block share
-    /// them.
+    /// The bytes in the file, without the padding of cubins and of compressed entries. Entries of
+    /// one block share them.
     pub payload: &'a [u8],
     /// The offset of `payload` in the file.
     pub offset: u64,
-    /// The unpacked size of the image in bytes, including padding if it is not compressed.
+    /// The unpacked size of the image in bytes. PTX that is not compressed includes its padding.
     pub size: u64,
     /// The name from the compiler, usually that of the source file; may be empty.
     pub name: &'a str,

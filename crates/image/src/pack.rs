@@ -7,8 +7,8 @@ use super::compress::compress;
 use super::cubin::Cubin;
 use super::entry::{Compression, Entry, EntryKind};
 use super::fatbin::{
-    ENTRY_HEADER, FLAG_ARCHITECTURE, FLAG_DEFERRED, FLAG_FAMILY, FLAG_LZ4, FLAG_SCRAMBLED,
-    FLAG_ZSTD, Fatbin, HEADER, MAGIC,
+    CONCATENATED, ENTRY_HEADER, FLAG_ARCHITECTURE, FLAG_DEFERRED, FLAG_FAMILY, FLAG_LZ4,
+    FLAG_SCRAMBLED, FLAG_ZSTD, Fatbin, HEADER, MAGIC,
 };
 use super::text::PtxText;
 use super::{Image, ImageError, Suffix, Target, UnpackLimit, Unpacker};
@@ -212,6 +212,13 @@ impl Packer {
     ) -> Result<(), PackError> {
         if entry.header.is_empty() {
             return self.add(&super::open(entry.payload)?);
+        }
+        if let EntryKind::Other(kind @ CONCATENATED) = entry.kind {
+            // Only a damaged fatbin has a block in a block.
+            let block = Bytes::new(entry.header, "entry of a block in a fatbin");
+            return Err(block
+                .invalid_field("kind", entry.offset, kind.into())
+                .into());
         }
         let known = entry.kind.is_ptx() || matches!(entry.kind, EntryKind::Elf | EntryKind::TileIr);
         if entry.block.is_none() && (entry.scrambled || !known) {

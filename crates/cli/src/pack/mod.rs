@@ -95,9 +95,8 @@ pub fn run(args: &PackArgs) -> Result<u8, Failure> {
                 .help("name a file with --output, or redirect standard output"),
         );
     }
-    let (fatbin, sources) = match pack(args)? {
-        Ok(packed) => packed,
-        Err(status) => return Ok(status),
+    let Some((fatbin, sources)) = pack(args)? else {
+        return Ok(MISMATCHES);
     };
     let Ok(Image::Fatbin(read)) = image::open(&fatbin) else {
         return Err(Failure::new("the fatbin that was written cannot be read"));
@@ -146,15 +145,15 @@ pub fn run(args: &PackArgs) -> Result<u8, Failure> {
     Ok(VERIFIED)
 }
 
-/// The fatbin, and the file of each image; the exit status if an image is damaged.
-fn pack(args: &PackArgs) -> Result<Result<(Vec<u8>, Vec<String>), u8>, Failure> {
+/// The fatbin, and the file of each image; `None` if an image is damaged.
+fn pack(args: &PackArgs) -> Result<Option<(Vec<u8>, Vec<String>)>, Failure> {
     let mut packer = Packer::new(match args.compress {
         Compress::None => Compression::None,
         Compress::Lz4 => Compression::Lz4,
         Compress::Zstd => Compression::Zstd,
     });
     let mut sources = Vec::new();
-    let mut status = VERIFIED;
+    let mut damaged = false;
     let mut progress = Progress::new("pack");
     let of = args.files.len() as u64;
     for (done, file) in (0..).zip(&args.files) {
@@ -181,15 +180,12 @@ fn pack(args: &PackArgs) -> Result<Result<(Vec<u8>, Vec<String>), u8>, Failure> 
                 error @ (ImageError::Damaged { .. } | ImageError::UnpackLimit { .. }),
             )) => {
                 failure(&error).print();
-                status = MISMATCHES;
+                damaged = true;
             }
             Err(error) => return Err(failure(&error)),
         }
     }
-    if status != VERIFIED {
-        return Ok(Err(status));
-    }
-    Ok(Ok((packer.finish(), sources)))
+    Ok((!damaged).then(|| (packer.finish(), sources)))
 }
 
 fn is_standard(path: &Path) -> bool {
