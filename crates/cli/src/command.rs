@@ -59,7 +59,8 @@ enum Command {
     Fmt(fmt::FmtArgs),
     /// Show the forms of an instruction: modifiers, operands, and first versions
     Isa(isa::IsaArgs),
-    /// Compile PTX to a cubin, through the compute cache
+    /// Compile PTX to cubins, through the compute cache, and check the resources of its kernels
+    #[command(after_help = assemble::AFTER_HELP)]
     Assemble(assemble::AssembleArgs),
     /// Write PTX and cubins into one fatbin, or into source or an object with it
     #[command(after_help = pack::AFTER_HELP)]
@@ -130,7 +131,7 @@ impl Cli {
             Command::Exec(args) => exec::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
-            Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
+            Command::Assemble(args) => assemble::run(args),
             Command::Pack(args) => pack::run(args),
             Command::Ptxas { arguments } => Ok(ptxas::run(arguments.iter().cloned())),
             Command::Inspect(args) => inspect::run(args),

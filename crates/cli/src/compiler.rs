@@ -7,8 +7,9 @@ use super::errors::{draw_log, of_driver};
 use input::ShowName as _;
 use ptxkit::driver::nvjitlink::NvJitLink;
 use ptxkit::driver::{self, Context, Driver};
-use ptxkit::image::Target;
+use ptxkit::image::{self, Target};
 use ptxkit::jit::{self, JitOptions};
+use ptxkit::ptx::isa;
 use terminal::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -49,6 +50,27 @@ impl Toolkit {
     }
 }
 
+/// The options of a compilation.
+#[derive(Clone, Debug, Default)]
+pub struct CompilerOptions {
+    pub jit: JitOptions,
+    /// Code to be linked, which only ptxas makes.
+    pub relocatable: bool,
+}
+
+impl CompilerOptions {
+    /// The options that change the code, as bytes for a cache's key.
+    pub fn key_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.jit.key_bytes();
+        bytes.extend_from_slice(if self.relocatable {
+            b"relocatable"
+        } else {
+            b""
+        });
+        bytes
+    }
+}
+
 pub enum Compiler {
     Driver(Context),
     NvJitLink(NvJitLink),
@@ -57,12 +79,12 @@ pub enum Compiler {
 
 impl Compiler {
     /// The compiler of this name, or the first that is available. The driver compiles for the
-    /// architecture of its own devices, so it is chosen by default only for that target.
+    /// architecture of its own devices, so it is chosen by default only for that target alone.
     #[allow(unsafe_code, reason = "the user names the toolkit")]
     pub fn choose(
         name: Option<CompilerName>,
         toolkit: &Toolkit,
-        target: Target,
+        target: Option<Target>,
     ) -> Result<Compiler, Failure> {
         let driver = || -> Result<Compiler, driver::Error> {
             let device = Driver::nvidia()?.device(0)?;
@@ -86,7 +108,7 @@ impl Compiler {
             None if toolkit.ptxas.is_some() => ptxas(toolkit.ptxas()),
             None => driver()
                 .ok()
-                .filter(|compiler| compiler.compiles_for(target))
+                .filter(|compiler| target.is_some_and(|target| compiler.compiles_for(target)))
                 .or_else(|| nvjitlink().ok())
                 .or_else(|| ptxas(toolkit.ptxas()).ok())
                 .ok_or_else(|| {
@@ -103,6 +125,38 @@ impl Compiler {
                     .is_ok_and(|own: Target| own.number == target.number)
             }),
             _ => true,
+        }
+    }
+
+    /// The targets that it compiles for.
+    ///
+    /// # Errors
+    /// ptxas does not print its help.
+    pub fn targets(&self) -> Result<Vec<Target>, Failure> {
+        match self {
+            Compiler::Driver(context) => {
+                let target = context
+                    .device()
+                    .target()
+                    .map_err(|error| of_driver(&error))?;
+                Ok(target.parse().into_iter().collect())
+            }
+            Compiler::NvJitLink(library) => {
+                let (major, minor) = library.version();
+                Ok(targets_of_toolkit(major, minor))
+            }
+            Compiler::Ptxas { path, .. } => {
+                let output = Command::new(path)
+                    .arg("--help")
+                    .output()
+                    .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))?;
+                let targets = targets_in(&String::from_utf8_lossy(&output.stdout));
+                if targets.is_empty() {
+                    let message = format!("{}: its help lists no targets", path.shown());
+                    return Err(Failure::new(message).help("name the targets with --arch"));
+                }
+                Ok(targets)
+            }
         }
     }
 
@@ -134,8 +188,17 @@ impl Compiler {
         name: &str,
         text: &str,
         target: Target,
-        options: &JitOptions,
+        options: &CompilerOptions,
     ) -> Result<(Vec<u8>, String), Failure> {
+        let CompilerOptions {
+            jit: options,
+            relocatable,
+        } = options;
+        if *relocatable && !matches!(self, Compiler::Ptxas { .. }) {
+            return Err(
+                Failure::new("only ptxas makes relocatable code").help("give --compiler ptxas")
+            );
+        }
         match self {
             Compiler::Driver(context) => {
                 // Some drivers reject their device's own target as an explicit option.
@@ -162,9 +225,41 @@ impl Compiler {
                         Failure::new(format!("{name} does not compile: {}", error.trim_end()))
                     })
             }
-            Compiler::Ptxas { path, .. } => run_ptxas(path, name, text, target, options),
+            Compiler::Ptxas { path, .. } => {
+                let mut arguments = arguments(target, options, false);
+                arguments.extend(relocatable.then(|| "-c".to_owned()));
+                run_ptxas(path, name, text, &arguments)
+            }
         }
     }
+}
+
+/// The targets in the help of ptxas: `'sm_90a'`.
+fn targets_in(help: &str) -> Vec<Target> {
+    let mut targets: Vec<Target> = help
+        .split('\'')
+        .filter(|word| word.starts_with("sm_"))
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+/// The targets that a toolkit of this version knows.
+fn targets_of_toolkit(major: u32, minor: u32) -> Vec<Target> {
+    let newest = image::newest_ptx(major * 1000 + minor * 10);
+    let oldest = if major >= 13 { 75 } else { 50 };
+    isa::target::Target::all()
+        .filter(|target| {
+            target
+                .since()
+                .zip(newest)
+                .is_some_and(|(since, newest)| since <= newest)
+        })
+        .map(Target::from)
+        .filter(|target| target.number >= oldest)
+        .collect()
 }
 
 /// A file's size and time, to distinguish builds of the same version.
@@ -227,8 +322,7 @@ fn run_ptxas(
     path: &Path,
     name: &str,
     text: &str,
-    target: Target,
-    options: &JitOptions,
+    arguments: &[String],
 ) -> Result<(Vec<u8>, String), Failure> {
     let failure = |error: std::io::Error| Failure::new(format!("{}: {error}", path.shown()));
     let folder = tempfile::tempdir().map_err(failure)?;
@@ -238,7 +332,7 @@ fn run_ptxas(
     );
     std::fs::write(&source, text).map_err(failure)?;
     let output = Command::new(path)
-        .args(arguments(target, options, false))
+        .args(arguments)
         .arg("-o")
         .args([&code, &source])
         .output()

@@ -54,6 +54,9 @@ pub struct CubinKernel {
     pub shared: u64,
     /// The part of `shared` that the architecture reserves.
     pub reserved_shared: u64,
+    /// Instructions that write a register to local memory or read it back because there are too few
+    /// registers. 0 also if the compiler does not mark them, as ptxas before 12.9.
+    pub spills: u32,
     /// Barriers of a block, as `bar.sync` names them.
     pub barriers: u32,
     /// Local memory per thread outside the stack.
@@ -224,6 +227,7 @@ fn describe(
             info::PARAM_BYTES => kernel.param_bytes = record.value.into(),
             info::MAX_THREADS => kernel.max_threads = record.shape(),
             info::BARRIERS => kernel.barriers = u32::from(record.value & 0xff),
+            info::ANNOTATIONS => kernel.spills = kernel.spills.saturating_add(record.spills()),
             info::REQUIRED_THREADS => kernel.required_threads = record.shape(),
             _ => kernel.params.extend(record.param()),
         }
