@@ -250,6 +250,8 @@ fn targets_in(help: &str) -> Vec<Target> {
 fn targets_of_toolkit(major: u32, minor: u32) -> Vec<Target> {
     let newest = image::newest_ptx(major * 1000 + minor * 10);
     let oldest = if major >= 13 { 75 } else { 50 };
+    // CUDA 13 renamed it to sm_110.
+    let renamed = if major >= 13 { 101 } else { 0 };
     isa::target::Target::all()
         .filter(|target| {
             target
@@ -258,7 +260,7 @@ fn targets_of_toolkit(major: u32, minor: u32) -> Vec<Target> {
                 .is_some_and(|(since, newest)| since <= newest)
         })
         .map(Target::from)
-        .filter(|target| target.number >= oldest)
+        .filter(|target| target.number >= oldest && target.number != renamed)
         .collect()
 }
 
@@ -363,4 +365,28 @@ fn crash(status: ExitStatus) -> Option<String> {
     use std::os::unix::process::ExitStatusExt;
     status.signal()?;
     Some(status.to_string().replacen("signal: ", "signal ", 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_those_of_the_toolkit() {
+        let names = |targets: Vec<Target>| -> Vec<String> {
+            let plain = targets.iter().map(Target::to_string);
+            plain.filter(|name| !name.ends_with(['a', 'f'])).collect()
+        };
+        let cuda_12 = names(targets_of_toolkit(12, 4));
+        assert_eq!(
+            (&*cuda_12[0], &*cuda_12[cuda_12.len() - 1]),
+            ("sm_50", "sm_90")
+        );
+        let cuda_13 = names(targets_of_toolkit(13, 0));
+        assert_eq!(cuda_13[0], "sm_75");
+        assert!(cuda_13.contains(&"sm_110".to_owned()) && !cuda_13.contains(&"sm_101".to_owned()));
+        let help = "Allowed values: 'compute_90','sm_90','sm_90a', 'sm_100f','lto_90'.";
+        assert_eq!(targets_in(help).len(), 3);
+        assert!(targets_in("").is_empty());
+    }
 }

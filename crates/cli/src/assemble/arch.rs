@@ -1,5 +1,6 @@
 //! `--arch`: the targets to compile for.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
 use ptxkit::driver::Driver;
@@ -43,17 +44,20 @@ impl FromStr for Arch {
 /// # Errors
 /// There is none.
 pub fn native() -> Result<Vec<Target>, Failure> {
+    let none = |error: &dyn std::fmt::Display| {
+        Failure::new(format!("--arch native: {error}"))
+            .help("name the targets, such as --arch sm_90, or write --arch all-major")
+    };
     let devices = Driver::nvidia()
         .and_then(|driver| driver.devices())
-        .map_err(|error| of_driver(&error))?;
+        .map_err(|error| none(&error))?;
     let mut targets = Vec::new();
     for device in &devices {
         let target = device.target().map_err(|error| of_driver(&error))?;
         targets.extend(target.parse::<Target>().ok());
     }
     if targets.is_empty() {
-        return Err(Failure::new("--arch native: this machine has no GPU")
-            .help("name the targets with --arch"));
+        return Err(none(&"this machine has no GPU"));
     }
     targets.sort_unstable();
     targets.dedup();
@@ -87,7 +91,7 @@ pub fn targets(
                     );
                 }
                 if *arch == Arch::AllMajor {
-                    fitting.dedup_by_key(|target| target.major());
+                    fitting = first_of_major(&fitting);
                 }
                 targets.append(&mut fitting);
             }
@@ -96,6 +100,14 @@ pub fn targets(
     targets.sort_unstable();
     targets.dedup();
     Ok(targets)
+}
+
+/// The first target of each major version. They are sorted by number, and sm_101 is of version 11.
+fn first_of_major(targets: &[Target]) -> Vec<Target> {
+    let mut seen = HashSet::new();
+    let mut first = targets.to_vec();
+    first.retain(|target| seen.insert(target.major()));
+    first
 }
 
 /// The targets on which the PTX runs. PTX for features of one family or architecture runs on those
@@ -111,6 +123,18 @@ fn fitting(known: &[Target], ptx: Option<Target>) -> Vec<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_major_version_has_one_target() {
+        let targets: Vec<Target> = ["sm_86", "sm_89", "sm_100", "sm_101", "sm_103", "sm_120"]
+            .map(|name| name.parse().unwrap())
+            .to_vec();
+        let numbers: Vec<u32> = first_of_major(&targets)
+            .iter()
+            .map(|target| target.number)
+            .collect();
+        assert_eq!(numbers, [86, 100, 101, 120]);
+    }
 
     #[test]
     fn targets_fit_the_ptx() {

@@ -253,7 +253,8 @@ impl Source {
         Ok(Source {
             path: path.to_owned(),
             target: text.target,
-            text: text.source.into_owned(),
+            // No compiler accepts a byte order mark.
+            text: text.source.trim_start_matches('\u{feff}').to_owned(),
             name,
         })
     }

@@ -31,7 +31,8 @@ unless all images are packed.";
 /// The arguments of `ptxkit pack`.
 #[derive(Debug, clap::Args)]
 pub struct PackArgs {
-    /// PTX, cubins and fatbins, and programs, object files and archives with one fatbin
+    /// PTX, cubins and fatbins, and programs, object files and archives with one fatbin; `-` is
+    /// standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The file to write; `-` is standard output
@@ -95,7 +96,11 @@ pub fn run(args: &PackArgs) -> Result<u8, Failure> {
                 .help("name a file with --output, or redirect standard output"),
         );
     }
-    let Some((fatbin, sources)) = pack(args)? else {
+    let Some(Fatbin {
+        bytes: fatbin,
+        sources,
+    }) = pack(args)?
+    else {
         return Ok(MISMATCHES);
     };
     let Ok(Image::Fatbin(read)) = image::open(&fatbin) else {
@@ -114,7 +119,11 @@ pub fn run(args: &PackArgs) -> Result<u8, Failure> {
             .map_err(|error| Failure::new(format!("{}: {error}", args.output.shown())))?;
     }
     let packed = Packed {
-        output: args.output.shown().to_string(),
+        output: if is_standard(&args.output) {
+            "<stdout>".to_owned()
+        } else {
+            args.output.shown().to_string()
+        },
         bytes: content.len(),
         fatbin_bytes: fatbin.len(),
         symbol,
@@ -145,8 +154,14 @@ pub fn run(args: &PackArgs) -> Result<u8, Failure> {
     Ok(VERIFIED)
 }
 
-/// The fatbin, and the file of each image; `None` if an image is damaged.
-fn pack(args: &PackArgs) -> Result<Option<(Vec<u8>, Vec<String>)>, Failure> {
+/// A fatbin, and the file that each image comes from.
+struct Fatbin {
+    bytes: Vec<u8>,
+    sources: Vec<String>,
+}
+
+/// Packs the files; `None` if an image is damaged.
+fn pack(args: &PackArgs) -> Result<Option<Fatbin>, Failure> {
     let mut packer = Packer::new(match args.compress {
         Compress::None => Compression::None,
         Compress::Lz4 => Compression::Lz4,
@@ -157,9 +172,12 @@ fn pack(args: &PackArgs) -> Result<Option<(Vec<u8>, Vec<String>)>, Failure> {
     let mut progress = Progress::new("pack");
     let of = args.files.len() as u64;
     for (done, file) in (0..).zip(&args.files) {
-        let name = file.shown().to_string();
+        let (name, bytes) = if is_standard(file) {
+            ("<stdin>".to_owned(), FileBytes::standard_input()?)
+        } else {
+            (file.shown().to_string(), FileBytes::open(file)?)
+        };
         progress.show(done, of, &name);
-        let bytes = FileBytes::open(file)?;
         let failure = |error: &dyn std::fmt::Display| Failure::new(format!("{name}: {error}"));
         let contents = image::contents(&bytes).map_err(|error| failure(&error))?;
         let mut pieces = contents.linked().pieces.into_iter();
@@ -185,7 +203,10 @@ fn pack(args: &PackArgs) -> Result<Option<(Vec<u8>, Vec<String>)>, Failure> {
             Err(error) => return Err(failure(&error)),
         }
     }
-    Ok((!damaged).then(|| (packer.finish(), sources)))
+    Ok((!damaged).then(|| Fatbin {
+        bytes: packer.finish(),
+        sources,
+    }))
 }
 
 fn is_standard(path: &Path) -> bool {

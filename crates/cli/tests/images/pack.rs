@@ -388,3 +388,23 @@ fn explain_says_that_the_selected_image_is_damaged() {
     assert!(said.contains("offset 9187201950435737471"), "{said}");
     assert_eq!(explain("sm_75").status.code(), Some(0));
 }
+
+#[test]
+fn standard_input_and_output_are_dashes() {
+    let folder = with_fixture("unpacked.fatbin");
+    let folder = folder.path();
+    let pack = ["pack", "unpacked.fatbin", "-o", "k.fatbin"];
+    text(&ptxkit(folder, &pack));
+    let program = std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into());
+    let output = std::process::Command::new(program)
+        .args(["pack", "-", "-o", "-"])
+        .stdin(std::fs::File::open(folder.join("unpacked.fatbin")).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.stdout,
+        std::fs::read(folder.join("k.fatbin")).unwrap()
+    );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("<stdin>\n<stdout>  "), "{said}");
+}
