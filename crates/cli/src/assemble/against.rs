@@ -78,9 +78,9 @@ impl Baseline {
     /// The file cannot be read, or is something else.
     pub fn read(path: &Path) -> Result<Baseline, Failure> {
         let name = path.shown().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = input::read(path)
             .map_err(|error| Failure::new(format!("{name}: {error}")).help("--save writes it"))?;
-        let saved = serde_json::from_str(&text).map_err(|error| {
+        let saved = serde_json::from_slice(&text).map_err(|error| {
             Failure::new(format!("{name} is not a file of resources: {error}"))
                 .help("--save writes such a file")
         })?;
