@@ -72,6 +72,9 @@ struct Listed {
 struct Kernel {
     name: String,
     registers: Option<u32>,
+    /// Instructions that spill or refill registers.
+    spills: Option<u32>,
+    barriers: Option<u32>,
     stack: Option<u32>,
     shared: u64,
     local: Option<u64>,
@@ -290,6 +293,8 @@ fn kernels_of<'a>(
         .map(|kernel| Kernel {
             name: kernel.name,
             registers: Some(kernel.registers),
+            spills: Some(kernel.spills),
+            barriers: Some(kernel.barriers),
             stack: Some(kernel.stack),
             shared: kernel.shared,
             local: Some(kernel.local),
@@ -315,6 +320,8 @@ fn kernels_of_ptx(text: &str) -> Vec<Kernel> {
         .map(|kernel| Kernel {
             name: kernel.name,
             registers: None,
+            spills: None,
+            barriers: None,
             stack: None,
             shared: kernel.static_shared.into(),
             local: None,
@@ -372,6 +379,8 @@ fn table(listed: &[Listed]) -> String {
 fn describe(kernel: &Kernel) -> String {
     let mut facts = Vec::new();
     facts.extend(kernel.registers.map(|count| format!("{count} registers")));
+    let spills = kernel.spills.filter(|count| *count > 0);
+    facts.extend(spills.map(|count| format!("{count} spills")));
     let local = kernel.local.unwrap_or(0);
     for (bytes, what) in [
         (u64::from(kernel.stack.unwrap_or(0)), "stack"),

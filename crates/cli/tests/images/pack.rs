@@ -408,3 +408,35 @@ fn standard_input_and_output_are_dashes() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("<stdin>\n<stdout>  "), "{said}");
 }
+
+/// C and C++ compilers accept the source, and the linker the object.
+#[test]
+fn a_program_links_with_an_embedded_fatbin() {
+    let folder = with_fixture("unpacked.fatbin");
+    let folder = folder.path();
+    text(&ptxkit(
+        folder,
+        &["pack", "unpacked.fatbin", "-o", "k.fatbin"],
+    ));
+    let size = std::fs::metadata(folder.join("k.fatbin")).unwrap().len();
+    let main = "extern const unsigned char k[];\nextern const unsigned long long k_size;\n\
+                int main(void) { return ((unsigned long)k % 8) || k[0] != 0x50 || k_size != ";
+    std::fs::write(folder.join("main.c"), format!("{main}{size}; }}\n")).unwrap();
+    for (embed, file) in [("c", "k.c"), ("object", "k.o")] {
+        text(&ptxkit(
+            folder,
+            &["pack", "k.fatbin", "--embed", embed, "-o", file],
+        ));
+        let mut cc = std::process::Command::new("cc");
+        let built = cc.args(["-Wall", "-Werror", "main.c", file, "-o", "main"]);
+        let Ok(built) = built.current_dir(folder).output() else {
+            return; // a packed test, where there is no compiler
+        };
+        let said = String::from_utf8_lossy(&built.stderr);
+        assert!(built.status.success() && said.is_empty(), "{said}");
+        let main = std::process::Command::new(folder.join("main")).status();
+        assert!(main.unwrap().success(), "{embed}");
+        let listed = text(&ptxkit(folder, &["inspect", "main"]));
+        assert_eq!(listed, text(&ptxkit(folder, &["inspect", "k.fatbin"])));
+    }
+}
