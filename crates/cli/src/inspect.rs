@@ -293,7 +293,7 @@ fn kernels_of<'a>(
         .map(|kernel| Kernel {
             name: kernel.name,
             registers: Some(kernel.registers),
-            spills: Some(kernel.spills),
+            spills: kernel.spills,
             barriers: Some(kernel.barriers),
             stack: Some(kernel.stack),
             shared: kernel.shared,

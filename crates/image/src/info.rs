@@ -12,6 +12,7 @@ pub(super) const MAX_THREADS: u8 = 0x05;
 pub(super) const REQUIRED_THREADS: u8 = 0x10;
 pub(super) const PARAM_BYTES: u8 = 0x19;
 pub(super) const BARRIERS: u8 = 0x4c;
+pub(super) const TOOLKIT: u8 = 0x37;
 pub(super) const ANNOTATIONS: u8 = 0x55;
 const PARAM: u8 = 0x17;
 const LARGE_PARAM: u8 = 0x45;
@@ -69,6 +70,11 @@ impl Record<'_> {
     pub fn shape(&self) -> Option<[u32; 3]> {
         let size = |index: u64| self.payload.u32(4 * index).ok();
         Some([size(0)?, size(1)?, size(2)?])
+    }
+
+    /// The payload as a number, such as 126 for the toolkit CUDA 12.6.
+    pub fn number(&self) -> Option<u32> {
+        self.payload.u32(0).ok()
     }
 
     /// How many instructions the annotations of the payload mark as spills or refills.

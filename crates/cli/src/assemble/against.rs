@@ -45,17 +45,32 @@ impl fmt::Display for Finding {
 }
 
 /// The kernels that `--deny` rejects.
-pub fn denied(rules: &[Denied], kernels: &[Resources]) -> Vec<Finding> {
-    let spills = rules.contains(&Denied::Spills);
-    let spilling = kernels.iter().filter(|kernel| spills && kernel.spills > 0);
-    spilling
-        .map(|kernel| Finding {
-            kernel: kernel.name.clone(),
-            resource: "spills",
-            value: kernel.spills,
-            baseline: None,
-        })
-        .collect()
+///
+/// # Errors
+/// The code does not say whether a kernel spills.
+pub fn denied(rules: &[Denied], kernels: &[Resources]) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    if !rules.contains(&Denied::Spills) {
+        return Ok(findings);
+    }
+    for kernel in kernels {
+        let Some(value) = kernel.spills else {
+            return Err(Failure::new(format!(
+                "`{}`: whether it spills is not known, because CUDA before 12.6 does not mark spills",
+                kernel.name
+            ))
+            .help("compile with a newer ptxas (--ptxas), or without --deny spills"));
+        };
+        if value > 0 {
+            findings.push(Finding {
+                kernel: kernel.name.clone(),
+                resource: "spills",
+                value,
+                baseline: None,
+            });
+        }
+    }
+    Ok(findings)
 }
 
 /// Writes resources for a later `--against`, in lines that a diff shows well.
@@ -122,6 +137,9 @@ impl Baseline {
             };
             for ((resource, value), (_, baseline)) in kernel.values().into_iter().zip(old.values())
             {
+                let (Some(value), Some(baseline)) = (value, baseline) else {
+                    continue;
+                };
                 if value > baseline {
                     findings.push(Finding {
                         kernel: kernel.name.clone(),

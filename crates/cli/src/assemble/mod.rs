@@ -196,7 +196,10 @@ pub fn run(args: &AssembleArgs) -> Result<u8, Failure> {
         }
     }
     for made in &mut assembled {
-        made.check(&args.deny, baseline.as_ref());
+        if let Err(failure) = made.check(&args.deny, baseline.as_ref()) {
+            failure.print();
+            status = FAILED;
+        }
         if !made.findings.is_empty() {
             status = status.max(MISMATCHES);
         }
@@ -290,13 +293,21 @@ fn assemble(
 }
 
 impl Assembled {
-    fn check(&mut self, deny: &[Denied], baseline: Option<&Baseline>) {
-        self.findings = against::denied(deny, &self.kernels);
+    /// # Errors
+    /// A resource that is denied is not known.
+    fn check(&mut self, deny: &[Denied], baseline: Option<&Baseline>) -> Result<(), Failure> {
         if let Some(baseline) = baseline {
-            let (grown, notes) = baseline.compare(&self.source, &self.target, &self.kernels);
-            self.findings.extend(grown);
-            self.notes = notes;
+            (self.findings, self.notes) =
+                baseline.compare(&self.source, &self.target, &self.kernels);
         }
+        let denied = against::denied(deny, &self.kernels);
+        let denied = denied.map_err(|failure| failure.of(&self.place()))?;
+        self.findings.extend(denied);
+        Ok(())
+    }
+
+    fn place(&self) -> String {
+        format!("{} for {}", self.source, self.target)
     }
 
     fn is_in(&self, baseline: &Baseline) -> bool {
@@ -305,7 +316,7 @@ impl Assembled {
 
     /// Prints findings and notes to standard error.
     fn explain(&self) {
-        let place = format!("{} for {}", self.source, self.target);
+        let place = self.place();
         for finding in &self.findings {
             Failure::new(format!("{place}: {finding}")).print();
         }

@@ -10,8 +10,9 @@ pub struct Resources {
     pub name: String,
     /// For each thread.
     pub registers: u64,
-    /// Instructions that spill or refill registers.
-    pub spills: u64,
+    /// Instructions that spill or refill registers; `null` for code of CUDA before 12.6, which does
+    /// not mark them.
+    pub spills: Option<u64>,
     /// Static shared memory of a block, with what the architecture reserves.
     pub shared: u64,
     /// For each thread.
@@ -46,7 +47,7 @@ impl Resources {
             .map(|kernel| Resources {
                 name: kernel.name,
                 registers: kernel.registers.into(),
-                spills: kernel.spills.into(),
+                spills: kernel.spills.map(u64::from),
                 shared: kernel.shared,
                 stack: kernel.stack.into(),
                 local: kernel.local,
@@ -55,15 +56,15 @@ impl Resources {
             .collect())
     }
 
-    /// Each resource with its name, as the columns of the table.
-    pub fn values(&self) -> [(&'static str, u64); 6] {
+    /// Each resource with its name, as the columns of the table. `None` if it is not known.
+    pub fn values(&self) -> [(&'static str, Option<u64>); 6] {
         let values = [
-            self.registers,
+            Some(self.registers),
             self.spills,
-            self.shared,
-            self.stack,
-            self.local,
-            self.barriers,
+            Some(self.shared),
+            Some(self.stack),
+            Some(self.local),
+            Some(self.barriers),
         ];
         std::array::from_fn(|index| (COLUMNS[index], values[index]))
     }
@@ -86,6 +87,7 @@ pub fn table(rows: &[(String, &Resources)]) -> String {
     for ((place, kernel), name) in rows.iter().zip(names) {
         text += &format!("{place:places$}  {name:kernels$}");
         for (_, value) in kernel.values() {
+            let value = value.map_or("?".to_owned(), |value| value.to_string());
             text += &format!("  {value:>9}");
         }
         text.push('\n');

@@ -326,6 +326,27 @@ fn spills_can_be_denied() {
     assert!(recorded.folder.path().join("spills.cubin").exists());
     let allowed = recorded.assemble(&["spills.ptx", "--arch", "sm_80"]);
     assert_eq!(allowed.status.code(), Some(0));
+
+    // Code of CUDA 12.5, which does not mark them.
+    let path = recorded.folder.path().join("spills");
+    let mut code = std::fs::read(&path).unwrap();
+    let toolkit = [4, 0x37, 4, 0, 135, 0, 0, 0];
+    let at = code.windows(8).position(|bytes| bytes == toolkit).unwrap();
+    code[at + 4] = 125;
+    std::fs::write(&path, code).unwrap();
+    let arguments = ["spills.ptx", "--arch", "sm_80", "-O1", "--deny", "spills"];
+    let unknown = recorded.assemble(&arguments);
+    assert_eq!(unknown.status.code(), Some(2));
+    let said = stderr(&unknown);
+    assert!(
+        said.contains("spills.ptx for sm_80: `spills`: whether it spills is not known"),
+        "{said}"
+    );
+    assert!(
+        stdout(&unknown).contains("spills         24          ?"),
+        "{}",
+        stdout(&unknown)
+    );
 }
 
 #[test]
