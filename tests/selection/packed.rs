@@ -12,7 +12,7 @@ use crate::{device, marker};
 
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
 
-/// Where the section table is said to be in an ELF header.
+/// The offset of the section table in an ELF header.
 const SECTION_TABLE: std::ops::Range<usize> = 40..48;
 
 /// A fatbin of these images, in their order.

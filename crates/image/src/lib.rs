@@ -1,4 +1,5 @@
-//! Images of device code: PTX, cubins and fatbins, and the selection of one for a device.
+//! Images of device code: PTX, cubins and fatbins, the selection of one for a device, and fatbins
+//! made of several ([`Packer`]).
 //!
 //! ```
 //! use ptxkit_image::{self as image, Image};

@@ -156,7 +156,7 @@ fn damaged_images_are_refused_or_packed_as_they_are() {
                     };
                     for (before, after) in piece.entries().iter().zip(&again.entries) {
                         assert_eq!((before.kind, before.target), (after.kind, after.target));
-                        // Stored bytes are copied without a look at them.
+                        // Compressed bytes may be copied without being unpacked.
                         let (Ok(before), Ok(after)) = (before.unpack(), after.unpack()) else {
                             continue;
                         };

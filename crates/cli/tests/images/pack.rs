@@ -369,7 +369,7 @@ fn explain_says_that_the_selected_image_is_damaged() {
     let entries = image::contents(fixture("unpacked.fatbin")).unwrap();
     let at = |entry: &Entry<'_>| entry.kind == EntryKind::Elf && entry.target.number == 90;
     let offset = entries.entries().find(at).unwrap().offset as usize;
-    // Where the section table is said to be.
+    // The offset of the section table.
     bytes[offset + 40..offset + 48].fill(0x7f);
     std::fs::write(folder.path().join("bad.fatbin"), bytes).unwrap();
     let explain = |target| {
