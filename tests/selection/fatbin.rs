@@ -93,7 +93,7 @@ fn entry(image: &Image, marker: u32) -> Vec<u8> {
     entry
 }
 
-fn ptx(target: &str, (major, minor): (u8, u8), marker: u32) -> Vec<u8> {
+pub fn ptx(target: &str, (major, minor): (u8, u8), marker: u32) -> Vec<u8> {
     let text = PTX
         .replace("sm_50", target)
         .replace(".version 6.0", &format!(".version {major}.{minor}"))
@@ -101,7 +101,7 @@ fn ptx(target: &str, (major, minor): (u8, u8), marker: u32) -> Vec<u8> {
     [text.as_bytes(), b"\0"].concat()
 }
 
-fn cubin(target: &str, marker: u32) -> Vec<u8> {
+pub fn cubin(target: &str, marker: u32) -> Vec<u8> {
     let (_, cubin) = CUBINS.iter().find(|(name, _)| *name == target).unwrap();
     let mut cubin = cubin.to_vec();
     let at = cubin

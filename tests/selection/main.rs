@@ -9,6 +9,7 @@
 
 mod cases;
 mod fatbin;
+mod packed;
 
 use std::process::Command;
 

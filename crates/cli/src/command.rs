@@ -8,7 +8,7 @@ use super::nvptxcompiler::{self, NvPtxCompilerCommand};
 use super::run::{self, RunArgs};
 use super::{
     assemble, bench, devices, diff, exec, explain, extract, fmt, inspect, isa, log, occupancy,
-    ptxas, top, trace,
+    pack, ptxas, top, trace,
 };
 use terminal::failure::{Failure, VERIFIED};
 use terminal::output::{Format, check_stdout};
@@ -60,8 +60,12 @@ enum Command {
     Fmt(fmt::FmtArgs),
     /// Show the forms of an instruction: modifiers, operands, and first versions
     Isa(isa::IsaArgs),
-    /// Compile PTX to a cubin, through the compute cache
+    /// Compile PTX to cubins, through the compute cache, and check the resources of its kernels
+    #[command(after_help = assemble::AFTER_HELP)]
     Assemble(assemble::AssembleArgs),
+    /// Write PTX and cubins into one fatbin, or into source or an object with it
+    #[command(after_help = pack::AFTER_HELP)]
+    Pack(pack::PackArgs),
     /// Take the place of ptxas, and make binaries of the CPU device
     ///
     /// A program with the name `ptxas` or `ptxkit-ptxas`, such as a link to this one, does the
@@ -79,7 +83,7 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Show which image of a file a device loads, and why not the others
     #[command(
-        after_help = "Exit status: 0 every fatbin has an image that can be loaded, 1 not every one has, 2 the file could not be read."
+        after_help = "Exit status: 0 every fatbin has an image that can be loaded, 1 not every one has, or the selected image is damaged, 2 the file could not be read."
     )]
     Explain(explain::ExplainArgs),
     /// Calculate how many blocks of a kernel a multiprocessor holds, and what limits them
@@ -134,7 +138,8 @@ impl Cli {
             Command::Exec(args) => exec::run(args),
             Command::Fmt(args) => fmt::run(args),
             Command::Isa(args) => isa::run(args).map(|()| VERIFIED),
-            Command::Assemble(args) => assemble::run(args).map(|()| VERIFIED),
+            Command::Assemble(args) => assemble::run(args),
+            Command::Pack(args) => pack::run(args),
             Command::Ptxas { arguments } => Ok(ptxas::run(arguments.iter().cloned())),
             Command::Inspect(args) => inspect::run(args),
             Command::Explain(args) => explain::run(args),

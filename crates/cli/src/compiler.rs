@@ -8,8 +8,10 @@ use input::ShowName as _;
 use ptxkit::driver::nvjitlink::NvJitLink;
 use ptxkit::driver::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError};
 use ptxkit::driver::{self, Context, Driver};
-use ptxkit::image::Target;
-use ptxkit::jit::{self, JitOptions};
+use ptxkit::image::{self, Target};
+use ptxkit::jit::{self, JitOptions, PtxCompiler};
+use ptxkit::ptx::ast::Version;
+use ptxkit::ptx::isa;
 use terminal::failure::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -17,9 +19,9 @@ pub enum CompilerName {
     Driver,
     #[value(name = "nvptxcompiler")]
     NvPtxCompiler,
+    Ptxas,
     #[value(name = "nvjitlink")]
     NvJitLink,
-    Ptxas,
 }
 
 /// The CUDA toolkit, if installed.
@@ -52,6 +54,27 @@ impl Toolkit {
     }
 }
 
+/// The options of a compilation.
+#[derive(Clone, Debug, Default)]
+pub struct CompilerOptions {
+    pub jit: JitOptions,
+    /// Code to be linked, which ptxas and nvptxcompiler make.
+    pub relocatable: bool,
+}
+
+impl CompilerOptions {
+    /// The options that change the code, as bytes for a cache's key.
+    pub fn key_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.jit.key_bytes();
+        bytes.extend_from_slice(if self.relocatable {
+            b"relocatable"
+        } else {
+            b""
+        });
+        bytes
+    }
+}
+
 pub enum Compiler {
     Driver(Context),
     NvPtxCompiler(&'static NvPtxCompiler),
@@ -61,12 +84,13 @@ pub enum Compiler {
 
 impl Compiler {
     /// The compiler of this name, or the first that is available. The driver compiles for the
-    /// architecture of its own devices, so it is chosen by default only for that target.
+    /// architecture of its own devices, so it is chosen by default only for that target alone, and for PTX up
+    /// to a version that it reads.
     #[allow(unsafe_code, reason = "the user names the toolkit")]
     pub fn choose(
         name: Option<CompilerName>,
         toolkit: &Toolkit,
-        target: Target,
+        (target, newest): (Option<Target>, Option<Version>),
     ) -> Result<Compiler, Failure> {
         let driver = || -> Result<Compiler, driver::Error> {
             let device = Driver::nvidia()?.device(0)?;
@@ -93,7 +117,10 @@ impl Compiler {
             None if toolkit.ptxas.is_some() => ptxas(toolkit.ptxas()),
             None => driver()
                 .ok()
-                .filter(|compiler| compiler.compiles_for(target))
+                .filter(|compiler| {
+                    let is_for = target.is_some_and(|target| compiler.compiles_for(target));
+                    is_for && compiler.reads(newest)
+                })
                 .or_else(|| NvPtxCompiler::open().ok().map(Compiler::NvPtxCompiler))
                 .or_else(|| ptxas(toolkit.ptxas()).ok())
                 .or_else(|| nvjitlink().ok())
@@ -104,6 +131,11 @@ impl Compiler {
         }
     }
 
+    /// Whether a driver reads PTX of a version.
+    fn reads(&self, version: Option<Version>) -> bool {
+        version <= image::newest_ptx(self.driver_version()).or(version)
+    }
+
     fn compiles_for(&self, target: Target) -> bool {
         match self {
             Compiler::Driver(context) => context.device().target().is_ok_and(|own| {
@@ -111,6 +143,42 @@ impl Compiler {
                     .is_ok_and(|own: Target| own.number == target.number)
             }),
             _ => true,
+        }
+    }
+
+    /// The targets that it compiles for.
+    ///
+    /// # Errors
+    /// ptxas does not print its help.
+    pub fn targets(&self) -> Result<Vec<Target>, Failure> {
+        match self {
+            Compiler::Driver(context) => {
+                let target = context
+                    .device()
+                    .target()
+                    .map_err(|error| of_driver(&error))?;
+                Ok(target.parse().into_iter().collect())
+            }
+            Compiler::NvPtxCompiler(library) => {
+                let (major, minor) = library.version();
+                Ok(targets_of_toolkit(major, minor))
+            }
+            Compiler::NvJitLink(library) => {
+                let (major, minor) = library.version();
+                Ok(targets_of_toolkit(major, minor))
+            }
+            Compiler::Ptxas { path, .. } => {
+                let output = Command::new(path)
+                    .arg("--help")
+                    .output()
+                    .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))?;
+                let targets = targets_in(&String::from_utf8_lossy(&output.stdout));
+                if targets.is_empty() {
+                    let message = format!("{}: its help lists no targets", path.shown());
+                    return Err(Failure::new(message).help("name the targets with --arch"));
+                }
+                Ok(targets)
+            }
         }
     }
 
@@ -143,14 +211,25 @@ impl Compiler {
         name: &str,
         text: &str,
         target: Target,
-        options: &JitOptions,
+        options: &CompilerOptions,
     ) -> Result<(Vec<u8>, String), Failure> {
+        let CompilerOptions {
+            jit: options,
+            relocatable,
+        } = options;
+        if *relocatable && matches!(self, Compiler::Driver(_) | Compiler::NvJitLink(_)) {
+            return Err(
+                Failure::new("only ptxas and nvptxcompiler make relocatable code")
+                    .help("give --compiler ptxas"),
+            );
+        }
         match self {
             Compiler::Driver(context) => {
                 // Some drivers reject their device's own target as an explicit option.
                 let own = context.device().target().ok();
                 let options = JitOptions {
                     target: (own != Some(target.to_string())).then_some(target),
+                    compiler: Some(PtxCompiler::Driver),
                     ..*options
                 };
                 let made = jit::compile(context, text, &options).map_err(|error| match &error {
@@ -159,14 +238,17 @@ impl Compiler {
                 })?;
                 Ok((made.binary, made.info_log))
             }
-            Compiler::NvPtxCompiler(library) => library
-                .compile(text, &arguments(target, options, true))
-                .map_err(|error| match error {
+            Compiler::NvPtxCompiler(library) => {
+                let mut arguments = arguments(target, options, false);
+                arguments.extend(relocatable.then(|| "-c".to_owned()));
+                let made = library.compile(text, &arguments);
+                made.map_err(|error| match error {
                     NvPtxCompilerError::Failed { log, .. } => {
                         Failure::new(format!("{name} does not compile: {}", log.trim_end()))
                     }
                     error => Failure::new(error),
-                }),
+                })
+            }
             Compiler::NvJitLink(library) => {
                 if let Some(level @ 1..=2) = options.optimization {
                     return Err(Failure::new(format!("nvJitLink has no -O{level}"))
@@ -179,9 +261,43 @@ impl Compiler {
                         Failure::new(format!("{name} does not compile: {}", error.trim_end()))
                     })
             }
-            Compiler::Ptxas { path, .. } => run_ptxas(path, name, text, target, options),
+            Compiler::Ptxas { path, .. } => {
+                let mut arguments = arguments(target, options, false);
+                arguments.extend(relocatable.then(|| "-c".to_owned()));
+                run_ptxas(path, name, text, &arguments)
+            }
         }
     }
+}
+
+/// The targets in the help of ptxas: `'sm_90a'`.
+fn targets_in(help: &str) -> Vec<Target> {
+    let mut targets: Vec<Target> = help
+        .split('\'')
+        .filter(|word| word.starts_with("sm_"))
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    targets.sort_unstable();
+    targets.dedup();
+    targets
+}
+
+/// The targets that a toolkit of this version knows.
+fn targets_of_toolkit(major: u32, minor: u32) -> Vec<Target> {
+    let newest = image::newest_ptx(major * 1000 + minor * 10);
+    let oldest = if major >= 13 { 75 } else { 50 };
+    // CUDA 13 renamed it to sm_110.
+    let renamed = if major >= 13 { 101 } else { 0 };
+    isa::target::Target::all()
+        .filter(|target| {
+            target
+                .since()
+                .zip(newest)
+                .is_some_and(|(since, newest)| since <= newest)
+        })
+        .map(Target::from)
+        .filter(|target| target.number >= oldest && target.number != renamed)
+        .collect()
 }
 
 /// A file's size and time, to distinguish builds of the same version.
@@ -244,8 +360,7 @@ fn run_ptxas(
     path: &Path,
     name: &str,
     text: &str,
-    target: Target,
-    options: &JitOptions,
+    arguments: &[String],
 ) -> Result<(Vec<u8>, String), Failure> {
     let failure = |error: std::io::Error| Failure::new(format!("{}: {error}", path.shown()));
     let folder = tempfile::tempdir().map_err(failure)?;
@@ -255,7 +370,7 @@ fn run_ptxas(
     );
     std::fs::write(&source, text).map_err(failure)?;
     let output = Command::new(path)
-        .args(arguments(target, options, false))
+        .args(arguments)
         .arg("-o")
         .args([&code, &source])
         .output()
@@ -286,4 +401,28 @@ fn crash(status: ExitStatus) -> Option<String> {
     use std::os::unix::process::ExitStatusExt;
     status.signal()?;
     Some(status.to_string().replacen("signal: ", "signal ", 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_those_of_the_toolkit() {
+        let names = |targets: Vec<Target>| -> Vec<String> {
+            let plain = targets.iter().map(Target::to_string);
+            plain.filter(|name| !name.ends_with(['a', 'f'])).collect()
+        };
+        let cuda_12 = names(targets_of_toolkit(12, 4));
+        assert_eq!(
+            (&*cuda_12[0], &*cuda_12[cuda_12.len() - 1]),
+            ("sm_50", "sm_90")
+        );
+        let cuda_13 = names(targets_of_toolkit(13, 0));
+        assert_eq!(cuda_13[0], "sm_75");
+        assert!(cuda_13.contains(&"sm_110".to_owned()) && !cuda_13.contains(&"sm_101".to_owned()));
+        let help = "Allowed values: 'compute_90','sm_90','sm_90a', 'sm_100f','lto_90'.";
+        assert_eq!(targets_in(help).len(), 3);
+        assert!(targets_in("").is_empty());
+    }
 }

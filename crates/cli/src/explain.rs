@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::driver_version::DriverVersion;
 use super::mapped::FileBytes;
 use ptxkit::cache::{Environment, Policy};
-use ptxkit::image::{self, Entry, ImageError, JitPolicy, Piece, Place, Target};
+use ptxkit::image::{self, Entry, EntryKind, ImageError, JitPolicy, Piece, Place, Target};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, Format, json_line, print};
 
@@ -38,6 +38,9 @@ struct Choice<'a> {
     image: Option<usize>,
     reason: String,
     rejected: Vec<Rejected>,
+    /// Why the selected image cannot be loaded: a driver does not try another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged: Option<String>,
     /// Whether the driver supports the selected PTX.
     #[serde(skip_serializing_if = "Option::is_none")]
     ptx: Option<String>,
@@ -98,12 +101,14 @@ fn choose<'a>(
             let ptx = taken
                 .zip(args.driver.as_ref())
                 .and_then(|(entry, driver)| of_ptx(entry, driver));
-            let good = !matches!(ptx, Some(Err(_)));
+            let damaged = taken.and_then(damage);
+            let good = !matches!(ptx, Some(Err(_))) && damaged.is_none();
             let choice = Choice {
                 member,
                 image: Some(index(selection.place)),
                 reason: selection.reason,
                 rejected: rejected(selection.rejected),
+                damaged,
                 ptx: ptx.map(|message| message.unwrap_or_else(|error| error)),
             };
             (choice, good)
@@ -114,10 +119,27 @@ fn choose<'a>(
                 image: None,
                 reason: format!("no image runs on {}", args.target),
                 rejected: rejected(nothing.rejected),
+                damaged: None,
                 ptx: None,
             };
             (choice, false)
         }
+    }
+}
+
+/// Why an image cannot be read; `None` if it can.
+fn damage(entry: &Entry<'_>) -> Option<String> {
+    let bytes = match entry.unpack() {
+        Ok(bytes) => bytes,
+        Err(error) => return Some(error.to_string()),
+    };
+    if entry.kind != EntryKind::Elf {
+        return None;
+    }
+    match image::open(&bytes) {
+        Ok(image::Image::Cubin(cubin)) => cubin.contents().err().map(|error| error.to_string()),
+        Ok(_) => Some("it is not a cubin".into()),
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -159,6 +181,13 @@ impl Choice<'_> {
             Some(image) => writeln!(text, "image {image}  {}", self.reason),
             None => writeln!(text, "none  {}", self.reason),
         };
+        if let Some(damaged) = &self.damaged {
+            let _ = writeln!(
+                text,
+                "  it is damaged, and a driver does not try another image: {}",
+                Escaped::new(damaged)
+            );
+        }
         if let Some(ptx) = &self.ptx {
             let _ = writeln!(text, "  {ptx}");
         }

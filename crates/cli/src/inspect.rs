@@ -46,6 +46,9 @@ struct Listed {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
     index: usize,
+    /// The number of the fatbin in the file: a device loads one image of each. PTX and cubins outside
+    /// of fatbins are counted too.
+    fatbin: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     member: Option<String>,
     kind: &'static str,
@@ -69,6 +72,9 @@ struct Listed {
 struct Kernel {
     name: String,
     registers: Option<u32>,
+    /// Instructions that spill or refill registers.
+    spills: Option<u32>,
+    barriers: Option<u32>,
     stack: Option<u32>,
     shared: u64,
     local: Option<u64>,
@@ -205,17 +211,18 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
     let entries: Vec<_> = contents
         .pieces
         .iter()
-        .flat_map(|piece| {
+        .enumerate()
+        .flat_map(|(fatbin, piece)| {
             let entries = piece.entries().into_iter();
-            entries.map(|entry| (piece.member.as_deref(), entry))
+            entries.map(move |entry| ((fatbin, piece.member.as_deref()), entry))
         })
-        .map(|(member, entry)| {
+        .map(|(place, entry)| {
             let included = kernels
                 && has_kernels(&entry)
                 && (unpack || entry.compression == Compression::None);
             // Whether to read the kernels, within the limit.
             let included = included.then(|| limit.take(&entry)).transpose();
-            (member, included, entry)
+            (place, included, entry)
         })
         .collect();
     // The images of a block are unpacked together, so one thread reads all of them.
@@ -237,7 +244,7 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
         .iter()
         .zip(found.into_iter().flatten())
         .enumerate()
-        .map(|(index, ((member, _, entry), found))| {
+        .map(|(index, (((fatbin, member), _, entry), found))| {
             let (kernels, error) = match found {
                 Ok(kernels) => (kernels, None),
                 Err(error) => (None, Some(error.to_string())),
@@ -245,6 +252,7 @@ fn inspect(file: &Path, args: &InspectArgs) -> Result<Found, Failure> {
             Listed {
                 file: None,
                 index,
+                fatbin: *fatbin,
                 member: member.map(str::to_owned),
                 kind: entry.kind.word(),
                 arch: entry.target.to_string(),
@@ -285,6 +293,8 @@ fn kernels_of<'a>(
         .map(|kernel| Kernel {
             name: kernel.name,
             registers: Some(kernel.registers),
+            spills: kernel.spills,
+            barriers: Some(kernel.barriers),
             stack: Some(kernel.stack),
             shared: kernel.shared,
             local: Some(kernel.local),
@@ -310,6 +320,8 @@ fn kernels_of_ptx(text: &str) -> Vec<Kernel> {
         .map(|kernel| Kernel {
             name: kernel.name,
             registers: None,
+            spills: None,
+            barriers: None,
             stack: None,
             shared: kernel.static_shared.into(),
             local: None,
@@ -367,6 +379,8 @@ fn table(listed: &[Listed]) -> String {
 fn describe(kernel: &Kernel) -> String {
     let mut facts = Vec::new();
     facts.extend(kernel.registers.map(|count| format!("{count} registers")));
+    let spills = kernel.spills.filter(|count| *count > 0);
+    facts.extend(spills.map(|count| format!("{count} spills")));
     let local = kernel.local.unwrap_or(0);
     for (bytes, what) in [
         (u64::from(kernel.stack.unwrap_or(0)), "stack"),

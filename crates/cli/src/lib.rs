@@ -31,6 +31,7 @@ pub mod markup;
 pub mod matching;
 pub mod nvptxcompiler;
 pub mod occupancy;
+pub mod pack;
 pub mod pattern;
 pub mod progress;
 pub mod ptxas;

@@ -17,6 +17,8 @@ const RESERVED_SHARED: u64 = 1024;
 /// In `st_other` of a symbol: a kernel entry.
 const ENTRY: u8 = 0x10;
 const FUNCTION: u8 = 2;
+/// The first toolkit whose compilers mark spills.
+const FIRST_WITH_SPILLS: u32 = 126;
 
 /// A binary for one architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,9 @@ pub struct CubinKernel {
     pub shared: u64,
     /// The part of `shared` that the architecture reserves.
     pub reserved_shared: u64,
+    /// Instructions that write a register to local memory or read it back because there are too few
+    /// registers. `None` for code of CUDA before 12.6, which does not mark them.
+    pub spills: Option<u32>,
     /// Barriers of a block, as `bar.sync` names them.
     pub barriers: u32,
     /// Local memory per thread outside the stack.
@@ -218,16 +223,20 @@ fn describe(
     kernel: &mut CubinKernel,
 ) -> Result<(), ImageError> {
     let data = elf.data(section, "section .nv.info of a kernel")?;
+    let (mut spills, mut marks_spills) = (0u32, false);
     for record in info::records(data) {
         let record = record?;
         match record.attribute {
             info::PARAM_BYTES => kernel.param_bytes = record.value.into(),
             info::MAX_THREADS => kernel.max_threads = record.shape(),
             info::BARRIERS => kernel.barriers = u32::from(record.value & 0xff),
+            info::TOOLKIT => marks_spills = record.number() >= Some(FIRST_WITH_SPILLS),
+            info::ANNOTATIONS => spills = spills.saturating_add(record.spills()),
             info::REQUIRED_THREADS => kernel.required_threads = record.shape(),
             _ => kernel.params.extend(record.param()),
         }
     }
+    kernel.spills = marks_spills.then_some(spills);
     kernel.params.sort();
     Ok(())
 }

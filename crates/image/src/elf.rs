@@ -18,6 +18,28 @@ pub(super) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
+/// The size of the ELF file that `file` starts with, by its headers and sections. `None` if it is
+/// damaged or has more sections than its header can count.
+pub(super) fn size(file: Bytes<'_>) -> Option<u64> {
+    let u16_at = |at| file.u16(at).map(u64::from).ok();
+    let end = |offset: u64, stride: u64, count: u64| offset.checked_add(stride.checked_mul(count)?);
+    let segments = end(file.u64(32).ok()?, u16_at(54)?, u16_at(56)?)?;
+    let (table, stride, count) = (file.u64(40).ok()?, u16_at(58)?, u16_at(60)?);
+    let mut size = segments.max(end(table, stride, count)?);
+    if count == 0 || stride < SECTION_HEADER {
+        return None;
+    }
+    for index in 0..count {
+        let header = file
+            .part(table + index * stride, SECTION_HEADER, "section")
+            .ok()?;
+        if header.u32(4).ok()? != NOBITS {
+            size = size.max(end(header.u64(24).ok()?, header.u64(32).ok()?, 1)?);
+        }
+    }
+    (size <= file.size()).then_some(size)
+}
+
 pub(super) struct Elf<'a> {
     pub file: Bytes<'a>,
     pub flags: u32,

@@ -19,12 +19,12 @@ pub struct Entry<'a> {
     pub ptx_version: Version,
     /// The compression of `payload`.
     pub compression: Compression,
-    /// The bytes in the file, without the padding of compressed entries. Entries of one block share
-    /// them.
+    /// The bytes in the file, without the padding of cubins and of compressed entries. Entries of
+    /// one block share them.
     pub payload: &'a [u8],
     /// The offset of `payload` in the file.
     pub offset: u64,
-    /// The unpacked size of the image in bytes, including padding if it is not compressed.
+    /// The unpacked size of the image in bytes. PTX that is not compressed includes its padding.
     pub size: u64,
     /// The name from the compiler, usually that of the source file; may be empty.
     pub name: &'a str,
@@ -36,6 +36,8 @@ pub struct Entry<'a> {
     pub(super) scrambled: bool,
     /// The size of the unpacked block that contains the image, and its position there.
     pub(super) block: Option<(u64, Part)>,
+    /// Its header in the fatbin; empty for an image that is a whole file.
+    pub(super) header: &'a [u8],
 }
 
 /// The position of an image in a block.
@@ -93,6 +95,20 @@ impl EntryKind {
         }
     }
 
+    /// The number in a fatbin; `None` for a kind that fatbins do not contain.
+    pub(super) fn number(self) -> Option<u16> {
+        Some(match self {
+            EntryKind::Ptx => 1,
+            EntryKind::Elf => 2,
+            EntryKind::LtoIr => 8,
+            EntryKind::Index => 0x20,
+            EntryKind::RelocatablePtx => 0x40,
+            EntryKind::TileIr => 0x80,
+            EntryKind::Other(number) => number,
+            EntryKind::Cpu => return None,
+        })
+    }
+
     /// A short name: `ptx`, `cubin`, `lto-ir`.
     pub fn word(self) -> &'static str {
         match self {
@@ -140,6 +156,7 @@ impl<'a> Entry<'a> {
             deferred: false,
             scrambled: false,
             block: None,
+            header: &[],
         }
     }
 

@@ -2,23 +2,23 @@
 
 use super::bytes::Bytes;
 use super::entry::{Compression, Entry, EntryKind, Part};
-use super::{ImageError, Suffix, Target};
+use super::{ImageError, Suffix, Target, elf};
 use ptx::ast::Version;
 
-const MAGIC: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
-const HEADER: u64 = 16;
+pub(super) const MAGIC: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
+pub(super) const HEADER: u64 = 16;
 /// The minimum size of an entry's header.
-const ENTRY_HEADER: u64 = 64;
+pub(super) const ENTRY_HEADER: u64 = 64;
 /// An entry that holds several, compressed as one block.
-const CONCATENATED: u16 = 0x100;
+pub(super) const CONCATENATED: u16 = 0x100;
 const ELF: u16 = 2;
 
-const FLAG_LZ4: u64 = 0x2000;
-const FLAG_ZSTD: u64 = 0x8000;
-const FLAG_SCRAMBLED: u64 = 0x1_0000;
-const FLAG_ARCHITECTURE: u64 = 1 << 20;
-const FLAG_FAMILY: u64 = 1 << 21;
-const FLAG_DEFERRED: u64 = 1 << 24;
+pub(super) const FLAG_LZ4: u64 = 0x2000;
+pub(super) const FLAG_ZSTD: u64 = 0x8000;
+pub(super) const FLAG_SCRAMBLED: u64 = 0x1_0000;
+pub(super) const FLAG_ARCHITECTURE: u64 = 1 << 20;
+pub(super) const FLAG_FAMILY: u64 = 1 << 21;
+pub(super) const FLAG_DEFERRED: u64 = 1 << 24;
 
 /// A container of images.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +172,7 @@ fn read_header<'a>(header: Bytes<'a>) -> Result<Entry<'a>, ImageError> {
         deferred: flags & FLAG_DEFERRED != 0,
         scrambled: flags & FLAG_SCRAMBLED != 0,
         block: None,
+        header: header.bytes,
     })
 }
 
@@ -179,7 +180,14 @@ fn entry<'a>(header: Bytes<'a>, payload: Bytes<'a>) -> Result<Entry<'a>, ImageEr
     let described = read_header(header)?;
     // Only headers of compressed entries have the size without padding.
     let (used, size) = match described.compression {
-        Compression::None => (payload.bytes, payload.size()),
+        Compression::None => {
+            let used = if described.kind == EntryKind::Elf {
+                without_padding(payload)
+            } else {
+                payload.bytes
+            };
+            (used, used.len() as u64)
+        }
         _ => {
             let used = u64::from(header.u32(16)?);
             let fits = usize::try_from(used)
@@ -197,6 +205,15 @@ fn entry<'a>(header: Bytes<'a>, payload: Bytes<'a>) -> Result<Entry<'a>, ImageEr
         size,
         ..described
     })
+}
+
+/// A cubin without the zeros that align the next entry.
+fn without_padding(cubin: Bytes<'_>) -> &[u8] {
+    let size = elf::size(cubin).and_then(|size| usize::try_from(size).ok());
+    match size.and_then(|size| cubin.bytes.split_at_checked(size)) {
+        Some((used, padding)) if padding.len() < 8 && padding.iter().all(|byte| *byte == 0) => used,
+        _ => cubin.bytes,
+    }
 }
 
 /// The text whose offset and length are at `at`. It is informational, so an invalid one is

@@ -12,8 +12,15 @@ pub(super) const MAX_THREADS: u8 = 0x05;
 pub(super) const REQUIRED_THREADS: u8 = 0x10;
 pub(super) const PARAM_BYTES: u8 = 0x19;
 pub(super) const BARRIERS: u8 = 0x4c;
+pub(super) const TOOLKIT: u8 = 0x37;
+pub(super) const ANNOTATIONS: u8 = 0x55;
 const PARAM: u8 = 0x17;
 const LARGE_PARAM: u8 = 0x45;
+
+/// In an annotation, which is a kind and an offset in the code: the instruction spills or refills a
+/// register.
+const SPILL: u32 = 1;
+const ANNOTATION: u64 = 8;
 
 /// The record format with a length and a payload; the others have a 16-bit value.
 const SIZED: u8 = 4;
@@ -65,6 +72,18 @@ impl Record<'_> {
         Some([size(0)?, size(1)?, size(2)?])
     }
 
+    /// The payload as a number, such as 126 for the toolkit CUDA 12.6.
+    pub fn number(&self) -> Option<u32> {
+        self.payload.u32(0).ok()
+    }
+
+    /// How many instructions the annotations of the payload mark as spills or refills.
+    pub fn spills(&self) -> u32 {
+        let marked = (0..self.payload.size() / ANNOTATION)
+            .filter(|index| self.payload.u32(index * ANNOTATION) == Ok(SPILL));
+        u32::try_from(marked.count()).unwrap_or(u32::MAX)
+    }
+
     /// The payload as a parameter of the kernel.
     pub fn param(&self) -> Option<CubinParam> {
         let last = self.payload.u32(8).ok()?;
@@ -102,6 +121,16 @@ mod tests {
         let param = found[2].param().unwrap();
         assert_eq!((param.ordinal, param.offset, param.size), (1, 8, 8));
         assert_eq!(found[3].shape(), Some([256, 1, 1]));
+    }
+
+    #[test]
+    fn annotations_of_spills_are_counted() {
+        let mut bytes = vec![4, ANNOTATIONS, 24, 0];
+        for number in [1u32, 0x10, 2, 0x20, 1, 0x30] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let found = records(Bytes::new(&bytes, "section")).next().unwrap();
+        assert_eq!(found.unwrap().spills(), 2);
     }
 
     #[test]

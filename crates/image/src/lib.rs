@@ -1,4 +1,5 @@
-//! Images of device code: PTX, cubins and fatbins, and the selection of one for a device.
+//! Images of device code: PTX, cubins and fatbins, the selection of one for a device, and fatbins
+//! made of several ([`Packer`]).
 //!
 //! ```
 //! use ptxkit_image::{self as image, Image};
@@ -12,6 +13,7 @@
 
 mod archive;
 mod bytes;
+mod compress;
 mod contents;
 mod cubin;
 mod drivers;
@@ -19,6 +21,8 @@ mod elf;
 mod entry;
 mod fatbin;
 mod info;
+mod note;
+mod pack;
 mod pickle;
 mod program;
 mod select;
@@ -31,6 +35,7 @@ pub use cubin::{Cubin, CubinContents, CubinKernel, CubinParam};
 pub use drivers::{DriverRelease, drivers, first_driver_for, newest_ptx};
 pub use entry::{Compression, Entry, EntryKind};
 pub use fatbin::Fatbin;
+pub use pack::{PackError, Packer};
 pub use select::{JitPolicy, NothingFits, Place, Selection, select};
 pub use target::{NotATarget, Suffix, Target};
 pub use text::{PtxText, PtxTooNew};

@@ -54,6 +54,13 @@ impl Failure {
         self
     }
 
+    /// The same failure, of this file.
+    #[must_use]
+    pub fn of(mut self, name: &str) -> Failure {
+        self.message = format!("{name}: {}", self.message);
+        self
+    }
+
     /// Prints it to standard error.
     pub fn print(&self) {
         eprint(&format!("{self}\n"));

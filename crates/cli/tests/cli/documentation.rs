@@ -1,5 +1,6 @@
 //! What README.md and `docs/` say is what the program does.
 
+use super::assemble::recorded_ptxas;
 use super::*;
 
 #[path = "../../../../docs/console.rs"]
@@ -13,6 +14,68 @@ fn commands_print_what_is_shown() {
 #[test]
 fn commands_without_output_succeed() {
     assert!(console::succeed(Path::new(&program())) > 0);
+}
+
+/// The folder on `PATH` with the ptxas of the tests stands in the commands.
+#[test]
+fn commands_with_ptxas_print_what_is_shown() {
+    let tools = tempfile::tempdir().unwrap();
+    let ptxas = recorded_ptxas(tools.path());
+    let ptxas = ptxas.display();
+    let real = format!("ptxkit assemble --ptxas {ptxas} ");
+    let program = program();
+    let compared = console::compare_marked(
+        Path::new(&program),
+        "console,ptxas",
+        &[("ptxkit assemble ", real)],
+    );
+    assert!(compared > 0);
+}
+
+/// The commands of ours in the workflow of docs/assemble.md succeed.
+#[test]
+fn the_workflow_of_resources_succeeds() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let Ok(page) = std::fs::read_to_string(root.join("docs/assemble.md")) else {
+        return; // a packed test, away from the sources
+    };
+    let blocks = console::blocks(&page);
+    let (_, workflow) = blocks.iter().find(|(mark, _)| *mark == "yaml").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let kernels = folder.path().join("kernels");
+    std::fs::create_dir(&kernels).unwrap();
+    let sample = root.join("ptx-samples/reduction.ptx");
+    std::fs::copy(sample, kernels.join("reduction.ptx")).unwrap();
+    let ptxas = recorded_ptxas(folder.path());
+    let commands = workflow.lines().filter_map(|line| {
+        let command = line.trim().strip_prefix("- run: ptxkit-cpu ")?;
+        Some(command.to_owned())
+    });
+    let run = |command: &str| {
+        let output = Command::new("sh")
+            .args(["-c", &format!("exec \"$PTXKIT\" {command}")])
+            .env("PTXKIT", program())
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", ptxas.parent().unwrap().display()),
+            )
+            .env("CUDA_HOME", folder.path())
+            .env("CUDA_CACHE_PATH", folder.path().join("cache"))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{command}: {}",
+            stderr(&output)
+        );
+    };
+    let commands: Vec<String> = commands.collect();
+    assert_eq!(commands.len(), 2);
+    // The baseline, as the page says.
+    run(&commands[0].replace("--against", "--save"));
+    commands.iter().for_each(|command| run(command));
 }
 
 /// Whoever adds a block makes it run, or says here why it does not.
@@ -37,7 +100,7 @@ fn every_command_is_executed_or_listed() {
         let name = page.strip_prefix(root).unwrap().display().to_string();
         for (mark, block) in console::blocks(&text) {
             let executed = match mark {
-                "console" | "console,remote" => true,
+                "console" | "console,remote" | "console,ptxas" => true,
                 "sh" => console::is_ours(block),
                 "sh,nvidia" | "bash" | "shell" | "" => false,
                 _ => !block.lines().any(|line| line.starts_with("$ ")),

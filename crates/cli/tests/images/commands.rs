@@ -11,7 +11,7 @@ use super::cuobjdump;
 use super::fixtures::fixture;
 
 /// Runs `ptxkit` in a folder that has a fixture; packed tests find it by the environment.
-fn ptxkit(folder: &Path, arguments: &[&str]) -> Output {
+pub fn ptxkit(folder: &Path, arguments: &[&str]) -> Output {
     let program = std::env::var_os("PTXKIT_BIN").unwrap_or(env!("CARGO_BIN_EXE_ptxkit").into());
     let mut command = Command::new(program);
     for name in [
@@ -31,13 +31,13 @@ fn ptxkit(folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn with_fixture(name: &str) -> TempDir {
+pub fn with_fixture(name: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join(name), fixture(name)).unwrap();
     folder
 }
 
-fn text(output: &Output) -> String {
+pub fn text(output: &Output) -> String {
     assert!(
         output.status.success(),
         "{}{}",

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ptxkit::image::{self, Image, ImageError, UnpackLimit, Unpacker};
+use ptxkit::image::{self, Compression, Image, ImageError, Packer, UnpackLimit, Unpacker};
 
 use super::bomb::bomb;
 use super::fixtures::{FIXTURES, fixture};
@@ -129,6 +129,45 @@ fn no_damage_makes_a_reader_panic_or_fill_the_memory() {
             );
         }
     }
+}
+
+/// What is packed of a damaged file is read again as it was.
+#[test]
+fn damaged_images_are_refused_or_packed_as_they_are() {
+    let mut numbers = Numbers(0xd1b5_4a32_d192_ed03);
+    let mut packed = 0;
+    for (name, bytes) in FIXTURES {
+        for round in 0..12 {
+            let mut bad = bytes.to_vec();
+            damage(&mut bad, &mut numbers);
+            let Ok(contents) = image::contents(&bad) else {
+                continue;
+            };
+            for piece in &contents.pieces {
+                for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+                    let mut packer = Packer::new(compression);
+                    if packer.add(&piece.image).is_err() {
+                        continue;
+                    }
+                    packed += 1;
+                    let again = packer.finish();
+                    let Ok(Image::Fatbin(again)) = image::open(&again) else {
+                        panic!("{name}, round {round}: not a fatbin")
+                    };
+                    for (before, after) in piece.entries().iter().zip(&again.entries) {
+                        assert_eq!((before.kind, before.target), (after.kind, after.target));
+                        // Compressed bytes may be copied without being unpacked.
+                        let (Ok(before), Ok(after)) = (before.unpack(), after.unpack()) else {
+                            continue;
+                        };
+                        let same = before.iter().zip(&*after).all(|(one, other)| one == other);
+                        assert!(same, "{name}, round {round}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(packed > 50, "{packed}");
 }
 
 #[test]

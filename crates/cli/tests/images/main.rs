@@ -7,6 +7,7 @@ mod cuobjdump;
 mod damaged;
 mod fixtures;
 mod libraries;
+mod pack;
 
 use cuobjdump::{Resources, Said};
 use fixtures::{FIXTURES, fixture};
