@@ -74,7 +74,6 @@ fn compilers() -> Fallible<Vec<(String, Compile<'static>)>> {
     let arguments = |threads: u32| vec![arch.clone(), format!("--split-compile={threads}")];
     if let Ok(library) = NvPtxCompiler::open() {
         let (major, minor) = library.version();
-        let arguments = arguments.clone();
         let options = [1, 0].map(arguments);
         let compile = move |text: &str, threads: u32| {
             library.compile(text, &options[usize::from(threads == 0)])?;

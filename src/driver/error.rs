@@ -7,7 +7,7 @@ use std::fmt;
 use api::{ArrayFormat, CudaError, DriverError, DriverKind, DriverMissing, EntryMissing};
 
 use crate::driver::log::LogLine;
-use crate::driver::module::nvptxcompiler::NvPtxCompilerError;
+use crate::driver::nvptxcompiler::NvPtxCompilerError;
 use crate::driver::tensor_map_error::TensorMapError;
 
 /// Any error of [`driver`](crate::driver) and [`jit`](crate::jit).

@@ -105,9 +105,11 @@ impl fmt::Display for LoadError {
                     _ => Ok(()),
                 }
             }
-            LoadError::PtxUsesNewer { name, source } => {
-                write!(f, "{name} cannot be compiled: {source}")
-            }
+            LoadError::PtxUsesNewer { name, source } => write!(
+                f,
+                "{name} cannot be compiled: {source}. nvptxcompiler compiles it for this driver: see \
+                 `ptxkit nvptxcompiler --help`"
+            ),
             LoadError::Copied { variable } => write!(
                 f,
                 "each slice that reads the constant `{variable}` has a copy, so it has no one \

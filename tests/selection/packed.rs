@@ -12,8 +12,9 @@ use crate::{device, marker};
 
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
 
-/// The offset of the section table in an ELF header.
-const SECTION_TABLE: std::ops::Range<usize> = 40..48;
+/// The magic number and the machine in an ELF header. Driver 580 crashes if the offset of the section table leads
+/// outside of the file.
+const DAMAGES: [std::ops::Range<usize>; 2] = [0..4, 18..20];
 
 /// A fatbin of these images, in their order.
 fn packed(images: &[Vec<u8>], compression: Compression) -> Vec<u8> {
@@ -111,16 +112,18 @@ fn a_damaged_cubin_is_taken_and_not_loaded() {
     let context = Context::primary(&device).expect("a context");
     let target: Target = device.target().expect("a target").parse().expect("sm_…");
     let images = [cubin("sm_90", 0), ptx("sm_80", (8, 8), 1)];
-    let mut bytes = packed(&images, Compression::None);
-    let at = bytes
-        .windows(4)
-        .position(|bytes| bytes == b"\x7fELF")
-        .expect("the cubin is stored as it is");
-    bytes[at..][SECTION_TABLE].fill(0x7f);
-    assert_eq!(selected(&bytes, target), Some(0));
-    // SAFETY: a cubin without a section table cannot be loaded.
-    let loaded = unsafe { Module::load_image(&context, &bytes) };
-    let theirs = loaded.map(|module| marker(&context, &module));
-    println!("a damaged cubin, PTX: driver {theirs:?}");
-    assert!(theirs.is_err(), "{theirs:?}");
+    for damage in DAMAGES {
+        let mut bytes = packed(&images, Compression::None);
+        let at = bytes
+            .windows(4)
+            .position(|bytes| bytes == b"\x7fELF")
+            .expect("the cubin is stored as it is");
+        bytes[at..][damage.clone()].fill(0x7f);
+        assert_eq!(selected(&bytes, target), Some(0));
+        // SAFETY: it cannot be loaded.
+        let loaded = unsafe { Module::load_image(&context, &bytes) };
+        let theirs = loaded.map(|module| marker(&context, &module));
+        println!("a cubin with damage at {damage:?}, PTX: driver {theirs:?}");
+        assert!(theirs.is_err(), "{theirs:?}");
+    }
 }

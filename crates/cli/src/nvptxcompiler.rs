@@ -1,6 +1,7 @@
 //! `ptxkit nvptxcompiler`: links NVIDIA's static PTX compiler into a shared library, which the loader and
 //! `ptxkit assemble` use.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -168,6 +169,8 @@ fn link(archive: &Path, folder: &Path) -> Result<TempPath, Failure> {
     script
         .write_all(VERSION_SCRIPT.as_bytes())
         .map_err(|error| of_file(script.path(), &error))?;
+    let mut exports = OsString::from("-Wl,--version-script=");
+    exports.push(script.path());
     // A program may have another C++ library than the linker.
     let statically = ["-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic"];
     let compiler = std::env::var_os("CC").filter(|name| !name.is_empty());
@@ -180,7 +183,7 @@ fn link(archive: &Path, folder: &Path) -> Result<TempPath, Failure> {
             .arg("-Wl,--whole-archive")
             .arg(archive)
             .arg("-Wl,--no-whole-archive")
-            .arg(format!("-Wl,--version-script={}", script.path().display()))
+            .arg(&exports)
             .args(["-Wl,-z,defs", "-Wl,--gc-sections", "-s"])
             .args(library)
             .args(["-lpthread", "-lm", "-ldl"])

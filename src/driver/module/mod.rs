@@ -9,7 +9,6 @@ pub(crate) mod library;
 pub(crate) mod library_handle;
 pub(crate) mod link;
 pub mod nvjitlink;
-pub mod nvptxcompiler;
 
 use std::ffi::{CStr, CString};
 use std::path::Path;

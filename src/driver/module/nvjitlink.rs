@@ -10,7 +10,7 @@ use input::ShowName as _;
 use libloading::Library;
 
 use crate::driver::module::link::{LinkInput, LinkKind};
-use crate::driver::module::nvptxcompiler::reason;
+use crate::driver::nvptxcompiler::reason;
 
 type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;

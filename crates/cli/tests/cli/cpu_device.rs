@@ -392,5 +392,5 @@ fn stages_of_the_compilation_are_printed() {
         assert!(!said.contains("kernel next (line 4)"), "{said}");
     }
     let said = stderr(&run_next("PTXKIT_CPU_DUMP", "bogus"));
-    assert!(said.contains("use ir, passes, clif or asm"), "{said}");
+    assert!(said.contains("use ir, passes, simd, clif or asm"), "{said}");
 }

@@ -379,7 +379,7 @@ impl NvPtxCompiler {
 }
 
 /// The message of the system's loader.
-pub(super) fn reason(error: &libloading::Error) -> String {
+pub(in crate::driver) fn reason(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error).map(ToString::to_string);
     source.unwrap_or_else(|| error.to_string())
 }
