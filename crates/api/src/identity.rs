@@ -101,6 +101,9 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 /// The path of the driver that the process loaded. The dynamic linker knows it at
 /// once; where it does not tell, the process's mappings are searched.
 fn mapped_driver() -> Option<PathBuf> {
+    if let Some(file) = super::driver_file() {
+        return Some(file.clone());
+    }
     linked_file("libcuda.so.1").or_else(|| {
         // Nothing after the driver's line is read: the kernel formats hundreds.
         let maps = BufReader::new(File::open("/proc/self/maps").ok()?);

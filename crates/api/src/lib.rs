@@ -8,6 +8,7 @@
 #![allow(non_snake_case, unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use cudarc::driver::sys::{
@@ -503,9 +504,24 @@ impl Api {
 /// From where on the log of NVIDIA's driver was not read, if errors are to be explained.
 static LOG: Mutex<Option<c_uint>> = Mutex::new(None);
 
+/// The file of the driver, if a library stands in front of it that has the driver's name.
+static FILE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes [`Api::nvidia`] open this file. Without effect after the first call.
+#[doc(hidden)]
+pub fn set_driver_file(file: PathBuf) {
+    let _ = FILE.set(file);
+}
+
+/// The file that [`set_driver_file`] was given.
+pub(crate) fn driver_file() -> Option<&'static PathBuf> {
+    FILE.get()
+}
+
 /// Whether the user named the file to open.
 fn is_named() -> bool {
-    std::env::var_os("PTXKIT_LIBCUDA").is_some_and(|name| !name.is_empty())
+    driver_file().is_some()
+        || std::env::var_os("PTXKIT_LIBCUDA").is_some_and(|name| !name.is_empty())
 }
 
 /// Whether a library is the CPU device under the driver's names (the member
@@ -521,6 +537,9 @@ fn kind_of(library: &libloading::Library) -> DriverKind {
 /// The names to try, best first: `libcuda.so` comes after `libcuda.so.1`
 /// because a toolkit's stub has that name.
 fn library_names() -> Vec<String> {
+    if let Some(file) = driver_file() {
+        return vec![file.to_string_lossy().into_owned()];
+    }
     match std::env::var("PTXKIT_LIBCUDA") {
         Ok(name) if !name.is_empty() => vec![name],
         _ if cfg!(windows) => vec!["nvcuda.dll".into()],

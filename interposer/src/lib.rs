@@ -1,0 +1,89 @@
+//! A library in front of NVIDIA's driver. Programs that find it under the name `libcuda.so.1` run on the driver as
+//! before, but the PTX that they load is compiled through ptxkit's compute cache.
+//!
+//! | module | |
+//! |---|---|
+//! | `driver_file`, `ld_cache` | find the file of the driver |
+//! | `forward` | each name of the driver, with a jump to the driver's function |
+//! | `procedure` | `cuGetProcAddress`, which also returns the functions of this library |
+//! | `loads` | the entries that load modules and libraries |
+//! | `image_bytes`, `options` | read their arguments |
+//! | `serve` | selects the PTX, compiles it through the cache, and makes the image for the driver |
+//! | `report` | what was served and why not: `PTXKIT_REPORT` |
+//!
+//! A load that this library does not serve is forwarded unchanged.
+
+#![allow(non_snake_case, reason = "the driver's C names")]
+
+mod driver_file;
+mod forward;
+mod image_bytes;
+mod ld_cache;
+pub mod loads;
+mod options;
+pub mod procedure;
+mod report;
+mod serve;
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+/// The symbol by which this library recognizes a copy of itself.
+const MARK: &str = "ptxkitInterposer";
+
+/// See [`MARK`].
+#[unsafe(no_mangle)]
+pub static ptxkitInterposer: u8 = 1;
+
+/// Opens the driver before any of its names is called.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn start() {
+    let _ = without_panic(open_driver);
+}
+
+/// The result of a function; `None` if it panics. No panic reaches the program.
+fn without_panic<T>(function: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(function)).ok()
+}
+
+fn open_driver() {
+    for file in driver_file::candidates() {
+        // SAFETY: the user names the file, or it has the driver's name in the system's folders.
+        let library = match unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) } {
+            Ok(library) => library,
+            Err(error) => {
+                report::not_opened(&file, &error);
+                continue;
+            }
+        };
+        let symbol = |name: &str| {
+            // SAFETY: only the address is taken.
+            let symbol = unsafe { library.get::<*mut c_void>(name.as_bytes()) }.ok()?;
+            let address = symbol.into_raw();
+            (!address.is_null()).then_some(address)
+        };
+        if symbol(MARK).is_some() {
+            // Another copy would look for the driver in the same way, and find this one.
+            report::is_a_copy(&file);
+            continue;
+        }
+        forward::fill(symbol);
+        api::set_driver_file(file);
+        // The table has its functions.
+        std::mem::forget(library);
+        return;
+    }
+}
+
+/// Whether loads are served: not with `PTXKIT_INTERPOSE=0`, and not in programs that run with the rights of another
+/// user.
+fn is_on() -> bool {
+    // SAFETY: only reads a value that the kernel gave the process.
+    let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    !is_secure && std::env::var_os("PTXKIT_INTERPOSE").is_none_or(|word| word != "0")
+}

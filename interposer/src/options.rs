@@ -1,0 +1,100 @@
+//! The options of a load (`CUjit_option`), as ptxkit's compiler takes them.
+
+use std::ffi::{c_uint, c_void};
+
+use ptxkit::jit::{CacheMode, JitOptions};
+
+const MAX_REGISTERS: c_uint = 0;
+const WALL_TIME: c_uint = 2;
+const INFO_LOG_BUFFER: c_uint = 3;
+const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
+const OPTIMIZATION_LEVEL: c_uint = 7;
+const TARGET_FROM_CUCONTEXT: c_uint = 8;
+const FALLBACK_STRATEGY: c_uint = 10;
+const GENERATE_DEBUG_INFO: c_uint = 11;
+const LOG_VERBOSE: c_uint = 12;
+const GENERATE_LINE_INFO: c_uint = 13;
+const CACHE_MODE: c_uint = 14;
+
+/// Returns the options; an error names one with which a load is forwarded.
+///
+/// # Safety
+/// Both arrays must have `count` elements.
+pub unsafe fn read(
+    count: c_uint,
+    options: *const c_uint,
+    values: *const *mut c_void,
+) -> Result<JitOptions, String> {
+    let mut found = JitOptions::default();
+    if count == 0 {
+        return Ok(found);
+    }
+    if options.is_null() || values.is_null() {
+        return Err("options without an array".to_owned());
+    }
+    let count = count as usize;
+    // SAFETY: the caller's.
+    let (options, values) = unsafe {
+        (
+            std::slice::from_raw_parts(options, count),
+            std::slice::from_raw_parts(values, count),
+        )
+    };
+    for (&option, value) in options.iter().zip(values) {
+        // Numbers are in the place of the pointer.
+        let number = value.addr() as u32;
+        match option {
+            MAX_REGISTERS => found.max_registers = (number != 0).then_some(number),
+            OPTIMIZATION_LEVEL => {
+                let level = u8::try_from(number).ok().filter(|level| *level <= 4);
+                found.optimization = Some(level.ok_or("an optimization level above 4")?);
+            }
+            GENERATE_DEBUG_INFO => found.debug = number != 0,
+            GENERATE_LINE_INFO => found.line_info = number != 0,
+            CACHE_MODE => {
+                found.cache_mode = match number {
+                    0 => None,
+                    1 => Some(CacheMode::L2Only),
+                    2 => Some(CacheMode::L1),
+                    _ => return Err(format!("cache mode {number}")),
+                }
+            }
+            // The driver writes these for a cubin too.
+            WALL_TIME | INFO_LOG_BUFFER..=ERROR_LOG_BUFFER_SIZE_BYTES => {}
+            TARGET_FROM_CUCONTEXT | FALLBACK_STRATEGY => {}
+            LOG_VERBOSE if number == 0 => {}
+            other => return Err(format!("option {other}")),
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr::without_provenance_mut;
+
+    fn read_all(options: &[(c_uint, usize)]) -> Result<JitOptions, String> {
+        let names: Vec<c_uint> = options.iter().map(|(name, _)| *name).collect();
+        let values: Vec<_> = options
+            .iter()
+            .map(|(_, value)| without_provenance_mut(*value))
+            .collect();
+        // SAFETY: the arrays are as long.
+        unsafe { read(names.len() as c_uint, names.as_ptr(), values.as_ptr()) }
+    }
+
+    #[test]
+    fn known_options_are_taken_and_others_named() {
+        let found = read_all(&[(MAX_REGISTERS, 32), (OPTIMIZATION_LEVEL, 1), (5, 0), (2, 0)]);
+        let expected = JitOptions {
+            max_registers: Some(32),
+            optimization: Some(1),
+            ..JitOptions::default()
+        };
+        assert_eq!(found, Ok(expected));
+        assert_eq!(read_all(&[(9, 90)]), Err("option 9".to_owned()));
+        assert_eq!(read_all(&[(LOG_VERBOSE, 1)]), Err("option 12".to_owned()));
+        assert!(read_all(&[(OPTIMIZATION_LEVEL, 300)]).is_err());
+    }
+}

@@ -1,0 +1,55 @@
+//! What the library did: `PTXKIT_REPORT=stderr`, or the name of a file to which lines are added.
+
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+const VARIABLE: &str = "PTXKIT_REPORT";
+
+fn line(text: impl Display) {
+    let Some(to) = std::env::var_os(VARIABLE).filter(|to| !to.is_empty()) else {
+        return;
+    };
+    let text = format!("ptxkit: {text}\n");
+    // A report that cannot be written is no reason to fail.
+    if to == "stderr" {
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    } else if let Ok(mut file) = OpenOptions::new().append(true).create(true).open(to) {
+        let _ = file.write_all(text.as_bytes());
+    }
+}
+
+/// A file under the driver's name that does not open.
+pub fn not_opened(file: &Path, error: &libloading::Error) {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    let cause = cause.unwrap_or_else(|| error.to_string());
+    line(format_args!("{} does not open: {cause}", file.display()));
+}
+
+/// Another copy of this library under the driver's name.
+pub fn is_a_copy(file: &Path) {
+    line(format_args!(
+        "{} is another copy of the interposer",
+        file.display()
+    ));
+}
+
+/// A load whose PTX was compiled or found in the cache.
+pub fn served(entry: &str, reason: &str, is_compiled: bool, time: Duration) {
+    let how = if is_compiled {
+        "compiled"
+    } else {
+        "from the cache"
+    };
+    line(format_args!(
+        "{entry}: {reason}, {how} in {:.1} ms",
+        time.as_secs_f64() * 1e3
+    ));
+}
+
+/// A load that the driver was given as it was.
+pub fn forwarded(entry: &str, why: &str) {
+    line(format_args!("{entry}: forwarded: {why}"));
+}

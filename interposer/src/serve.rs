@@ -1,0 +1,216 @@
+//! Selects the PTX of a load, compiles it through the cache, and makes the image that the driver is given instead.
+
+use std::collections::BTreeSet;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use api::CUcontext;
+use image::{Compression, Image, JitPolicy, Packer, Target};
+use ptxkit::cache::Cache;
+use ptxkit::driver::{Context, Driver};
+use ptxkit::jit::JitOptions;
+use ptxkit::loader::{Loader, Source};
+
+use super::{report, without_panic};
+
+/// What is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A module, into the context that is current.
+    Module,
+    /// A library, which the driver loads into each context in which it is used.
+    Library,
+}
+
+/// An image for the driver.
+pub struct Served {
+    pub image: Vec<u8>,
+    reason: String,
+    is_compiled: bool,
+    time: Duration,
+}
+
+impl Served {
+    /// Reports that the driver has loaded it.
+    pub fn report(&self, entry: &str) {
+        report::served(entry, &self.reason, self.is_compiled, self.time);
+    }
+}
+
+struct State {
+    driver: Driver,
+    cache: Cache,
+}
+
+/// Returns the image for a load; `None` if the driver is to be given the program's own. `image` returns its bytes, and
+/// `options` those of the load.
+pub fn serve<'a>(
+    entry: &'static str,
+    kind: Kind,
+    image: impl FnOnce() -> Option<std::borrow::Cow<'a, [u8]>>,
+    options: impl FnOnce() -> Result<JitOptions, String>,
+) -> Option<Served> {
+    let served = without_panic(|| {
+        if !super::is_on() {
+            return Err("PTXKIT_INTERPOSE".to_owned());
+        }
+        let image = image().ok_or("it is a cubin or unknown")?;
+        try_serve(&image, kind, &options()?)
+    });
+    match served {
+        Some(Ok(served)) => Some(served),
+        Some(Err(why)) => {
+            report::forwarded(entry, &why);
+            None
+        }
+        None => {
+            report::forwarded(entry, "an internal error: please report it");
+            None
+        }
+    }
+}
+
+fn state() -> Result<&'static State, String> {
+    static STATE: OnceLock<Result<State, String>> = OnceLock::new();
+    STATE
+        .get_or_init(|| {
+            let cache = Cache::from_environment();
+            if !cache.policy().enabled() {
+                return Err("the compute cache is disabled".to_owned());
+            }
+            let driver = Driver::nvidia().map_err(|error| error.to_string())?;
+            Ok(State { driver, cache })
+        })
+        .as_ref()
+        .map_err(Clone::clone)
+}
+
+fn try_serve(bytes: &[u8], kind: Kind, options: &JitOptions) -> Result<Served, String> {
+    let started = Instant::now();
+    let state = state()?;
+    let driver = state.driver;
+    let _restored = Current::of(driver)?;
+    // SAFETY: it is used during this call, in which the program keeps its context.
+    let current = unsafe { Context::current(driver) }.map_err(|error| error.to_string())?;
+    let context = match (current, kind) {
+        (Some(context), _) => context,
+        (None, Kind::Module) => return Err("no context is current".to_owned()),
+        // The runtime loads libraries before it has a context. It uses this one too.
+        (None, Kind::Library) => {
+            let device = driver.device(0).map_err(|error| error.to_string())?;
+            let context = Context::primary(&device).map_err(|error| error.to_string())?;
+            std::mem::forget(context.clone());
+            context
+        }
+    };
+    let loader = Loader::new(context, state.cache.clone());
+    let policy = state.cache.policy().jit();
+    let opened = image::open(bytes).map_err(|error| error.to_string())?;
+    let own = loader.context().device().target();
+    let own = own.map_err(|error| error.to_string())?;
+    let (code, reason) = code(&loader, &opened, &own, policy, options)?;
+    let image = match kind {
+        Kind::Module => code,
+        Kind::Library => library(&loader, &opened, (&own, code), policy, options)?,
+    };
+    Ok(Served {
+        image,
+        reason,
+        is_compiled: loader.counters().compiles > 0,
+        time: started.elapsed(),
+    })
+}
+
+/// The code of the PTX that a target takes from an image, and which one it is.
+fn code(
+    loader: &Loader,
+    opened: &Image<'_>,
+    target: &str,
+    policy: JitPolicy,
+    options: &JitOptions,
+) -> Result<(Vec<u8>, String), String> {
+    let target: Target = target.parse().map_err(|_| format!("the target {target}"))?;
+    let selection = image::select(std::slice::from_ref(opened), target, policy);
+    let selection = selection.map_err(|error| error.to_string())?;
+    let text = match (opened, selection.place.entry) {
+        (Image::Ptx(ptx), _) => ptx.source.clone(),
+        (Image::Fatbin(fatbin), Some(entry)) => {
+            let entry = fatbin.entries.get(entry).ok_or("it has no such image")?;
+            if !entry.kind.is_ptx() {
+                return Err(format!("{} is loaded as it is", selection.reason));
+            }
+            entry.ptx().map_err(|error| error.to_string())?.into()
+        }
+        _ => return Err("it is no PTX".to_owned()),
+    };
+    let options = JitOptions {
+        target: Some(target),
+        ..*options
+    };
+    let code = loader.code(&Source::new("ptx", text.as_bytes()), &options);
+    Ok((code.map_err(|error| error.to_string())?, selection.reason))
+}
+
+/// A fatbin with code for each kind of device, and the program's images, which the driver takes if it refuses the code.
+fn library(
+    loader: &Loader,
+    opened: &Image<'_>,
+    (own, code_of_own): (&str, Vec<u8>),
+    policy: JitPolicy,
+    options: &JitOptions,
+) -> Result<Vec<u8>, String> {
+    let driver = loader.context().device().driver();
+    let count = driver.device_count().map_err(|error| error.to_string())?;
+    let targets = (0..count).map(|number| driver.device(number)?.target());
+    let targets: Result<BTreeSet<String>, _> = targets.collect();
+    let targets = targets.map_err(|error| error.to_string())?;
+    let mut codes = vec![code_of_own];
+    for target in targets.iter().filter(|target| *target != own) {
+        // Another kind of device may have a cubin among the images.
+        if let Ok((code, _)) = code(loader, opened, target, policy, options) {
+            codes.push(code);
+        }
+    }
+    let mut packer = Packer::new(Compression::None);
+    for code in &codes {
+        let added = image::open(code).ok().map(|image| packer.add(&image));
+        if !matches!(added, Some(Ok(()))) {
+            // Code of another driver than NVIDIA's.
+            return codes.into_iter().next().ok_or_else(String::new);
+        }
+    }
+    // Under CUDA_FORCE_PTX_JIT the driver would take the PTX.
+    if !policy.force_ptx {
+        packer.add(opened).map_err(|error| error.to_string())?;
+    }
+    Ok(packer.finish())
+}
+
+/// Restores the context that was current.
+struct Current {
+    driver: Driver,
+    before: CUcontext,
+}
+
+impl Current {
+    fn of(driver: Driver) -> Result<Current, String> {
+        let mut before = null_mut();
+        // SAFETY: writes one handle.
+        let result = unsafe { driver.api().cuCtxGetCurrent(&mut before) };
+        result.map_err(|error| error.to_string())?;
+        Ok(Current { driver, before })
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        let mut now = null_mut();
+        // SAFETY: writes one handle.
+        let read = unsafe { self.driver.api().cuCtxGetCurrent(&mut now) };
+        if read.is_ok() && now != self.before {
+            // SAFETY: it was current when the program called.
+            let _ = unsafe { self.driver.api().cuCtxSetCurrent(self.before) };
+        }
+    }
+}

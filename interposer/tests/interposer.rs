@@ -1,0 +1,228 @@
+//! The library in front of the CPU device, under a C program that opens `libcuda.so.1`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
+    .visible .entry k(.param .u64 out) {\n\
+    .reg .b64 %a, %b;\n.reg .b32 %t;\n\
+    ld.param.u64 %a, [out];\nmov.u32 %t, %tid.x;\nmul.wide.u32 %b, %t, 4;\nadd.u64 %a, %a, %b;\n\
+    mul.lo.u32 %t, %t, 3;\nst.global.u32 [%a], %t;\nret;\n}\n";
+const RESULT: &str = "0 3 6 9\n";
+
+/// A folder with the program, the library as `libcuda.so.1`, and the CPU device as the driver.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+fn built() -> PathBuf {
+    // Cargo puts the libraries beside the test.
+    let test = std::env::current_exe().unwrap();
+    test.parent().unwrap().to_owned()
+}
+
+/// The C program, compiled once.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let program = built().join(format!("interposed-program-{}", std::process::id()));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program.c");
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(["-w", "-std=gnu11", source, "-ldl", "-o"])
+            .arg(&program);
+        assert!(compiler.status().unwrap().success());
+        program
+    })
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let library = built().join("libptxkit_interposer.so");
+        std::os::unix::fs::symlink(library, folder.path().join("libcuda.so.1")).unwrap();
+        std::fs::write(folder.path().join("k.ptx"), PTX).unwrap();
+        Place { folder }
+    }
+
+    fn command(&self, ways: &[&str]) -> Command {
+        let path = self.folder.path();
+        let mut command = Command::new(program());
+        command
+            .arg(path.join("k.ptx"))
+            .args(ways)
+            .env("LD_LIBRARY_PATH", path)
+            .env("PTXKIT_REAL_LIBCUDA", built().join("libcuda.so"))
+            .env("PTXKIT_REPORT", "stderr")
+            .env("CUDA_CACHE_PATH", path.join("cache"))
+            .env_remove("CUDA_CACHE_DISABLE")
+            .env_remove("PTXKIT_LIBCUDA");
+        command
+    }
+
+    fn run(&self, ways: &[&str]) -> Output {
+        self.command(ways).output().unwrap()
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn each_way_to_load_is_served_from_the_cache() {
+    for way in [
+        "data",
+        "data-ex",
+        "fatbinary",
+        "file",
+        "library",
+        "library-file",
+    ] {
+        let place = Place::new();
+        for how in ["compiled", "from the cache"] {
+            let ran = place.run(&[way]);
+            let (out, report) = (text(&ran.stdout), text(&ran.stderr));
+            assert_eq!(out, RESULT, "{way}: {report}");
+            let lines: Vec<&str> = report.lines().collect();
+            let [line] = lines[..] else {
+                panic!("{way}: {report}")
+            };
+            assert!(
+                line.starts_with("ptxkit: cu") && line.contains(how),
+                "{way}: {line}"
+            );
+        }
+        // The same by the exported names.
+        let ran = place
+            .command(&[way])
+            .env("BY_SYMBOL", "1")
+            .output()
+            .unwrap();
+        assert_eq!(text(&ran.stdout), RESULT);
+        assert!(text(&ran.stderr).contains("from the cache"));
+    }
+}
+
+#[test]
+fn what_is_in_doubt_is_forwarded() {
+    let place = Place::new();
+    for (variable, value, why) in [
+        ("PTXKIT_INTERPOSE", "0", "PTXKIT_INTERPOSE"),
+        ("CUDA_CACHE_DISABLE", "1", "the compute cache is disabled"),
+    ] {
+        let ran = place
+            .command(&["data"])
+            .env(variable, value)
+            .output()
+            .unwrap();
+        assert_eq!(text(&ran.stdout), RESULT);
+        let report = text(&ran.stderr);
+        assert!(
+            report.contains("forwarded") && report.contains(why),
+            "{report}"
+        );
+    }
+    let ran = place.run(&["unknown-option"]);
+    assert!(
+        text(&ran.stderr).contains("forwarded: option 9"),
+        "{}",
+        text(&ran.stderr)
+    );
+    assert_eq!(text(&ran.stdout), RESULT);
+}
+
+/// The driver's error, number and log are the program's.
+#[test]
+fn ptx_that_does_not_compile_is_the_drivers_error() {
+    let place = Place::new();
+    let wrong = PTX.replace("ret;", "rot;");
+    std::fs::write(place.folder.path().join("k.ptx"), wrong).unwrap();
+    let ran = place.run(&["data-ex"]);
+    let bare = place
+        .command(&["data-ex"])
+        .env("PTXKIT_INTERPOSE", "0")
+        .output()
+        .unwrap();
+    assert!(text(&ran.stdout).contains("218"), "{}", text(&ran.stdout));
+    assert!(text(&ran.stdout).contains("rot"));
+    assert_eq!(text(&ran.stdout), text(&bare.stdout));
+    assert_eq!(ran.status.code(), bare.status.code());
+}
+
+#[test]
+fn the_driver_is_found_and_never_this_library() {
+    let place = Place::new();
+    let driver = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(
+        built().join("libcuda.so"),
+        driver.path().join("libcuda.so.1"),
+    )
+    .unwrap();
+    let path = |folders: &[&Path]| std::env::join_paths(folders).unwrap();
+    let own = place.folder.path();
+    let ran = place
+        .command(&["data"])
+        .env_remove("PTXKIT_REAL_LIBCUDA")
+        .env("LD_LIBRARY_PATH", path(&[own, driver.path()]))
+        .output()
+        .unwrap();
+    assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
+    // A copy of it is not taken for the driver.
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::copy(
+        built().join("libptxkit_interposer.so"),
+        copy.path().join("libcuda.so.1"),
+    )
+    .unwrap();
+    let ran = place
+        .command(&["data"])
+        .env_remove("PTXKIT_REAL_LIBCUDA")
+        .env("LD_LIBRARY_PATH", path(&[own, copy.path(), driver.path()]))
+        .output()
+        .unwrap();
+    assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
+    assert!(text(&ran.stderr).contains("another copy of the interposer"));
+    // Without a driver, there is no device.
+    let ran = place
+        .command(&["data"])
+        .env("PTXKIT_REAL_LIBCUDA", copy.path().join("absent.so"))
+        .output()
+        .unwrap();
+    assert!(text(&ran.stdout).contains("100"), "{}", text(&ran.stdout));
+}
+
+#[test]
+fn processes_compile_once_and_forks_work() {
+    let place = Place::new();
+    let children: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = place.command(&["data", "library"]);
+            command.stdout(std::process::Stdio::piped());
+            command.stderr(std::process::Stdio::piped());
+            command.spawn().unwrap()
+        })
+        .collect();
+    let mut compiled = 0;
+    for child in children {
+        let ran = child.wait_with_output().unwrap();
+        assert_eq!(text(&ran.stdout), RESULT.repeat(2));
+        compiled += text(&ran.stderr).matches(", compiled in").count();
+    }
+    assert_eq!(compiled, 1);
+    let ran = place.run(&["fork", "data"]);
+    assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
+}
+
+/// A folder that cannot be written is no reason to fail.
+#[test]
+fn a_cache_that_cannot_be_written_is_one() {
+    let place = Place::new();
+    let ran = place
+        .command(&["data"])
+        .env("CUDA_CACHE_PATH", "/proc/nope")
+        .output()
+        .unwrap();
+    assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
+}
