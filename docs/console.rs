@@ -246,6 +246,7 @@ fn run(program: &Path, folder: &Path, command: &str) -> String {
         .env("CUDA_CACHE_PATH", folder.join("cache"))
         // On a slow machine a kernel of a page gets hot, and has a blob of its own.
         .env("PTXKIT_CPU_LANES", "never")
+        .env("PTXKIT_NVPTXCOMPILER", "off")
         // Settings of the user are not the page's.
         .env("XDG_CONFIG_HOME", folder)
         .env_remove("CUDA_CACHE_DISABLE")

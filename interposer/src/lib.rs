@@ -33,7 +33,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 /// The symbol by which this library recognizes a copy of itself.
 const MARK: &str = "ptxkitInterposer";
 
-/// See [`MARK`].
+/// The symbol by which a copy of this library is recognized.
 #[unsafe(no_mangle)]
 pub static ptxkitInterposer: u8 = 1;
 

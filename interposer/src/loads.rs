@@ -241,8 +241,8 @@ pub unsafe extern "C" fn cuLibraryLoadFromFile(
     // SAFETY: both of the driver's functions have this type: the second argument is a file or an image.
     let [entry, data]: [LoadLibrary; 2] = unsafe {
         [
-            std::mem::transmute(real(forward::CULIBRARYLOADFROMFILE)),
-            std::mem::transmute(real(forward::CULIBRARYLOADDATA)),
+            std::mem::transmute::<*mut c_void, LoadLibrary>(real(forward::CULIBRARYLOADFROMFILE)),
+            std::mem::transmute::<*mut c_void, LoadLibrary>(real(forward::CULIBRARYLOADDATA)),
         ]
     };
     let load = |entry: LoadLibrary, image: *const c_void| {

@@ -140,7 +140,7 @@ fn code(
             if !entry.kind.is_ptx() {
                 return Err(format!("{} is loaded as it is", selection.reason));
             }
-            entry.ptx().map_err(|error| error.to_string())?.into()
+            entry.ptx().map_err(|error| error.to_string())?
         }
         _ => return Err("it is no PTX".to_owned()),
     };
@@ -172,6 +172,13 @@ fn library(
             codes.push(code);
         }
     }
+    if policy.force_ptx {
+        // Of a fatbin the driver would take PTX. It loads code alone.
+        return match (codes.pop(), codes.is_empty()) {
+            (Some(code), true) => Ok(code),
+            _ => Err("CUDA_FORCE_PTX_JIT with several kinds of devices".to_owned()),
+        };
+    }
     let mut packer = Packer::new(Compression::None);
     for code in &codes {
         let added = image::open(code).ok().map(|image| packer.add(&image));
@@ -180,10 +187,7 @@ fn library(
             return codes.into_iter().next().ok_or_else(String::new);
         }
     }
-    // Under CUDA_FORCE_PTX_JIT the driver would take the PTX.
-    if !policy.force_ptx {
-        packer.add(opened).map_err(|error| error.to_string())?;
-    }
+    packer.add(opened).map_err(|error| error.to_string())?;
     Ok(packer.finish())
 }
 

@@ -27,6 +27,23 @@ type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 /// The variable with the library's file, or `off`.
 const VARIABLE: &str = "PTXKIT_NVPTXCOMPILER";
 
+/// The entries that each version has.
+const ENTRIES: [&str; 9] = [
+    "Create",
+    "Compile",
+    "Destroy",
+    "GetCompiledProgram",
+    "GetCompiledProgramSize",
+    "GetErrorLog",
+    "GetErrorLogSize",
+    "GetInfoLog",
+    "GetInfoLogSize",
+];
+
+/// `NVPTXCOMPILE_ERROR_COMPILATION_FAILURE`
+pub(crate) const COMPILATION_FAILURE: c_int = 3;
+/// `NVPTXCOMPILE_ERROR_OUT_OF_MEMORY`
+pub(crate) const OUT_OF_MEMORY: c_int = 5;
 /// `NVPTXCOMPILE_ERROR_UNSUPPORTED_PTX_VERSION`
 pub(crate) const UNSUPPORTED_PTX_VERSION: c_int = 7;
 
@@ -130,7 +147,7 @@ fn parse_name(path: &Path) -> Option<((u32, u32), &str)> {
     Some(((major.parse().ok()?, minor.parse().ok()?), digest))
 }
 
-/// Lists the libraries in a folder, the newest first.
+/// Lists the libraries in a folder: the newest version first, and of one version the latest build.
 pub fn list(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -140,12 +157,12 @@ pub fn list(folder: &Path) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| parse_name(path).is_some())
         .collect();
-    found.sort_by_cached_key(|path| std::cmp::Reverse(parse_name(path).map(own_version)));
+    found.sort_by_cached_key(|path| {
+        let version = parse_name(path).map(|(version, _)| version);
+        let built = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+        std::cmp::Reverse((version, built.ok()))
+    });
     found
-}
-
-fn own_version((version, digest): ((u32, u32), &str)) -> ((u32, u32), String) {
-    (version, digest.to_owned())
 }
 
 impl NvPtxCompiler {
@@ -176,14 +193,17 @@ impl NvPtxCompiler {
         let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty());
         let path = match variable {
             Some(word) if word == "off" => return Err(NvPtxCompilerError::Off),
-            Some(path) => PathBuf::from(path),
+            // A name alone would be searched in other folders.
+            Some(path) => std::path::absolute(&path).unwrap_or_else(|_| path.into()),
             None => {
                 let folder = folder().unwrap_or_default();
                 let newest = list(&folder).into_iter().next();
                 let newest = newest.ok_or_else(|| NvPtxCompilerError::Missing {
                     folder: folder.clone(),
                 })?;
-                for path in [&folder, &newest] {
+                // The folder of the user's data is above these.
+                let above = folder.parent().unwrap_or(&folder).to_owned();
+                for path in [&above, &folder, &newest] {
                     check_owner(path).map_err(|reason| NvPtxCompilerError::Unusable {
                         path: path.clone(),
                         reason,
@@ -220,6 +240,12 @@ impl NvPtxCompiler {
         if code != 0 {
             return Err(unusable(format!("nvPTXCompilerGetVersion returned {code}")));
         }
+        for entry in ENTRIES {
+            let name = format!("nvPTXCompiler{entry}\0");
+            // SAFETY: only looks whether there is such a symbol.
+            let found = unsafe { library.get::<*mut c_void>(name.as_bytes()) };
+            found.map_err(|error| unusable(reason(&error)))?;
+        }
         let metadata = std::fs::metadata(path);
         let build = match parse_name(path) {
             Some((_, digest)) => digest.to_owned(),
@@ -233,7 +259,8 @@ impl NvPtxCompiler {
             path: path.to_owned(),
             identity: format!("nvptxcompiler {major}.{minor} {build}"),
         };
-        compiler.newest_ptx = compiler.ptx_versions().into_iter().max();
+        let newest = compiler.ptx_versions().into_iter().max();
+        compiler.newest_ptx = newest.or_else(|| image::newest_ptx(1000 * major + 10 * minor));
         Ok(compiler)
     }
 
@@ -242,8 +269,8 @@ impl NvPtxCompiler {
         self.version
     }
 
-    /// Returns the newest PTX version that it reads (`nvPTXCompilerGetSupportedVersions`); `None` for
-    /// libraries before CUDA 13.1, which do not tell.
+    /// Returns the newest PTX version that it reads (`nvPTXCompilerGetSupportedVersions`, or that of its toolkit);
+    /// `None` if neither is known.
     pub fn newest_ptx(&self) -> Option<Version> {
         self.newest_ptx
     }
@@ -290,6 +317,33 @@ impl NvPtxCompiler {
         let cubin = self.read(&session, "GetCompiledProgramSize", "GetCompiledProgram")?;
         let log = self.log(&session, "Info");
         Ok((cubin, log))
+    }
+
+    /// Returns the numbers of the architectures that it compiles for, such as 90
+    /// (`nvPTXCompilerGetSupportedArchs`); none for libraries that do not tell.
+    pub fn architectures(&self) -> Vec<u32> {
+        type GetAll = unsafe extern "C" fn(*mut c_int) -> c_int;
+        let (count_of, all) = (
+            self.entry::<GetCount>("GetNumSupportedArchs"),
+            self.entry::<GetAll>("GetSupportedArchs"),
+        );
+        let (Ok(count_of), Ok(all)) = (count_of, all) else {
+            return Vec::new();
+        };
+        let mut count = 0;
+        // SAFETY: writes a number.
+        if unsafe { count_of(&mut count) } != 0 {
+            return Vec::new();
+        }
+        let mut numbers = vec![0; usize::try_from(count).unwrap_or_default()];
+        // SAFETY: writes as many numbers as the library says that it has.
+        if unsafe { all(numbers.as_mut_ptr()) } != 0 {
+            return Vec::new();
+        }
+        let numbers = numbers.into_iter();
+        numbers
+            .filter_map(|number| u32::try_from(number).ok())
+            .collect()
     }
 
     fn ptx_versions(&self) -> Vec<Version> {

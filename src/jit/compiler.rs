@@ -2,9 +2,13 @@
 
 use std::time::Instant;
 
-use super::{Compiled, JitOptions, compiler_identity, warnings_of};
+#[cfg(feature = "cache")]
+use super::compiler_identity;
+use super::{Compiled, JitOptions, warnings_of};
 use crate::driver::log::read_log;
-use crate::driver::nvptxcompiler::{NvPtxCompiler, NvPtxCompilerError, UNSUPPORTED_PTX_VERSION};
+use crate::driver::nvptxcompiler::{
+    COMPILATION_FAILURE, NvPtxCompiler, NvPtxCompilerError, OUT_OF_MEMORY, UNSUPPORTED_PTX_VERSION,
+};
 use crate::driver::{Context, CudaError, Driver, DriverKind, Error, JitError};
 use image::newest_ptx;
 use ptx::ast::Version;
@@ -19,6 +23,7 @@ pub enum PtxCompiler {
     NvPtxCompiler,
 }
 
+#[cfg(feature = "cache")]
 impl PtxCompiler {
     /// Returns the identity of the compiler and its build, which is part of the cache's keys.
     pub(crate) fn identity(self, driver: DriverKind) -> String {
@@ -55,7 +60,12 @@ impl JitOptions {
                 let is_newer = version
                     .zip(newest)
                     .is_some_and(|(one, newest)| one > newest);
-                let reads = |library: &NvPtxCompiler| library.newest_ptx() >= version;
+                // A driver loads code of its own major version of CUDA, and of earlier ones.
+                let reads = |library: &NvPtxCompiler| {
+                    let (major, _) = library.version();
+                    library.newest_ptx() >= version
+                        && major <= driver.version().unsigned_abs() / 1000
+                };
                 let is_chosen = is_newer
                     && self.not_in_nvptxcompiler().is_none()
                     && NvPtxCompiler::open().is_ok_and(reads);
@@ -121,8 +131,11 @@ fn of_library(error: NvPtxCompilerError) -> Error {
         NvPtxCompilerError::Failed { code, log } => Error::Jit(JitError {
             entry: "nvPTXCompilerCompile",
             code: match code {
+                COMPILATION_FAILURE => CudaError::INVALID_PTX,
                 UNSUPPORTED_PTX_VERSION => CudaError::UNSUPPORTED_PTX_VERSION,
-                _ => CudaError::INVALID_PTX,
+                OUT_OF_MEMORY => CudaError::OUT_OF_MEMORY,
+                // CUDA_ERROR_UNKNOWN
+                _ => CudaError(999),
             },
             diagnostics: read_log(&log),
             log,

@@ -115,25 +115,33 @@ impl Compiler {
             Some(CompilerName::Ptxas) => ptxas(toolkit.ptxas()),
             // A named ptxas is an explicit choice.
             None if toolkit.ptxas.is_some() => ptxas(toolkit.ptxas()),
-            None => driver()
+            None => {
+                let library = library()?.map(Compiler::NvPtxCompiler);
+                let library = library.filter(|compiler| compiler.reads(newest));
+                driver()
                 .ok()
                 .filter(|compiler| {
                     let is_for = target.is_some_and(|target| compiler.compiles_for(target));
                     is_for && compiler.reads(newest)
                 })
-                .or_else(|| NvPtxCompiler::open().ok().map(Compiler::NvPtxCompiler))
+                .or(library)
                 .or_else(|| ptxas(toolkit.ptxas()).ok())
                 .or_else(|| nvjitlink().ok())
                 .ok_or_else(|| {
                     Failure::new("there is no compiler: no NVIDIA driver with a device of this target, no nvptxcompiler, no ptxas and no nvJitLink")
-                        .help("install a CUDA toolkit and name its folder in CUDA_HOME, or name a ptxas with --ptxas")
-                }),
+                        .help("`pip install nvidia-cuda-nvcc` has ptxas: name it with --ptxas; or name the folder of a CUDA toolkit in CUDA_HOME; or see `ptxkit nvptxcompiler --help`")
+                })
+            }
         }
     }
 
-    /// Whether a driver reads PTX of a version.
+    /// Whether it reads PTX of a version, as far as that is known.
     fn reads(&self, version: Option<Version>) -> bool {
-        version <= image::newest_ptx(self.driver_version()).or(version)
+        let newest = match self {
+            Compiler::NvPtxCompiler(library) => library.newest_ptx(),
+            _ => image::newest_ptx(self.driver_version()),
+        };
+        version <= newest.or(version)
     }
 
     fn compiles_for(&self, target: Target) -> bool {
@@ -161,7 +169,10 @@ impl Compiler {
             }
             Compiler::NvPtxCompiler(library) => {
                 let (major, minor) = library.version();
-                Ok(targets_of_toolkit(major, minor))
+                let mut targets = targets_of_toolkit(major, minor);
+                let known = library.architectures();
+                targets.retain(|target| known.is_empty() || known.contains(&target.number));
+                Ok(targets)
             }
             Compiler::NvJitLink(library) => {
                 let (major, minor) = library.version();
@@ -246,7 +257,7 @@ impl Compiler {
                     NvPtxCompilerError::Failed { log, .. } => {
                         Failure::new(format!("{name} does not compile: {}", log.trim_end()))
                     }
-                    error => Failure::new(error),
+                    error => Failure::new(error).of(name),
                 })
             }
             Compiler::NvJitLink(library) => {
@@ -270,6 +281,19 @@ impl Compiler {
     }
 }
 
+/// nvptxcompiler, if it has been built.
+///
+/// # Errors
+/// It cannot be used, though the user has built or named it.
+fn library() -> Result<Option<&'static NvPtxCompiler>, Failure> {
+    match NvPtxCompiler::open() {
+        Ok(library) => Ok(Some(library)),
+        Err(NvPtxCompilerError::Missing { .. } | NvPtxCompilerError::Off) => Ok(None),
+        Err(error) => Err(Failure::new(error)
+            .help("name another compiler with --compiler, or set PTXKIT_NVPTXCOMPILER=off")),
+    }
+}
+
 /// The targets in the help of ptxas: `'sm_90a'`.
 fn targets_in(help: &str) -> Vec<Target> {
     let mut targets: Vec<Target> = help
@@ -286,8 +310,8 @@ fn targets_in(help: &str) -> Vec<Target> {
 fn targets_of_toolkit(major: u32, minor: u32) -> Vec<Target> {
     let newest = image::newest_ptx(major * 1000 + minor * 10);
     let oldest = if major >= 13 { 75 } else { 50 };
-    // CUDA 13 renamed it to sm_110.
-    let renamed = if major >= 13 { 101 } else { 0 };
+    // CUDA 13 renamed sm_101 to sm_110. No toolkit compiles for sm_82.
+    let absent = if major >= 13 { [101, 82] } else { [82, 82] };
     isa::target::Target::all()
         .filter(|target| {
             target
@@ -296,7 +320,7 @@ fn targets_of_toolkit(major: u32, minor: u32) -> Vec<Target> {
                 .is_some_and(|(since, newest)| since <= newest)
         })
         .map(Target::from)
-        .filter(|target| target.number >= oldest && target.number != renamed)
+        .filter(|target| target.number >= oldest && !absent.contains(&target.number))
         .collect()
 }
 

@@ -1,4 +1,5 @@
-//! `ptxkit exec`: runs a program with the CPU device in the place of NVIDIA's driver.
+//! `ptxkit exec`: runs a program with the CPU device in the place of NVIDIA's driver, or with the interposer in
+//! front of it.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -9,6 +10,7 @@ use std::process::Command;
 use input::ShowName as _;
 use report::{ARGUMENTS, VARIABLE};
 use terminal::failure::Failure;
+use terminal::output::eprint;
 
 /// The name under which programs open the driver.
 const LIBRARY: &str = "libcuda.so.1";
@@ -21,6 +23,11 @@ const BUILT: &[(&str, &str)] = &[
 ];
 /// The folder with the libraries, beside the program.
 const FOLDER: &str = "cpu-driver";
+/// The library in front of NVIDIA's driver, and its folder.
+const INTERPOSER: &[(&str, &str)] = &[("libptxkit_interposer.so", LIBRARY)];
+const INTERPOSER_FOLDER: &str = "interposer";
+/// Where the interposer writes what it did.
+const INTERPOSER_REPORT: &str = "PTXKIT_REPORT";
 /// Where programs look for libraries first.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 
@@ -42,7 +49,11 @@ pub struct ExecArgs {
     /// Write the arguments of the programs to the report too: they may have passwords
     #[arg(long, requires = "report")]
     report_arguments: bool,
-    /// The folder with the CPU device's libcuda.so.1, instead of the one beside ptxkit
+    /// Where the program runs: the CPU device; NVIDIA's driver, with PTX compiled through ptxkit's cache; or NVIDIA's
+    /// driver if this machine has one, otherwise the CPU device
+    #[arg(long, value_enum, default_value_t)]
+    device: ExecDevice,
+    /// The folder with the libcuda.so.1 of the CPU device or of the interposer, instead of the one beside ptxkit
     #[arg(long, value_name = "FOLDER")]
     driver: Option<PathBuf>,
     /// The program and its arguments
@@ -50,13 +61,40 @@ pub struct ExecArgs {
     command: Vec<OsString>,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum ExecDevice {
+    Auto,
+    Nvidia,
+    #[default]
+    Cpu,
+}
+
 /// Becomes the program. Returns only if that fails: the program has this process, so signals
 /// reach it, and its exit status is its own.
 pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
+    let is_nvidia = match args.device {
+        ExecDevice::Auto => has_nvidia(),
+        device => device == ExecDevice::Nvidia,
+    };
+    let (name, libraries) = if is_nvidia {
+        (INTERPOSER_FOLDER, INTERPOSER)
+    } else {
+        (FOLDER, BUILT)
+    };
     let folder = match &args.driver {
         Some(folder) => named(folder)?,
-        None => beside(&std::env::current_exe().map_err(Failure::new)?)?,
+        None => {
+            let program = std::env::current_exe().map_err(Failure::new)?;
+            beside(&program, name, libraries)?
+        }
     };
+    if args.device != ExecDevice::Cpu {
+        eprint(if is_nvidia {
+            "ptxkit: NVIDIA's driver, with ptxkit's compute cache\n"
+        } else {
+            "ptxkit: the CPU device\n"
+        });
+    }
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(Failure::new("there is no command to run"));
     };
@@ -66,12 +104,20 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
         SEARCH_PATH,
         before(SEARCH_PATH, std::slice::from_ref(&folder))?,
     );
-    let companions = companions(&folder);
+    let companions = companions(&folder, libraries);
     if !companions.is_empty() {
         command.env(PRELOAD, before(PRELOAD, &companions)?);
     }
     if let Some(report) = &args.report {
-        command.env(VARIABLE, begin(report)?);
+        if is_nvidia {
+            if report.extension().is_some_and(|name| name == "html") {
+                return Err(Failure::new("a page is written for the CPU device alone")
+                    .help("name a file without .html, which gets a line for each load"));
+            }
+            command.env(INTERPOSER_REPORT, begin(report)?);
+        } else {
+            command.env(VARIABLE, begin(report)?);
+        }
         command.env(ARGUMENTS, if args.report_arguments { "1" } else { "0" });
     }
     let error = command.exec();
@@ -81,6 +127,13 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
     };
     Failure::new(format!("{}: {error}", Path::new(program).shown())).print();
     Ok(status)
+}
+
+/// Whether the machine has NVIDIA's driver. One that fails is an error of the program, and no reason to choose the CPU.
+fn has_nvidia() -> bool {
+    ["/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg"]
+        .iter()
+        .any(|path| Path::new(path).exists())
 }
 
 /// The folder with the library that the user names.
@@ -93,10 +146,10 @@ fn named(folder: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The folder with the libraries beside the program; where cargo built them, it has links to them.
-fn beside(program: &Path) -> Result<PathBuf, Failure> {
+fn beside(program: &Path, name: &str, libraries: &[(&str, &str)]) -> Result<PathBuf, Failure> {
     let bin = program.parent().unwrap_or(Path::new("."));
-    let folder = bin.join(FOLDER);
-    for (built, name) in BUILT {
+    let folder = bin.join(name);
+    for (built, name) in libraries {
         let link = folder.join(name);
         if link.exists() || !bin.join(built).exists() {
             continue;
@@ -122,18 +175,18 @@ fn beside(program: &Path) -> Result<PathBuf, Failure> {
 fn missing(library: &Path) -> Failure {
     let library = library.shown();
     Failure::new(format!(
-        "the CPU device is not there: there is no {library}"
+        "the library for the program is not there: there is no {library}"
     ))
     .help(
         "`pip install ptxkit-cpu` has it, and this command as `ptxkit-cpu exec`; or build it with \
-         `cargo build --release -p libcuda`, and name its folder with --driver",
+         `cargo build --release -p libcuda` (-p interposer for --device nvidia), and name its folder with --driver",
     )
 }
 
 /// The libraries beside the driver. Python packages bring NVIDIA's, and open them by their paths:
 /// what is loaded already has precedence.
-fn companions(folder: &Path) -> Vec<PathBuf> {
-    let names = BUILT.iter().map(|(_, name)| *name);
+fn companions(folder: &Path, libraries: &[(&str, &str)]) -> Vec<PathBuf> {
+    let names = libraries.iter().map(|(_, name)| *name);
     names
         .filter(|name| *name != LIBRARY)
         .map(|name| folder.join(name))
@@ -167,16 +220,21 @@ mod tests {
     fn what_cargo_built_is_linked_under_the_name_of_the_driver() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("ptxkit");
-        assert!(beside(&program).is_err());
+        assert!(beside(&program, FOLDER, BUILT).is_err());
         std::fs::write(folder.path().join("libcuda.so"), "built").unwrap();
         for _ in 0..2 {
-            let driver = beside(&program).unwrap();
+            let driver = beside(&program, FOLDER, BUILT).unwrap();
             let library = std::fs::read_to_string(driver.join("libcuda.so.1")).unwrap();
             assert_eq!(library, "built");
-            assert!(companions(&driver).is_empty());
+            assert!(companions(&driver, BUILT).is_empty());
         }
+        let interposer = || beside(&program, INTERPOSER_FOLDER, INTERPOSER);
+        assert!(interposer().is_err());
+        std::fs::write(folder.path().join("libptxkit_interposer.so"), "front").unwrap();
+        let front = interposer().unwrap().join("libcuda.so.1");
+        assert_eq!(std::fs::read_to_string(front).unwrap(), "front");
         std::fs::write(folder.path().join("libnvrtc.so"), "built").unwrap();
-        let driver = beside(&program).unwrap();
-        assert_eq!(companions(&driver), [driver.join("libnvrtc.so.13")]);
+        let driver = beside(&program, FOLDER, BUILT).unwrap();
+        assert_eq!(companions(&driver, BUILT), [driver.join("libnvrtc.so.13")]);
     }
 }

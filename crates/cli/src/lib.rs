@@ -42,3 +42,4 @@ pub mod run;
 pub mod sample;
 pub mod top;
 pub mod trace;
+pub mod written;

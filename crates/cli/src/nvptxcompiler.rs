@@ -31,6 +31,9 @@ const ARCHIVE: &str = "libnvptxcompiler_static.a";
 /// The digits of the static library's digest in the name of the shared one.
 const DIGEST_DIGITS: usize = 16;
 
+/// The start of the name of a library that is being linked.
+const LINKING: &str = "linking-";
+
 /// How deep below a folder the static library is searched.
 const MAX_DEPTH: usize = 8;
 
@@ -79,11 +82,13 @@ fn build(arguments: &BuildArgs) -> Result<u8, Failure> {
         None => folder()?,
     };
     create(&folder)?;
+    let archive = std::path::absolute(&archive).map_err(|error| of_file(&archive, &error))?;
     let digest = digest(&archive)?;
     let linked = link(&archive, &folder)?;
     let version = version_of(&linked)?;
     let path = folder.join(nvptxcompiler::file_name(version, &digest));
     let bytes = fs::metadata(&linked).map_or(0, |metadata| metadata.len());
+    share(&linked).map_err(|error| of_file(&linked, &error))?;
     linked
         .persist(&path)
         .map_err(|error| of_file(&path, &error.error))?;
@@ -97,6 +102,16 @@ fn build(arguments: &BuildArgs) -> Result<u8, Failure> {
         print("set PTXKIT_NVPTXCOMPILER to this file to use it\n");
     }
     Ok(VERIFIED)
+}
+
+/// Lets other users read the library.
+fn share(file: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(file, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
 }
 
 /// The static library that a path names, or the one below a folder.
@@ -159,7 +174,7 @@ fn digest(path: &Path) -> Result<String, Failure> {
 /// Links the shared library, to a temporary file in its folder.
 fn link(archive: &Path, folder: &Path) -> Result<TempPath, Failure> {
     let linked = tempfile::Builder::new()
-        .prefix("linking-")
+        .prefix(LINKING)
         .suffix(".so")
         .tempfile_in(folder)
         .map_err(|error| of_file(folder, &error))?
@@ -169,20 +184,25 @@ fn link(archive: &Path, folder: &Path) -> Result<TempPath, Failure> {
     script
         .write_all(VERSION_SCRIPT.as_bytes())
         .map_err(|error| of_file(script.path(), &error))?;
-    let mut exports = OsString::from("-Wl,--version-script=");
+    let mut exports = OsString::from("--version-script=");
     exports.push(script.path());
     // A program may have another C++ library than the linker.
     let statically = ["-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic"];
-    let compiler = std::env::var_os("CC").filter(|name| !name.is_empty());
-    let compiler = compiler.unwrap_or_else(|| "cc".into());
+    // `CC` may have arguments, as `ccache gcc` has.
+    let named = std::env::var("CC").unwrap_or_default();
+    let mut words = named.split_whitespace();
+    let compiler = words.next().unwrap_or("cc");
+    let words: Vec<&str> = words.collect();
     let run = |library: &[&str]| {
-        Command::new(&compiler)
+        Command::new(compiler)
+            .args(&words)
             .arg("-shared")
             .arg("-o")
             .arg(&*linked)
             .arg("-Wl,--whole-archive")
             .arg(archive)
             .arg("-Wl,--no-whole-archive")
+            .arg("-Xlinker")
             .arg(&exports)
             .args(["-Wl,-z,defs", "-Wl,--gc-sections", "-s"])
             .args(library)
@@ -190,9 +210,8 @@ fn link(archive: &Path, folder: &Path) -> Result<TempPath, Failure> {
             .stdin(Stdio::null())
             .output()
     };
-    let name = compiler.to_string_lossy();
     let failed = |error: std::io::Error| {
-        Failure::new(format!("{name} cannot be run: {error}"))
+        Failure::new(format!("{compiler} cannot be run: {error}"))
             .help("install a C compiler, such as gcc, or name one with CC")
     };
     let mut output = run(&statically).map_err(failed)?;
@@ -203,15 +222,24 @@ fn link(archive: &Path, folder: &Path) -> Result<TempPath, Failure> {
     }
     if !output.status.success() {
         let log = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::new(format!(
-            "{name} does not link {}, {}\n{}",
+        let failure = Failure::new(format!(
+            "{compiler} does not link {}, {}\n{}",
             archive.shown(),
             output.status,
             log.trim_end()
-        ))
-        .help("install g++, which has the C++ library that it needs"));
+        ));
+        return Err(if log.contains("undefined reference") {
+            failure.help("install g++, which has the C++ library that it needs")
+        } else {
+            failure
+        });
     }
-    Ok(linked)
+    let is_written = fs::metadata(&linked).is_ok_and(|metadata| metadata.len() > 0);
+    if is_written {
+        Ok(linked)
+    } else {
+        Err(Failure::new(format!("{compiler} writes no library")).help("name a C compiler with CC"))
+    }
 }
 
 /// The version of a library that was linked a moment ago.
@@ -234,7 +262,11 @@ fn list() -> Result<u8, Failure> {
         Ok(library) => {
             let newest = library.newest_ptx();
             let newest = newest.map_or(String::new(), |version| format!(", PTX up to {version}"));
-            print(&format!("in use: {}{newest}\n", library.identity()));
+            print(&format!(
+                "in use: {}, {}{newest}\n",
+                library.path().shown(),
+                library.identity()
+            ));
             Ok(VERIFIED)
         }
         Err(error) => {
@@ -245,7 +277,14 @@ fn list() -> Result<u8, Failure> {
 }
 
 fn remove() -> Result<u8, Failure> {
-    for path in nvptxcompiler::list(&folder()?) {
+    let folder = folder()?;
+    let unfinished = WalkDir::new(&folder).max_depth(1).into_iter().flatten();
+    let unfinished = unfinished.filter(|file| {
+        let name = file.file_name().to_string_lossy();
+        name.starts_with(LINKING) && name.ends_with(".so")
+    });
+    let unfinished = unfinished.map(walkdir::DirEntry::into_path);
+    for path in nvptxcompiler::list(&folder).into_iter().chain(unfinished) {
         fs::remove_file(&path).map_err(|error| of_file(&path, &error))?;
         print(&format!("removed {}\n", path.shown()));
     }

@@ -227,6 +227,8 @@ impl Packer {
         let described = Described::of_entry(entry)?;
         let packed = entry.compression != Compression::None && entry.block.is_none();
         if packed && entry.compression == self.compression {
+            // Damage is found here, and not by a driver.
+            unpacker.unpack(entry)?;
             return self.store(&described, entry.payload, Some(entry.size));
         }
         self.write(&described, unpacker.unpack(entry)?)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::written;
 use input::ShowName as _;
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +80,8 @@ pub fn denied(rules: &[Denied], kernels: &[Resources]) -> Result<Vec<Finding>, F
 /// The file cannot be written.
 pub fn save(path: &Path, all: &[Saved]) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(all).unwrap_or_default() + "\n";
-    std::fs::write(path, text).map_err(|error| Failure::new(format!("{}: {error}", path.shown())))
+    written::replace(path, text.as_bytes())
+        .map_err(|error| Failure::new(format!("{}: {error}", path.shown())))
 }
 
 /// The resources of an earlier `--save`, or of `--format json`.

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::compiler::{Compiler, CompilerName, CompilerOptions, Toolkit};
 use super::mapped::FileBytes;
 use super::progress::Progress;
+use crate::written;
 use against::{Baseline, Denied, Finding, Saved};
 use arch::Arch;
 use input::ShowName as _;
@@ -158,6 +159,18 @@ pub fn run(args: &AssembleArgs) -> Result<u8, Failure> {
         .map(|(source, target)| (&*source.path, *target))
         .collect();
     let outputs = Output::of_all(args.output.as_deref(), &places, several_targets)?;
+    if let Some(save) = &args.save
+        && (outputs.iter().any(|output| output.is(save))
+            || sources
+                .iter()
+                .any(|source| written::is_same(&source.path, save)))
+    {
+        return Err(Failure::new(format!(
+            "{}: --save would replace the code or the PTX",
+            save.shown()
+        ))
+        .help("name another file with --save"));
+    }
     let options = CompilerOptions {
         jit: JitOptions {
             optimization: args.optimization,
@@ -170,7 +183,10 @@ pub fn run(args: &AssembleArgs) -> Result<u8, Failure> {
     };
     let progress = Mutex::new((Progress::new("assemble"), 0));
     let assemble = |((source, target), output): (&(&Source, Target), &Output)| {
-        let made = assemble(source, *target, output, &compiler, &options);
+        let mut made = assemble(source, *target, output, &compiler, &options);
+        if several_targets {
+            made = made.map_err(|failure| failure.of(&target.to_string()));
+        }
         if let Ok(mut progress) = progress.lock() {
             progress.1 += 1;
             let done = progress.1;
@@ -224,7 +240,9 @@ pub fn run(args: &AssembleArgs) -> Result<u8, Failure> {
     {
         return Err(baseline.useless());
     }
-    if let Some(path) = &args.save {
+    if let Some(path) = args.save.as_deref().filter(|_| status != VERIFIED) {
+        eprint(&format!("note: {} is not written\n", path.shown()));
+    } else if let Some(path) = &args.save {
         let all: Vec<Saved> = assembled.iter().map(Assembled::saved).collect();
         against::save(path, &all)?;
     }

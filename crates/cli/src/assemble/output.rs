@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use crate::written;
 use input::ShowName as _;
 use ptxkit::image::Target;
 use terminal::failure::Failure;
@@ -40,6 +41,14 @@ impl Output {
                 ))
                 .help("name a folder with --output"));
             }
+            if folder.exists() && !folder.is_dir() {
+                return Err(Failure::new(format!(
+                    "{} is a file, and there are {} results",
+                    folder.shown(),
+                    jobs.len()
+                ))
+                .help("name a folder with --output"));
+            }
             std::fs::create_dir_all(folder)
                 .map_err(|error| Failure::new(format!("{}: {error}", folder.shown())))?;
         }
@@ -63,8 +72,15 @@ impl Output {
                 Some(file) => file.to_owned(),
                 None => beside,
             };
-            let output = Output::at(path, file)?;
-            if let Some(other) = taken.insert(output.clone(), *file) {
+            let output = Output::at(path)?;
+            if let Some(source) = jobs.iter().find(|(source, _)| output.is(source)) {
+                return Err(Failure::new(format!(
+                    "{}: the code would replace the PTX",
+                    source.0.shown()
+                ))
+                .help("name another file with --output"));
+            }
+            if let Some(other) = taken.insert(output.place(), *file) {
                 return Err(Failure::new(format!(
                     "{} and {} would both be written to {}",
                     other.shown(),
@@ -78,16 +94,9 @@ impl Output {
         Ok(outputs)
     }
 
-    fn at(path: PathBuf, source: &Path) -> Result<Output, Failure> {
+    fn at(path: PathBuf) -> Result<Output, Failure> {
         if !is_standard(&path) {
-            return if path == source {
-                Err(
-                    Failure::new(format!("{}: the code would replace the PTX", path.shown()))
-                        .help("name another file with --output"),
-                )
-            } else {
-                Ok(Output::File(path))
-            };
+            return Ok(Output::File(path));
         }
         if std::io::stdout().is_terminal() {
             Err(
@@ -96,6 +105,22 @@ impl Output {
             )
         } else {
             Ok(Output::Standard)
+        }
+    }
+
+    /// The file without links; `None` for standard output.
+    fn place(&self) -> Option<PathBuf> {
+        match self {
+            Output::File(path) => Some(written::place(path)),
+            Output::Standard => None,
+        }
+    }
+
+    /// Whether it is this file.
+    pub fn is(&self, file: &Path) -> bool {
+        match self {
+            Output::File(path) => !is_standard(file) && written::is_same(path, file),
+            Output::Standard => false,
         }
     }
 
@@ -112,7 +137,7 @@ impl Output {
     /// The file cannot be written.
     pub fn write(&self, code: &[u8]) -> Result<(), Failure> {
         match self {
-            Output::File(path) => std::fs::write(path, code)
+            Output::File(path) => written::replace(path, code)
                 .map_err(|error| Failure::new(format!("{}: {error}", path.shown()))),
             Output::Standard => {
                 print_bytes(code);

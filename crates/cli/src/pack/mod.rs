@@ -12,10 +12,14 @@ use serde::Serialize;
 
 use super::mapped::FileBytes;
 use super::progress::Progress;
+use super::written;
 use embed::Embed;
 use ptxkit::image::{self, Compression, Entry, Image, ImageError, PackError, Packer};
 use terminal::failure::{Failure, MISMATCHES, VERIFIED};
 use terminal::output::{Escaped, Format, eprint, json_line, print, print_bytes};
+
+/// The magic number of a fatbin.
+const FATBIN: [u8; 4] = 0xba55_ed50_u32.to_le_bytes();
 
 /// The help below the options.
 pub const AFTER_HELP: &str = "\
@@ -115,7 +119,7 @@ pub fn run(args: &PackArgs) -> Result<u8, Failure> {
     if is_standard(&args.output) {
         print_bytes(&content);
     } else {
-        std::fs::write(&args.output, &content)
+        written::replace(&args.output, &content)
             .map_err(|error| Failure::new(format!("{}: {error}", args.output.shown())))?;
     }
     let packed = Packed {
@@ -188,8 +192,10 @@ fn pack(args: &PackArgs) -> Result<Option<Fatbin>, Failure> {
             ))
             .help("`ptxkit extract` writes the images to files; pack those of one module"));
         };
-        if is_same_file(file, &args.output) && !matches!(piece.image, Image::Fatbin(_)) {
-            return Err(failure(&"the fatbin would replace this image")
+        // A fatbin may get further images.
+        let is_bare = matches!(piece.image, Image::Fatbin(_)) && bytes.starts_with(&FATBIN);
+        if written::is_same(file, &args.output) && (args.embed.is_some() || !is_bare) {
+            return Err(failure(&"the output would replace this file")
                 .help("name another file with --output"));
         }
         match packer.add(&piece.image) {
@@ -211,11 +217,6 @@ fn pack(args: &PackArgs) -> Result<Option<Fatbin>, Failure> {
 
 fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    real(one).is_some_and(|one| Some(one) == real(other))
 }
 
 /// Warns of images that no device loads because of another one.

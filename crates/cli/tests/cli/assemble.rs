@@ -497,3 +497,39 @@ fn outputs_that_collide_are_an_error() {
         stdout(&single)
     );
 }
+
+/// Sources, code and baselines are never one file.
+#[test]
+fn outputs_do_not_replace_inputs() {
+    let cache = tempfile::tempdir().unwrap();
+    let ptxas = ptxas(cache.path(), COPIES);
+    let run = |args: &[&str]| {
+        let mut command = Command::new(program());
+        command
+            .current_dir(cache.path())
+            .args(["assemble", "--ptxas", &ptxas, "--arch", "sm_90"])
+            .args(args)
+            .env("CUDA_CACHE_PATH", cache.path().join("cache"));
+        command.output().unwrap()
+    };
+    let path = cache.path().join("k.ptx");
+    std::fs::write(&path, PTX).unwrap();
+    std::os::unix::fs::symlink("k.ptx", cache.path().join("link.ptx")).unwrap();
+    for args in [
+        &["k.ptx", "-o", "./k.ptx"][..],
+        &["k.ptx", "-o", "link.ptx"],
+        &["k.ptx", "--save", "./k.ptx"],
+        &["k.ptx", "-o", "k.cubin", "--save", "k.cubin"],
+        &["k.ptx", "./k.ptx", "-o", "build"],
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.status.code(), Some(2), "{args:?}: {}", stderr(&ran));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), PTX, "{args:?}");
+    }
+    let ran = run(&["k.ptx", "link.ptx", "-o", "k.ptx"]);
+    assert!(
+        stderr(&ran).contains("is a file, and there are 2 results"),
+        "{}",
+        stderr(&ran)
+    );
+}

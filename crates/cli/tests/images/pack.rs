@@ -310,7 +310,12 @@ fn inputs_that_cannot_be_packed_are_explained() {
         (
             &["k.cubin", "-o", "k.cubin"],
             2,
-            "the fatbin would replace this image",
+            "the output would replace this file",
+        ),
+        (
+            &["./k.cubin", "--embed", "c", "-o", "k.cubin"],
+            2,
+            "the output would replace this file",
         ),
         (
             &["k.cubin", "-o", "o", "--embed", "c", "--symbol", "a-b"],
