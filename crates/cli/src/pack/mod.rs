@@ -48,7 +48,8 @@ pub struct PackArgs {
     /// Write a source file or an object file with the fatbin in it, instead of the fatbin
     #[arg(long, value_enum)]
     embed: Option<Embed>,
-    /// The name of the variable with the fatbin; the default is the name of the output file
+    /// The name of the variable with the fatbin; the default is the name of the output file without its
+    /// extension, in upper case for Rust
     #[arg(long, requires = "embed")]
     symbol: Option<String>,
     #[arg(long, value_enum, default_value_t)]
