@@ -26,7 +26,7 @@ mod sliced;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ptxkit::cache::{Cache, Digest, Environment, Policy};
+use ptxkit::cache::{Cache, Digest, Environment, OnCompile, Policy};
 use ptxkit::driver::nvptxcompiler::NvPtxCompiler;
 use ptxkit::driver::{Context, DriverKind, LaunchConfig, Module, Selection, Stream, select};
 use ptxkit::image::{self, Image, JitPolicy};
@@ -697,4 +697,19 @@ fn code_of_nvptxcompiler_has_keys_of_its_own() {
         "{}",
         report.image
     );
+}
+
+#[test]
+fn compilations_can_be_forbidden() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = |on_compile| {
+        let policy = policy(folder.path()).with_on_compile(on_compile);
+        Loader::new(context(), Cache::new(policy))
+    };
+    let error = load(&loader(OnCompile::Error), PTX).unwrap_err();
+    assert!(matches!(error, LoadError::CompileForbidden { .. }));
+    assert!(error.to_string().contains("`ptxkit cache warm`"), "{error}");
+    load(&loader(OnCompile::Warn), PTX).unwrap();
+    let report = load(&loader(OnCompile::Error), PTX).unwrap().report;
+    assert_eq!(report.cache, CacheUse::Hit);
 }

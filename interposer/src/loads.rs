@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::forward::{self, real};
-use super::serve::{Kind, Served, serve};
+use super::serve::{Decision, Kind, Served, serve};
 use super::{image_bytes, options};
 use ptxkit::jit::JitOptions;
 
@@ -34,15 +34,26 @@ const BINARY_IS_PRESERVED: c_uint = 1;
 /// Larger files are left to the driver.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Calls the driver with an image of this library. Returns whether it was loaded: otherwise the program's own follows.
-fn loads(entry: &str, served: &Served, load: impl FnOnce(*const c_void) -> c_int) -> bool {
-    let is_loaded = load(served.image.as_ptr().cast()) == 0;
-    if is_loaded {
-        served.report(entry);
-    } else {
-        super::report::forwarded(entry, "the driver refuses the code");
+/// Calls the driver with the image that was decided for: `load` with this library's, otherwise `forward`. Returns the
+/// entry's result, and the image if it was loaded.
+fn decided(
+    entry: &str,
+    decision: Decision,
+    load: impl FnOnce(*const c_void) -> c_int,
+    forward: impl FnOnce() -> c_int,
+) -> (c_int, Option<Served>) {
+    match decision {
+        Decision::Serve(served) if load(served.image.as_ptr().cast()) == 0 => {
+            served.report(entry);
+            (0, Some(served))
+        }
+        Decision::Serve(_) => {
+            super::report::forwarded(entry, "the driver refuses the code");
+            (forward(), None)
+        }
+        Decision::Forward => (forward(), None),
+        Decision::Refuse(code) => (code, None),
     }
-    is_loaded
 }
 
 /// Loads a module.
@@ -68,15 +79,16 @@ pub unsafe extern "C" fn cuModuleLoadFatBinary(module: Handle, fatbin: *const c_
     // SAFETY: the driver's function of this name has this type.
     let data: Load = unsafe { std::mem::transmute(real(forward::CUMODULELOADDATA)) };
     // SAFETY: the caller's.
-    let served = unsafe { serve_data("cuModuleLoadFatBinary", fatbin) };
-    if let Some(served) = served
+    let decision = unsafe { decide_on_data("cuModuleLoadFatBinary", fatbin) };
+    decided(
+        "cuModuleLoadFatBinary",
+        decision,
         // SAFETY: the image is whole; the handle is the caller's place.
-        && loads("cuModuleLoadFatBinary", &served, |code| unsafe { data(module, code) })
-    {
-        return 0;
-    }
-    // SAFETY: the caller's.
-    unsafe { entry(module, fatbin) }
+        |code| unsafe { data(module, code) },
+        // SAFETY: the caller's.
+        || unsafe { entry(module, fatbin) },
+    )
+    .0
 }
 
 /// # Safety
@@ -88,20 +100,21 @@ unsafe fn load_data(
     image: *const c_void,
 ) -> c_int {
     // SAFETY: the caller's.
-    let served = unsafe { serve_data(name, image) };
-    if let Some(served) = served
+    let decision = unsafe { decide_on_data(name, image) };
+    decided(
+        name,
+        decision,
         // SAFETY: the image is whole; the handle is the caller's place.
-        && loads(name, &served, |code| unsafe { entry(module, code) })
-    {
-        return 0;
-    }
-    // SAFETY: the caller's.
-    unsafe { entry(module, image) }
+        |code| unsafe { entry(module, code) },
+        // SAFETY: the caller's.
+        || unsafe { entry(module, image) },
+    )
+    .0
 }
 
 /// # Safety
 /// As for `cuModuleLoadData`.
-unsafe fn serve_data(name: &'static str, image: *const c_void) -> Option<Served> {
+unsafe fn decide_on_data(name: &'static str, image: *const c_void) -> Decision {
     // SAFETY: the caller's.
     let bytes = || unsafe { image_bytes::of_image(image) };
     serve(name, Kind::Module, bytes, || Ok(JitOptions::default()))
@@ -126,16 +139,10 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     let bytes = || unsafe { image_bytes::of_image(image) };
     // SAFETY: the caller's.
     let options = || unsafe { options::read(count, names, values) };
-    if let Some(served) = serve(NAME, Kind::Module, bytes, options)
-        // SAFETY: the image is whole; the rest is the caller's.
-        && loads(NAME, &served, |code| unsafe {
-            entry(module, code, count, names, values)
-        })
-    {
-        return 0;
-    }
-    // SAFETY: the caller's.
-    unsafe { entry(module, image, count, names, values) }
+    // SAFETY: the image is whole, or the caller's; the rest is the caller's.
+    let load = |image| unsafe { entry(module, image, count, names, values) };
+    let decision = serve(NAME, Kind::Module, bytes, options);
+    decided(NAME, decision, load, || load(image)).0
 }
 
 /// Loads a module from a file.
@@ -151,14 +158,16 @@ pub unsafe extern "C" fn cuModuleLoad(module: Handle, file: *const c_char) -> c_
     let data: Load = unsafe { std::mem::transmute(real(forward::CUMODULELOADDATA)) };
     // SAFETY: the caller's.
     let bytes = || unsafe { read_file(file) };
-    if let Some(served) = serve(NAME, Kind::Module, bytes, || Ok(JitOptions::default()))
+    let decision = serve(NAME, Kind::Module, bytes, || Ok(JitOptions::default()));
+    decided(
+        NAME,
+        decision,
         // SAFETY: the image is whole; the handle is the caller's place.
-        && loads(NAME, &served, |code| unsafe { data(module, code) })
-    {
-        return 0;
-    }
-    // SAFETY: the caller's.
-    unsafe { entry(module, file) }
+        |code| unsafe { data(module, code) },
+        // SAFETY: the caller's.
+        || unsafe { entry(module, file) },
+    )
+    .0
 }
 
 /// Loads a library.
@@ -198,17 +207,14 @@ pub unsafe extern "C" fn cuLibraryLoadData(
     let bytes = || unsafe { image_bytes::of_image(image) };
     // SAFETY: the caller's.
     let options = || unsafe { options::read(count, names, values) };
-    if let Some(served) = serve(NAME, Kind::Library, bytes, options)
-        && loads(NAME, &served, load)
-    {
-        // SAFETY: the caller's.
-        if unsafe { is_preserved(library_names, library_count) } {
-            // The driver refers to it until the library is unloaded.
-            std::mem::forget(served);
-        }
-        return 0;
+    let decision = serve(NAME, Kind::Library, bytes, options);
+    let (result, served) = decided(NAME, decision, load, || load(image));
+    // SAFETY: the caller's.
+    if unsafe { is_preserved(library_names, library_count) } {
+        // The driver refers to it until the library is unloaded.
+        std::mem::forget(served);
     }
-    load(image)
+    result
 }
 
 /// # Safety
@@ -264,16 +270,14 @@ pub unsafe extern "C" fn cuLibraryLoadFromFile(
     let bytes = || unsafe { read_file(file) };
     // SAFETY: the caller's.
     let options = || unsafe { options::read(count, names, values) };
-    if let Some(served) = serve(NAME, Kind::Library, bytes, options)
-        && loads(NAME, &served, |code| load(data, code))
-    {
-        // SAFETY: the caller's.
-        if unsafe { is_preserved(library_names, library_count) } {
-            std::mem::forget(served);
-        }
-        return 0;
+    let decision = serve(NAME, Kind::Library, bytes, options);
+    let forward = || load(entry, file.cast());
+    let (result, served) = decided(NAME, decision, |code| load(data, code), forward);
+    // SAFETY: the caller's.
+    if unsafe { is_preserved(library_names, library_count) } {
+        std::mem::forget(served);
     }
-    load(entry, file.cast())
+    result
 }
 
 /// The bytes of a file of moderate size, up to the NUL if it is text.

@@ -53,3 +53,12 @@ pub fn served(entry: &str, reason: &str, is_compiled: bool, time: Duration) {
 pub fn forwarded(entry: &str, why: &str) {
     line(format_args!("{entry}: forwarded: {why}"));
 }
+
+/// A load that failed because PTX must not be compiled. This is always printed.
+pub fn refused(entry: &str, why: &str) {
+    let text = format!("{entry}: refused: {why}");
+    if std::env::var_os(VARIABLE).is_none_or(|to| to != "stderr") {
+        let _ = writeln!(std::io::stderr(), "ptxkit: {text}");
+    }
+    line(text);
+}

@@ -1,13 +1,15 @@
 //! Selects the PTX of a load, compiles it through the cache, and makes the image that the driver is given instead.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use api::CUcontext;
 use image::{Compression, Image, JitPolicy, Packer, Target};
-use ptxkit::cache::Cache;
+use ptxkit::cache::{Cache, OnCompile};
 use ptxkit::driver::{Context, Driver};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{Loader, Source};
@@ -22,6 +24,33 @@ pub enum Kind {
     /// A library, which the driver loads into each context in which it is used.
     Library,
 }
+
+/// What becomes of a load.
+pub enum Decision {
+    /// The driver is given this image.
+    Serve(Served),
+    /// The driver is given the program's image.
+    Forward,
+    /// The load fails with this error.
+    Refuse(c_int),
+}
+
+/// Why a load is not served.
+enum Unserved {
+    /// There is no PTX to compile, or anything is in doubt.
+    Forward(String),
+    /// The driver would compile PTX, which `PTXKIT_ON_COMPILE` forbids.
+    Forbidden(String),
+}
+
+impl<T: Into<String>> From<T> for Unserved {
+    fn from(why: T) -> Unserved {
+        Unserved::Forward(why.into())
+    }
+}
+
+/// `CUDA_ERROR_JIT_COMPILATION_DISABLED`
+const COMPILATION_DISABLED: c_int = 223;
 
 /// An image for the driver.
 pub struct Served {
@@ -43,30 +72,34 @@ struct State {
     cache: Cache,
 }
 
-/// Returns the image for a load; `None` if the driver is to be given the program's own. `image` returns its bytes, and
+/// Decides what becomes of a load. `image` returns its bytes, and
 /// `options` those of the load.
 pub fn serve<'a>(
     entry: &'static str,
     kind: Kind,
-    image: impl FnOnce() -> Option<std::borrow::Cow<'a, [u8]>>,
+    image: impl FnOnce() -> Option<Cow<'a, [u8]>>,
     options: impl FnOnce() -> Result<JitOptions, String>,
-) -> Option<Served> {
+) -> Decision {
     let served = without_panic(|| {
         if !super::is_on() {
-            return Err("PTXKIT_INTERPOSE".to_owned());
+            return Err("PTXKIT_INTERPOSE".into());
         }
         let image = image().ok_or("it is a cubin or unknown")?;
-        try_serve(&image, kind, &options()?)
+        try_serve(&image, kind, options)
     });
     match served {
-        Some(Ok(served)) => Some(served),
-        Some(Err(why)) => {
+        Some(Ok(served)) => Decision::Serve(served),
+        Some(Err(Unserved::Forward(why))) => {
             report::forwarded(entry, &why);
-            None
+            Decision::Forward
+        }
+        Some(Err(Unserved::Forbidden(why))) => {
+            report::refused(entry, &why);
+            Decision::Refuse(COMPILATION_DISABLED)
         }
         None => {
             report::forwarded(entry, "an internal error: please report it");
-            None
+            Decision::Forward
         }
     }
 }
@@ -76,7 +109,9 @@ fn state() -> Result<&'static State, String> {
     STATE
         .get_or_init(|| {
             let cache = Cache::from_environment();
-            if !cache.policy().enabled() {
+            // Without a cache, loads that must not compile are refused.
+            let policy = cache.policy();
+            if !policy.enabled() && policy.on_compile() != OnCompile::Error {
                 return Err("the compute cache is disabled".to_owned());
             }
             let driver = Driver::nvidia().map_err(|error| error.to_string())?;
@@ -86,7 +121,11 @@ fn state() -> Result<&'static State, String> {
         .map_err(Clone::clone)
 }
 
-fn try_serve(bytes: &[u8], kind: Kind, options: &JitOptions) -> Result<Served, String> {
+fn try_serve(
+    bytes: &[u8],
+    kind: Kind,
+    options: impl FnOnce() -> Result<JitOptions, String>,
+) -> Result<Served, Unserved> {
     let started = Instant::now();
     let state = state()?;
     let driver = state.driver;
@@ -95,7 +134,7 @@ fn try_serve(bytes: &[u8], kind: Kind, options: &JitOptions) -> Result<Served, S
     let current = unsafe { Context::current(driver) }.map_err(|error| error.to_string())?;
     let context = match (current, kind) {
         (Some(context), _) => context,
-        (None, Kind::Module) => return Err("no context is current".to_owned()),
+        (None, Kind::Module) => return Err("no context is current".into()),
         // The runtime loads libraries before it has a context. It uses this one too.
         (None, Kind::Library) => {
             let device = driver.device(0).map_err(|error| error.to_string())?;
@@ -109,10 +148,19 @@ fn try_serve(bytes: &[u8], kind: Kind, options: &JitOptions) -> Result<Served, S
     let opened = image::open(bytes).map_err(|error| error.to_string())?;
     let own = loader.context().device().target();
     let own = own.map_err(|error| error.to_string())?;
-    let (code, reason) = code(&loader, &opened, &own, policy, options)?;
+    let (text, reason) = ptx(&opened, &own, policy)?;
+    // From here on, the driver would compile what is forwarded.
+    let doubt = |why: String| match state.cache.policy().on_compile() {
+        OnCompile::Error => Unserved::Forbidden(why),
+        _ => Unserved::Forward(why),
+    };
+    let options = options().map_err(doubt)?;
+    let code = code(&loader, &text, &own, &options).map_err(doubt)?;
     let image = match kind {
         Kind::Module => code,
-        Kind::Library => library(&loader, &opened, (&own, code), policy, options)?,
+        Kind::Library => {
+            library(&loader, &opened, (&own, code), policy, &options).map_err(doubt)?
+        }
     };
     Ok(Served {
         image,
@@ -122,14 +170,12 @@ fn try_serve(bytes: &[u8], kind: Kind, options: &JitOptions) -> Result<Served, S
     })
 }
 
-/// The code of the PTX that a target takes from an image, and which one it is.
-fn code(
-    loader: &Loader,
-    opened: &Image<'_>,
+/// The PTX that a target takes from an image, and which one it is.
+fn ptx<'a>(
+    opened: &Image<'a>,
     target: &str,
     policy: JitPolicy,
-    options: &JitOptions,
-) -> Result<(Vec<u8>, String), String> {
+) -> Result<(Cow<'a, str>, String), String> {
     let target: Target = target.parse().map_err(|_| format!("the target {target}"))?;
     let selection = image::select(std::slice::from_ref(opened), target, policy);
     let selection = selection.map_err(|error| error.to_string())?;
@@ -144,12 +190,22 @@ fn code(
         }
         _ => return Err("it is no PTX".to_owned()),
     };
+    Ok((text, selection.reason))
+}
+
+/// The code of PTX for a target.
+fn code(
+    loader: &Loader,
+    text: &str,
+    target: &str,
+    options: &JitOptions,
+) -> Result<Vec<u8>, String> {
     let options = JitOptions {
-        target: Some(target),
+        target: target.parse().ok(),
         ..*options
     };
     let code = loader.code(&Source::new("ptx", text.as_bytes()), &options);
-    Ok((code.map_err(|error| error.to_string())?, selection.reason))
+    code.map_err(|error| error.to_string())
 }
 
 /// A fatbin with code for each kind of device, and the program's images, which the driver takes if it refuses the code.
@@ -168,8 +224,8 @@ fn library(
     let mut codes = vec![code_of_own];
     for target in targets.iter().filter(|target| *target != own) {
         // Another kind of device may have a cubin among the images.
-        if let Ok((code, _)) = code(loader, opened, target, policy, options) {
-            codes.push(code);
+        if let Ok((text, _)) = ptx(opened, target, policy) {
+            codes.push(code(loader, &text, target, options)?);
         }
     }
     if policy.force_ptx {

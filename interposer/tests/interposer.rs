@@ -226,3 +226,29 @@ fn a_cache_that_cannot_be_written_is_one() {
         .unwrap();
     assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
 }
+
+/// A service whose code must be in the cache.
+#[test]
+fn compilations_can_be_forbidden() {
+    let place = Place::new();
+    let forbidden = |ways: &[&str]| {
+        let mut command = place.command(ways);
+        command.env("PTXKIT_ON_COMPILE", "error").output().unwrap()
+    };
+    for way in ["data", "library", "file", "unknown-option"] {
+        let ran = forbidden(&[way]);
+        assert!(
+            text(&ran.stdout).contains(": 223"),
+            "{way}: {}",
+            text(&ran.stdout)
+        );
+        assert!(
+            text(&ran.stderr).contains("refused: "),
+            "{way}: {}",
+            text(&ran.stderr)
+        );
+    }
+    assert_eq!(text(&place.run(&["data"]).stdout), RESULT);
+    let ran = forbidden(&["data", "library"]);
+    assert_eq!(text(&ran.stdout), RESULT.repeat(2), "{}", text(&ran.stderr));
+}

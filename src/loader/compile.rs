@@ -5,13 +5,15 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tracing::info;
+use tracing::{info, warn};
 
 use super::counters::{add_time, count};
 use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source, hot};
-use crate::cache::{Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, Provenance};
+use crate::cache::{
+    Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, OnCompile, Provenance,
+};
 use crate::driver::{self, CudaError, DriverKind};
 use crate::jit::{self, JitOptions, PtxCompiler};
 use image::{self, CubinContents, Image, Target};
@@ -257,6 +259,22 @@ impl Loader {
         }
     }
 
+    /// Asks the policy before PTX is compiled.
+    fn may_compile(&self, request: &Request<'_>) -> Result<(), LoadError> {
+        let (name, target) = (&request.name, &request.target);
+        match self.cache().policy().on_compile() {
+            OnCompile::Allow => Ok(()),
+            OnCompile::Warn => {
+                warn!(%name, target, "PTX is compiled while the program runs");
+                Ok(())
+            }
+            OnCompile::Error => Err(LoadError::CompileForbidden {
+                name: name.to_string(),
+                target: target.clone(),
+            }),
+        }
+    }
+
     /// Compiles, and puts the code into the cache with `lock`, where there is a `batch`
     /// with others.
     pub(super) fn compile(
@@ -266,6 +284,7 @@ impl Loader {
         batch: Option<&Batch>,
         lookup: Duration,
     ) -> Result<Compiled, LoadError> {
+        self.may_compile(request)?;
         let text = request.ptx.to_compile(&request.name)?;
         let started = Instant::now();
         let made = jit::compile(self.context(), &text, &request.options);

@@ -38,6 +38,10 @@ pub enum LoadError {
     JitDisabled {
         name: String,
     },
+    CompileForbidden {
+        name: String,
+        target: String,
+    },
     PtxTooNew {
         name: String,
         found: Version,
@@ -83,6 +87,11 @@ impl fmt::Display for LoadError {
                 f,
                 "{name} is PTX, and CUDA_DISABLE_PTX_JIT forbids compiling it: unset it, or give \
                  a binary"
+            ),
+            LoadError::CompileForbidden { name, target } => write!(
+                f,
+                "{name} is not in the cache for {target}, and PTXKIT_ON_COMPILE=error forbids compiling it: \
+                 compile it before with `ptxkit cache warm`, or set PTXKIT_ON_COMPILE to warn or allow"
             ),
             LoadError::PtxTooNew {
                 name,

@@ -59,6 +59,7 @@ mod key;
 mod local;
 mod lock;
 mod maintenance;
+mod on_compile;
 mod policy;
 mod provenance;
 #[cfg(feature = "remote")]
@@ -96,6 +97,7 @@ pub use counters::Counters;
 pub use counters::RemoteCounters;
 pub use key::{Key, KeyParts, SCHEMA};
 pub use maintenance::{Checked, Entry, Prune, Removed, Stats, TierStats, Verdict, Verification};
+pub use on_compile::{NotAnOnCompile, OnCompile};
 pub use policy::{
     DEFAULT_MAX_SIZE, EMBEDDED_MAX_SIZE, Environment, LARGEST_MAX_SIZE, NotASlicing, Policy,
     Slicing,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use input::ShowName as _;
 use tracing::warn;
 
+use super::on_compile::OnCompile;
 #[cfg(feature = "remote")]
 use super::remote::{RemoteConfig, Variables};
 use image::JitPolicy;
@@ -24,6 +25,8 @@ const MAXSIZE: &str = "CUDA_CACHE_MAXSIZE";
 const READONLY: &str = "PTXKIT_CACHE_READONLY";
 /// This crate's own too: no other JIT compiles kernels apart.
 const SLICED: &str = "PTXKIT_SLICED";
+/// No other cache forbids compilations.
+const ON_COMPILE: &str = "PTXKIT_ON_COMPILE";
 /// Each pair: the name that wins, and the one that counts where it is unset.
 const FORCE_JIT: [&str; 2] = ["CUDA_FORCE_PTX_JIT", "CUDA_FORCE_JIT"];
 const DISABLE_JIT: [&str; 2] = ["CUDA_DISABLE_PTX_JIT", "CUDA_DISABLE_JIT"];
@@ -43,6 +46,7 @@ const VARIABLES: &[&str] = &[
     MAXSIZE,
     READONLY,
     SLICED,
+    ON_COMPILE,
     FORCE_JIT[0],
     FORCE_JIT[1],
     DISABLE_JIT[0],
@@ -158,14 +162,15 @@ impl Environment {
             .unwrap_or(false)
     }
 
-    fn slicing(&self) -> Slicing {
-        let Some(value) = self.get(SLICED) else {
-            return Slicing::default();
+    /// The word in a variable, or the default.
+    fn word<T: std::str::FromStr<Err: fmt::Display> + Default>(&self, name: &str) -> T {
+        let Some(value) = self.get(name) else {
+            return T::default();
         };
         let words = value.to_string_lossy();
         words.trim().parse().unwrap_or_else(|error| {
-            warn!("{SLICED}: {error}: ignored");
-            Slicing::default()
+            warn!("{name}: {error}: ignored");
+            T::default()
         })
     }
 
@@ -308,6 +313,7 @@ pub struct Policy {
     wait: Duration,
     jit: JitPolicy,
     slicing: Slicing,
+    on_compile: OnCompile,
     #[cfg(feature = "remote")]
     remote: Option<RemoteConfig>,
 }
@@ -336,7 +342,8 @@ impl Policy {
                 force_ptx: environment.first_flag(FORCE_JIT),
                 disable_ptx: environment.first_flag(DISABLE_JIT),
             },
-            slicing: environment.slicing(),
+            slicing: environment.word(SLICED),
+            on_compile: environment.word(ON_COMPILE),
             #[cfg(feature = "remote")]
             remote: environment.remote(),
         };
@@ -395,6 +402,11 @@ impl Policy {
         self.slicing
     }
 
+    /// Whether PTX may be compiled while the program runs (`PTXKIT_ON_COMPILE`).
+    pub fn on_compile(&self) -> OnCompile {
+        self.on_compile
+    }
+
     /// The store that machines share, behind the folders (`PTXKIT_REMOTE`, or the file
     /// `ptxkit/remote.toml` in the user's folder for settings).
     #[cfg(feature = "remote")]
@@ -446,6 +458,12 @@ impl Policy {
     /// Sets whether modules are cut into slices.
     pub fn with_slicing(mut self, slicing: Slicing) -> Policy {
         self.slicing = slicing;
+        self
+    }
+
+    /// Sets whether PTX may be compiled while the program runs.
+    pub fn with_on_compile(mut self, on_compile: OnCompile) -> Policy {
+        self.on_compile = on_compile;
         self
     }
 

@@ -28,6 +28,7 @@ The environment selects the cache, for all programs that use it:
   CUDA_CACHE_MAXSIZE     the maximum size of all blobs in bytes, by default 1 GiB, at most 4 GiB
   CUDA_CACHE_DISABLE     1: disables the cache
   PTXKIT_CACHE_READONLY  further folders to search, separated by `:`, never written to
+  PTXKIT_ON_COMPILE      whether loads compile PTX: allow, warn, error
   PTXKIT_SLICED          whether large modules are compiled in slices: auto, always, never
   PTXKIT_REMOTE          a store that machines share; `ptxkit cache remote --help` has the others";
 

@@ -10,7 +10,7 @@ use super::{CommandOutput, remote, text_of};
 use crate::errors::{of_driver, of_load};
 use crate::progress::Progress;
 use crate::report::in_ms;
-use ptxkit::cache::{Cache, CacheError, Key, Slicing};
+use ptxkit::cache::{Cache, CacheError, Key, OnCompile, Slicing};
 use ptxkit::driver::{self, Context, Selection, select};
 use ptxkit::image::{self, Target};
 use ptxkit::jit::JitOptions;
@@ -86,10 +86,12 @@ impl std::str::FromStr for WarmTarget {
 }
 
 pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
-    let cache = &match args.sliced {
-        Some(slicing) => Cache::new(cache.policy().clone().with_slicing(slicing)),
-        None => cache.clone(),
-    };
+    // The command is there to compile.
+    let mut policy = cache.policy().clone().with_on_compile(OnCompile::Allow);
+    if let Some(slicing) = args.sliced {
+        policy = policy.with_slicing(slicing);
+    }
+    let cache = &Cache::new(policy);
     if !cache.policy().enabled() {
         return Err(
             Failure::new("the cache is disabled: CUDA_CACHE_DISABLE is 1")
