@@ -29,11 +29,10 @@ const FOLDERS: &[&str] = &[
 /// Returns the files to try, the best first: the file that the variable names, then those in `LD_LIBRARY_PATH`, in
 /// the dynamic linker's list and in well-known folders. This library's own file is left out.
 pub fn candidates() -> Vec<PathBuf> {
-    let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty());
-    if let Some(named) = named {
+    if let Some(named) = super::variable(VARIABLE) {
         return vec![named.into()];
     }
-    let path = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let path = super::variable("LD_LIBRARY_PATH").unwrap_or_default();
     let mut files: Vec<PathBuf> = std::env::split_paths(&path)
         .map(|folder| folder.join(LIBRARY))
         .collect();

@@ -25,7 +25,7 @@ pub mod procedure;
 mod report;
 mod serve;
 
-use std::ffi::c_void;
+use std::ffi::{OsString, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -80,10 +80,21 @@ fn open_driver() {
     }
 }
 
-/// Whether loads are served: not with `PTXKIT_INTERPOSE=0`, and not in programs that run with the rights of another
-/// user.
-fn is_on() -> bool {
+/// Whether the program runs with the rights of another user than the one who started it.
+fn is_privileged() -> bool {
     // SAFETY: only reads a value that the kernel gave the process.
-    let is_secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-    !is_secure && std::env::var_os("PTXKIT_INTERPOSE").is_none_or(|word| word != "0")
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The value of an environment variable; `None` if it is empty. The environment of a privileged program is its
+/// caller's, who must not choose libraries or files for it.
+fn variable(name: &str) -> Option<OsString> {
+    let value = std::env::var_os(name).filter(|value| !value.is_empty());
+    value.filter(|_| !is_privileged())
+}
+
+/// Whether loads are served: not with `PTXKIT_INTERPOSE=0`, and not in privileged programs, whose cache another user
+/// could choose.
+fn is_on() -> bool {
+    !is_privileged() && variable("PTXKIT_INTERPOSE").is_none_or(|word| word != "0")
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const VARIABLE: &str = "PTXKIT_REPORT";
 
 fn line(text: impl Display) {
-    let Some(to) = std::env::var_os(VARIABLE).filter(|to| !to.is_empty()) else {
+    let Some(to) = super::variable(VARIABLE) else {
         return;
     };
     let text = format!("ptxkit: {text}\n");
@@ -57,7 +57,7 @@ pub fn forwarded(entry: &str, why: &str) {
 /// A load that failed because PTX must not be compiled. This is always printed.
 pub fn refused(entry: &str, why: &str) {
     let text = format!("{entry}: refused: {why}");
-    if std::env::var_os(VARIABLE).is_none_or(|to| to != "stderr") {
+    if super::variable(VARIABLE).is_none_or(|to| to != "stderr") {
         let _ = writeln!(std::io::stderr(), "ptxkit: {text}");
     }
     line(text);

@@ -70,10 +70,11 @@ impl Served {
 struct State {
     driver: Driver,
     cache: Cache,
+    /// The first device's, for libraries that are loaded before there is a context. It is never released.
+    primary: OnceLock<Context>,
 }
 
-/// Decides what becomes of a load. `image` returns its bytes, and
-/// `options` those of the load.
+/// Decides what becomes of a load. `image` returns its image, and `options` its options.
 pub fn serve<'a>(
     entry: &'static str,
     kind: Kind,
@@ -115,7 +116,11 @@ fn state() -> Result<&'static State, String> {
                 return Err("the compute cache is disabled".to_owned());
             }
             let driver = Driver::nvidia().map_err(|error| error.to_string())?;
-            Ok(State { driver, cache })
+            Ok(State {
+                driver,
+                cache,
+                primary: OnceLock::new(),
+            })
         })
         .as_ref()
         .map_err(Clone::clone)
@@ -139,8 +144,7 @@ fn try_serve(
         (None, Kind::Library) => {
             let device = driver.device(0).map_err(|error| error.to_string())?;
             let context = Context::primary(&device).map_err(|error| error.to_string())?;
-            std::mem::forget(context.clone());
-            context
+            state.primary.get_or_init(|| context).clone()
         }
     };
     let loader = Loader::new(context, state.cache.clone());

@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-#[cfg(feature = "cache")]
-use super::compiler_identity;
 use super::{Compiled, JitOptions, warnings_of};
 use crate::driver::log::read_log;
 use crate::driver::nvptxcompiler::{
@@ -13,6 +11,9 @@ use crate::driver::{Context, CudaError, Driver, DriverKind, Error, JitError};
 use image::newest_ptx;
 use ptx::ast::Version;
 
+/// The first major version of CUDA whose library compiles with several threads.
+const SPLIT_COMPILE_MAJOR: u32 = 13;
+
 /// A compiler of PTX for a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -21,17 +22,6 @@ pub enum PtxCompiler {
     Driver,
     /// [`NvPtxCompiler`]. Its code does not depend on the driver's version.
     NvPtxCompiler,
-}
-
-#[cfg(feature = "cache")]
-impl PtxCompiler {
-    /// Returns the identity of the compiler and its build, which is part of the cache's keys.
-    pub(crate) fn identity(self, driver: DriverKind) -> String {
-        match (self, NvPtxCompiler::open()) {
-            (PtxCompiler::NvPtxCompiler, Ok(library)) => library.identity().to_owned(),
-            _ => compiler_identity(driver),
-        }
-    }
 }
 
 impl JitOptions {
@@ -107,6 +97,16 @@ pub(super) fn compile_with_library(
         return Err(Error::NvPtxCompiler(NvPtxCompilerError::Off));
     };
     let started = Instant::now();
+    // Earlier libraries may not know the option.
+    let (major, _) = library.version();
+    let options = JitOptions {
+        threads: if major < SPLIT_COMPILE_MAJOR {
+            Some(1)
+        } else {
+            options.threads
+        },
+        ..*options
+    };
     let made = library.compile(ptx, &options.arguments(target, ptx.len()));
     let (binary, info_log) = made.map_err(of_library)?;
     let wall_time_ms = started.elapsed().as_secs_f32() * 1e3;

@@ -122,7 +122,10 @@ impl JitOptions {
             number("--minnctapersm", self.min_blocks_per_multiprocessor),
             number("--maxntid", self.max_threads_per_block),
             flag("--override-directive-values", self.override_directives),
-            number("--split-compile", self.threads_for(ptx_bytes)),
+            number(
+                "--split-compile",
+                self.threads_for(ptx_bytes).filter(|threads| *threads != 1),
+            ),
         ];
         all.into_iter().flatten().collect()
     }

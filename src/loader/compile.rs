@@ -14,7 +14,8 @@ use super::{CacheUse, LoadError, Loader, Source, hot};
 use crate::cache::{
     Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, OnCompile, Provenance,
 };
-use crate::driver::{self, CudaError, DriverKind};
+use crate::driver::nvptxcompiler::NvPtxCompiler;
+use crate::driver::{self, CudaError};
 use crate::jit::{self, JitOptions, PtxCompiler};
 use image::{self, CubinContents, Image, Target};
 
@@ -113,6 +114,17 @@ impl Compiler {
         self.architecture.is_none()
     }
 
+    /// The identity of the compiler that these options choose, and the driver's version, which is 0 for a library:
+    /// its code does not depend on the driver.
+    pub(super) fn identity_for(&self, options: &JitOptions) -> (&str, u32) {
+        if options.compiler == Some(PtxCompiler::NvPtxCompiler)
+            && let Ok(library) = NvPtxCompiler::open()
+        {
+            return (library.identity(), 0);
+        }
+        (&self.identity, self.driver_version)
+    }
+
     /// The key of the code of the PTX with this digest.
     pub(super) fn key(&self, source: Digest, target: &str, options: &JitOptions) -> Key {
         // Code that was compiled for another device is found by that device, whose
@@ -121,18 +133,12 @@ impl Compiler {
             target: None,
             ..*options
         };
-        // Code of a library does not depend on the driver.
-        let (driver_version, identity) = match options.compiler {
-            Some(compiler @ PtxCompiler::NvPtxCompiler) => {
-                (0, compiler.identity(DriverKind::Nvidia).into())
-            }
-            _ => (self.driver_version, Cow::Borrowed(&*self.identity)),
-        };
+        let (identity, driver_version) = self.identity_for(&options);
         Key::new(&KeyParts {
             source,
             target,
             driver_version,
-            compiler: &identity,
+            compiler: identity,
             options: &options.key_bytes(),
         })
     }
@@ -309,7 +315,7 @@ impl Loader {
                     source: request.name.to_string(),
                     kernels: kernels(&code, &text),
                     target: request.target.clone(),
-                    compiler: self.identity_for(request)?,
+                    compiler: self.compiler()?.identity_for(&request.options).0.to_owned(),
                     compile_time: compile,
                     image: request.reason.clone(),
                     slices: Vec::new(),
@@ -333,17 +339,6 @@ impl Loader {
             compile,
             store: started.elapsed(),
             log: made.info_log,
-        })
-    }
-}
-
-impl Loader {
-    /// The identity of the compiler of a request.
-    pub(super) fn identity_for(&self, request: &Request<'_>) -> Result<String, driver::Error> {
-        let own = self.compiler()?;
-        Ok(match request.options.compiler {
-            Some(compiler @ PtxCompiler::NvPtxCompiler) => compiler.identity(DriverKind::Nvidia),
-            _ => own.identity.clone(),
         })
     }
 }

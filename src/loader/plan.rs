@@ -200,7 +200,10 @@ impl Loader {
     }
 
     fn put_index(&self, lock: CompileLock, request: &Request<'_>, index: &Index, time: Duration) {
-        let compiler = self.identity_for(request);
+        let compiler = self.compiler().map(|compiler| {
+            let (identity, _) = compiler.identity_for(&request.options);
+            identity.to_owned()
+        });
         let provenance = Provenance {
             source: request.name.to_string(),
             kernels: index.kernel_names(),

@@ -82,6 +82,10 @@ pub enum Compiler {
     Ptxas { path: PathBuf, version: String },
 }
 
+/// The error if nothing compiles.
+const NO_COMPILER: &str = "there is no compiler: no NVIDIA driver with a device of this target, no \
+     nvptxcompiler, no ptxas and no nvJitLink";
+
 impl Compiler {
     /// The compiler of this name, or the first that is available. The driver compiles for the
     /// architecture of its own devices, so it is chosen by default only for that target alone, and for PTX up
@@ -116,21 +120,26 @@ impl Compiler {
             // A named ptxas is an explicit choice.
             None if toolkit.ptxas.is_some() => ptxas(toolkit.ptxas()),
             None => {
+                let fits = |compiler: &Compiler| {
+                    target.is_some_and(|target| compiler.compiles_for(target))
+                        && compiler.reads(newest)
+                };
+                if let Some(compiler) = driver().ok().filter(fits) {
+                    return Ok(compiler);
+                }
                 let library = library()?.map(Compiler::NvPtxCompiler);
-                let library = library.filter(|compiler| compiler.reads(newest));
-                driver()
-                .ok()
-                .filter(|compiler| {
-                    let is_for = target.is_some_and(|target| compiler.compiles_for(target));
-                    is_for && compiler.reads(newest)
-                })
-                .or(library)
-                .or_else(|| ptxas(toolkit.ptxas()).ok())
-                .or_else(|| nvjitlink().ok())
-                .ok_or_else(|| {
-                    Failure::new("there is no compiler: no NVIDIA driver with a device of this target, no nvptxcompiler, no ptxas and no nvJitLink")
-                        .help("`pip install nvidia-cuda-nvcc` has ptxas: name it with --ptxas; or name the folder of a CUDA toolkit in CUDA_HOME; or see `ptxkit nvptxcompiler --help`")
-                })
+                if let Some(compiler) = library.filter(|compiler| compiler.reads(newest)) {
+                    return Ok(compiler);
+                }
+                ptxas(toolkit.ptxas())
+                    .or_else(|_| nvjitlink())
+                    .map_err(|_| {
+                        Failure::new(NO_COMPILER).help(
+                            "`pip install nvidia-cuda-nvcc` has ptxas: name it with --ptxas; or \
+                             name the folder of a CUDA toolkit in CUDA_HOME; or see `ptxkit \
+                             nvptxcompiler --help`",
+                        )
+                    })
             }
         }
     }
