@@ -170,6 +170,79 @@ pub unsafe extern "C" fn cuModuleLoad(module: Handle, file: *const c_char) -> c_
     .0
 }
 
+/// The arguments of a load of a library, other than the image or the file.
+struct LibraryArguments {
+    library: Handle,
+    names: *const c_uint,
+    values: *const *mut c_void,
+    count: c_uint,
+    library_names: *const c_uint,
+    library_values: *const *mut c_void,
+    library_count: c_uint,
+}
+
+impl LibraryArguments {
+    /// Calls a function of the driver with an image or a file.
+    ///
+    /// # Safety
+    /// As CUDA's documentation of the entry says.
+    unsafe fn call(&self, number: usize, image: *const c_void) -> c_int {
+        // SAFETY: both of the driver's functions have this type.
+        let entry: LoadLibrary = unsafe { std::mem::transmute(real(number)) };
+        // SAFETY: the caller's.
+        unsafe {
+            entry(
+                self.library,
+                image,
+                self.names,
+                self.values,
+                self.count,
+                self.library_names,
+                self.library_values,
+                self.library_count,
+            )
+        }
+    }
+
+    /// Loads the library from this library's image, or calls the program's entry.
+    ///
+    /// # Safety
+    /// As CUDA's documentation of the entry says.
+    unsafe fn load<'a>(
+        &self,
+        name: &'static str,
+        bytes: impl FnOnce() -> Option<Cow<'a, [u8]>>,
+        (number, image): (usize, *const c_void),
+    ) -> c_int {
+        // SAFETY: the caller's.
+        let options = || unsafe { options::read(self.count, self.names, self.values) };
+        let decision = serve(name, Kind::Library, bytes, options);
+        // SAFETY: the image is whole; the rest is the caller's.
+        let load = |code| unsafe { self.call(forward::CULIBRARYLOADDATA, code) };
+        // SAFETY: the caller's.
+        let forward = || unsafe { self.call(number, image) };
+        let (result, served) = decided(name, decision, load, forward);
+        // SAFETY: the caller's.
+        if unsafe { self.is_preserved() } {
+            // The driver refers to the image until the library is unloaded.
+            std::mem::forget(served);
+        }
+        result
+    }
+
+    /// # Safety
+    /// The array must have `library_count` elements.
+    unsafe fn is_preserved(&self) -> bool {
+        if self.library_names.is_null() || self.library_count == 0 {
+            return false;
+        }
+        let count = self.library_count as usize;
+        // SAFETY: the caller's.
+        let names = unsafe { std::slice::from_raw_parts(self.library_names, count) };
+        names.contains(&BINARY_IS_PRESERVED)
+    }
+}
+
 /// Loads a library.
 ///
 /// # Safety
@@ -185,47 +258,20 @@ pub unsafe extern "C" fn cuLibraryLoadData(
     library_values: *const *mut c_void,
     library_count: c_uint,
 ) -> c_int {
-    const NAME: &str = "cuLibraryLoadData";
-    // SAFETY: the driver's function of this name has this type.
-    let entry: LoadLibrary = unsafe { std::mem::transmute(real(forward::CULIBRARYLOADDATA)) };
-    let load = |image: *const c_void| {
-        // SAFETY: the image is the caller's or whole; the rest is the caller's.
-        unsafe {
-            entry(
-                library,
-                image,
-                names,
-                values,
-                count,
-                library_names,
-                library_values,
-                library_count,
-            )
-        }
+    let arguments = LibraryArguments {
+        library,
+        names,
+        values,
+        count,
+        library_names,
+        library_values,
+        library_count,
     };
     // SAFETY: the caller's.
     let bytes = || unsafe { image_bytes::of_image(image) };
+    let entry = (forward::CULIBRARYLOADDATA, image);
     // SAFETY: the caller's.
-    let options = || unsafe { options::read(count, names, values) };
-    let decision = serve(NAME, Kind::Library, bytes, options);
-    let (result, served) = decided(NAME, decision, load, || load(image));
-    // SAFETY: the caller's.
-    if unsafe { is_preserved(library_names, library_count) } {
-        // The driver refers to it until the library is unloaded.
-        std::mem::forget(served);
-    }
-    result
-}
-
-/// # Safety
-/// The array must have `count` elements.
-unsafe fn is_preserved(names: *const c_uint, count: c_uint) -> bool {
-    if names.is_null() || count == 0 {
-        return false;
-    }
-    // SAFETY: the caller's.
-    let names = unsafe { std::slice::from_raw_parts(names, count as usize) };
-    names.contains(&BINARY_IS_PRESERVED)
+    unsafe { arguments.load("cuLibraryLoadData", bytes, entry) }
 }
 
 /// Loads a library from a file.
@@ -243,41 +289,20 @@ pub unsafe extern "C" fn cuLibraryLoadFromFile(
     library_values: *const *mut c_void,
     library_count: c_uint,
 ) -> c_int {
-    const NAME: &str = "cuLibraryLoadFromFile";
-    // SAFETY: both of the driver's functions have this type: the second argument is a file or an image.
-    let [entry, data]: [LoadLibrary; 2] = unsafe {
-        [
-            std::mem::transmute::<*mut c_void, LoadLibrary>(real(forward::CULIBRARYLOADFROMFILE)),
-            std::mem::transmute::<*mut c_void, LoadLibrary>(real(forward::CULIBRARYLOADDATA)),
-        ]
-    };
-    let load = |entry: LoadLibrary, image: *const c_void| {
-        // SAFETY: the file or the image is the caller's, or whole; the rest is the caller's.
-        unsafe {
-            entry(
-                library,
-                image,
-                names,
-                values,
-                count,
-                library_names,
-                library_values,
-                library_count,
-            )
-        }
+    let arguments = LibraryArguments {
+        library,
+        names,
+        values,
+        count,
+        library_names,
+        library_values,
+        library_count,
     };
     // SAFETY: the caller's.
     let bytes = || unsafe { read_file(file) };
+    let entry = (forward::CULIBRARYLOADFROMFILE, file.cast());
     // SAFETY: the caller's.
-    let options = || unsafe { options::read(count, names, values) };
-    let decision = serve(NAME, Kind::Library, bytes, options);
-    let forward = || load(entry, file.cast());
-    let (result, served) = decided(NAME, decision, |code| load(data, code), forward);
-    // SAFETY: the caller's.
-    if unsafe { is_preserved(library_names, library_count) } {
-        std::mem::forget(served);
-    }
-    result
+    unsafe { arguments.load("cuLibraryLoadFromFile", bytes, entry) }
 }
 
 /// The bytes of a file of moderate size, up to the NUL if it is text.

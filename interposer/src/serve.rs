@@ -174,7 +174,7 @@ fn try_serve(
     })
 }
 
-/// The PTX that a target takes from an image, and which one it is.
+/// Returns the PTX that `image::select` chooses for a target, and the reason.
 fn ptx<'a>(
     opened: &Image<'a>,
     target: &str,
@@ -197,7 +197,7 @@ fn ptx<'a>(
     Ok((text, selection.reason))
 }
 
-/// The code of PTX for a target.
+/// Compiles PTX for a target, through the cache.
 fn code(
     loader: &Loader,
     text: &str,
@@ -212,7 +212,8 @@ fn code(
     code.map_err(|error| error.to_string())
 }
 
-/// A fatbin with code for each kind of device, and the program's images, which the driver takes if it refuses the code.
+/// Packs a fatbin with code for each architecture of the machine, and the program's images, to which the driver falls
+/// back.
 fn library(
     loader: &Loader,
     opened: &Image<'_>,

@@ -38,6 +38,7 @@
 //! ```
 
 mod callback;
+mod compiler_library;
 mod device;
 mod error;
 #[cfg(unix)]

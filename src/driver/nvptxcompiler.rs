@@ -6,22 +6,19 @@
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use super::compiler_library::{self, Handle, reason, stamp};
 use input::ShowName as _;
 use libloading::Library;
 use ptx::ast::Version;
 
-type Handle = *mut c_void;
 type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
 type GetCount = unsafe extern "C" fn(*mut c_int) -> c_int;
-type GetVersions = unsafe extern "C" fn(*mut [c_int; 2]) -> c_int;
+type GetAll<T> = unsafe extern "C" fn(*mut T) -> c_int;
 type Create = unsafe extern "C" fn(*mut Handle, usize, *const c_char) -> c_int;
 type Compile = unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type Get = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 
 /// The variable with the library's file, or `off`.
@@ -231,7 +228,7 @@ impl NvPtxCompiler {
         // SAFETY: the caller's.
         let library = unsafe { Library::new(path) }.map_err(|error| unusable(reason(&error)))?;
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the signature is that of the header; it writes two integers.
+        // SAFETY: the header declares this signature; it writes two integers.
         let code = unsafe {
             let version = library.get::<GetVersion>(b"nvPTXCompilerGetVersion\0");
             let version = version.map_err(|error| unusable(reason(&error)))?;
@@ -246,11 +243,10 @@ impl NvPtxCompiler {
             let found = unsafe { library.get::<*mut c_void>(name.as_bytes()) };
             found.map_err(|error| unusable(reason(&error)))?;
         }
-        let metadata = std::fs::metadata(path);
         let build = match parse_name(path) {
             Some((_, digest)) => digest.to_owned(),
             // Of builds of one version, size and time tell one from the other.
-            None => metadata.as_ref().map_or(String::new(), stamp),
+            None => stamp(path),
         };
         let mut compiler = NvPtxCompiler {
             library: Arc::new(library),
@@ -311,7 +307,7 @@ impl NvPtxCompiler {
         let code = unsafe { create(&mut session.handle, ptx.as_bytes().len(), ptx.as_ptr()) };
         self.check(&session, code)?;
         let compile: Compile = self.entry("Compile")?;
-        // SAFETY: the session is live, and there are as many options as is said.
+        // SAFETY: the session is live, and the array has the length given.
         let code = unsafe { compile(session.handle, pointers.len() as c_int, pointers.as_ptr()) };
         self.check(&session, code)?;
         let cubin = self.read(&session, "GetCompiledProgramSize", "GetCompiledProgram")?;
@@ -322,35 +318,27 @@ impl NvPtxCompiler {
     /// Returns the numbers of the architectures that it compiles for, such as 90
     /// (`nvPTXCompilerGetSupportedArchs`); none for libraries that do not tell.
     pub fn architectures(&self) -> Vec<u32> {
-        type GetAll = unsafe extern "C" fn(*mut c_int) -> c_int;
-        let (count_of, all) = (
-            self.entry::<GetCount>("GetNumSupportedArchs"),
-            self.entry::<GetAll>("GetSupportedArchs"),
-        );
-        let (Ok(count_of), Ok(all)) = (count_of, all) else {
-            return Vec::new();
-        };
-        let mut count = 0;
-        // SAFETY: writes a number.
-        if unsafe { count_of(&mut count) } != 0 {
-            return Vec::new();
-        }
-        let mut numbers = vec![0; usize::try_from(count).unwrap_or_default()];
-        // SAFETY: writes as many numbers as the library says that it has.
-        if unsafe { all(numbers.as_mut_ptr()) } != 0 {
-            return Vec::new();
-        }
-        let numbers = numbers.into_iter();
-        numbers
-            .filter_map(|number| u32::try_from(number).ok())
-            .collect()
+        let numbers = self.supported::<c_int>("Archs").into_iter();
+        let numbers = numbers.map(u32::try_from);
+        numbers.filter_map(Result::ok).collect()
     }
 
     fn ptx_versions(&self) -> Vec<Version> {
-        let (count_of, all) = (
-            self.entry::<GetCount>("GetNumSupportedVersions"),
-            self.entry::<GetVersions>("GetSupportedVersions"),
-        );
+        let versions = self.supported::<[c_int; 2]>("Versions").into_iter();
+        let versions = versions.map(|pair| {
+            let [major, minor] = pair.map(|number| u8::try_from(number).ok());
+            Some(Version {
+                major: major?,
+                minor: minor?,
+            })
+        });
+        versions.flatten().collect()
+    }
+
+    /// What the library supports: its architectures, as numbers, or its versions, as pairs.
+    fn supported<T: Copy + Default>(&self, what: &str) -> Vec<T> {
+        let count_of = self.entry::<GetCount>(&format!("GetNumSupported{what}"));
+        let all = self.entry::<GetAll<T>>(&format!("GetSupported{what}"));
         let (Ok(count_of), Ok(all)) = (count_of, all) else {
             return Vec::new();
         };
@@ -359,18 +347,12 @@ impl NvPtxCompiler {
         if unsafe { count_of(&mut count) } != 0 {
             return Vec::new();
         }
-        let mut versions = vec![[0; 2]; usize::try_from(count).unwrap_or_default()];
-        // SAFETY: writes as many pairs as the library says that it has.
-        if unsafe { all(versions.as_mut_ptr()) } != 0 {
+        let mut found = vec![T::default(); usize::try_from(count).unwrap_or_default()];
+        // SAFETY: the array has the length that the library asked for.
+        if unsafe { all(found.as_mut_ptr()) } != 0 {
             return Vec::new();
         }
-        let versions = versions.into_iter().filter_map(|[major, minor]| {
-            Some(Version {
-                major: u8::try_from(major).ok()?,
-                minor: u8::try_from(minor).ok()?,
-            })
-        });
-        versions.collect()
+        found
     }
 
     fn entry<T: Copy>(&self, name: &str) -> Result<T, NvPtxCompilerError> {
@@ -400,9 +382,7 @@ impl NvPtxCompiler {
         } else {
             self.read(session, &size, &text).unwrap_or_default()
         };
-        String::from_utf8_lossy(&bytes)
-            .trim_end_matches('\0')
-            .to_owned()
+        compiler_library::log_text(&bytes)
     }
 
     fn read(
@@ -411,39 +391,14 @@ impl NvPtxCompiler {
         size: &str,
         get: &str,
     ) -> Result<Vec<u8>, NvPtxCompilerError> {
-        let get_size: GetSize = self.entry(size)?;
-        let get: Get = self.entry(get)?;
-        let mut size = 0;
-        // SAFETY: the session is live; writes one size.
-        let code = unsafe { get_size(session.handle, &mut size) };
-        if code == 0 {
-            // A log has a NUL that its size may not count.
-            let mut bytes = vec![0_u8; size + 1];
-            // SAFETY: writes as many bytes as it said, and perhaps a NUL.
-            if unsafe { get(session.handle, bytes.as_mut_ptr().cast()) } == 0 {
-                bytes.truncate(size);
-                return Ok(bytes);
-            }
-        }
-        Err(NvPtxCompilerError::Unusable {
+        let (size, get) = (self.entry(size)?, self.entry(get)?);
+        // SAFETY: the session is live, and the entries have these types in the header.
+        let found = unsafe { compiler_library::read(session.handle, size, get) };
+        found.map_err(|code| NvPtxCompilerError::Unusable {
             path: self.path.clone(),
-            reason: "it gives no result".to_owned(),
+            reason: format!("it returns no result, but error {code}"),
         })
     }
-}
-
-/// The message of the system's loader.
-pub(in crate::driver) fn reason(error: &libloading::Error) -> String {
-    let source = std::error::Error::source(error).map(ToString::to_string);
-    source.unwrap_or_else(|| error.to_string())
-}
-
-/// A file's size and time.
-fn stamp(metadata: &Metadata) -> String {
-    let time = metadata.modified().ok();
-    let time = time.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-    let seconds = time.map_or(0, |since| since.as_secs());
-    format!("{} {seconds}", metadata.len())
 }
 
 /// Whether only this user, or root, can have written a file or folder; otherwise the reason.

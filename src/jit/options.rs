@@ -104,7 +104,7 @@ impl JitOptions {
         list
     }
 
-    /// The options as `ptxas` and nvptxcompiler take them, for so many bytes of PTX.
+    /// Returns the command-line options of `ptxas` and nvptxcompiler for PTX of `ptx_bytes` bytes.
     pub(super) fn arguments(&self, target: Target, ptx_bytes: usize) -> Vec<String> {
         let number = |name: &str, value: Option<u32>| value.map(|value| format!("{name}={value}"));
         let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());

@@ -504,7 +504,7 @@ impl Api {
 /// From where on the log of NVIDIA's driver was not read, if errors are to be explained.
 static LOG: Mutex<Option<c_uint>> = Mutex::new(None);
 
-/// The file of the driver, if a library stands in front of it that has the driver's name.
+/// The driver's file, set by the interposer: opening `libcuda.so.1` by name would find the interposer itself.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
 /// Makes [`Api::nvidia`] open this file. Without effect after the first call.
@@ -513,7 +513,7 @@ pub fn set_driver_file(file: PathBuf) {
     let _ = FILE.set(file);
 }
 
-/// The file that [`set_driver_file`] was given.
+/// The file set by [`set_driver_file`].
 pub(crate) fn driver_file() -> Option<&'static PathBuf> {
     FILE.get()
 }

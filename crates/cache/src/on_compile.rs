@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a load does if its code is not in the cache (`PTXKIT_ON_COMPILE`).
+/// The reaction of a load to PTX whose code is not in the cache (`PTXKIT_ON_COMPILE`).
 ///
 /// ```
 /// use ptxkit_cache::{Environment, OnCompile, Policy};

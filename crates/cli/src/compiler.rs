@@ -207,12 +207,7 @@ impl Compiler {
         match self {
             Compiler::Driver(context) => jit::compiler_identity(context.device().driver().kind()),
             Compiler::NvPtxCompiler(library) => library.identity().to_owned(),
-            Compiler::NvJitLink(library) => {
-                let (major, minor) = library.version();
-                format!("nvJitLink {major}.{minor} {}", stamp(library.path()))
-                    .trim_end()
-                    .to_owned()
-            }
+            Compiler::NvJitLink(library) => library.identity(),
             Compiler::Ptxas { version, .. } => format!("ptxas {version}"),
         }
     }
@@ -331,19 +326,6 @@ fn targets_of_toolkit(major: u32, minor: u32) -> Vec<Target> {
         .map(Target::from)
         .filter(|target| target.number >= oldest && !absent.contains(&target.number))
         .collect()
-}
-
-/// A file's size and time, to distinguish builds of the same version.
-fn stamp(path: &Path) -> String {
-    let Ok(metadata) = std::fs::metadata(path) else {
-        return String::new();
-    };
-    let time = metadata
-        .modified()
-        .ok()
-        .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok())
-        .map_or(0, |since| since.as_secs());
-    format!("{} {time}", metadata.len())
 }
 
 fn arguments(target: Target, options: &JitOptions, one_word: bool) -> Vec<String> {

@@ -9,15 +9,12 @@ use std::sync::Arc;
 use input::ShowName as _;
 use libloading::Library;
 
+use crate::driver::compiler_library::{self, Handle, reason, stamp};
 use crate::driver::module::link::{LinkInput, LinkKind};
-use crate::driver::nvptxcompiler::reason;
 
-type Handle = *mut c_void;
 type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
 type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
 type Complete = unsafe extern "C" fn(Handle) -> c_int;
-type GetSize = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
-type Get = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
 type GetVersion = unsafe extern "C" fn(*mut c_uint, *mut c_uint) -> c_int;
 
@@ -149,6 +146,13 @@ impl NvJitLink {
         &self.path
     }
 
+    /// Returns the name, version and build, which are part of the cache's keys.
+    pub fn identity(&self) -> String {
+        let (major, minor) = self.version;
+        let identity = format!("nvJitLink {major}.{minor} {}", stamp(&self.path));
+        identity.trim_end().to_owned()
+    }
+
     fn entry<T: Copy>(&self, name: &str) -> Result<T, NvJitLinkError> {
         let name = format!("__nvJitLink{name}{}\0", self.suffix);
         // SAFETY: each caller names the type that the header gives the entry.
@@ -260,34 +264,17 @@ impl NvJitLink {
         } else {
             self.read(session, &size, &text).unwrap_or_default()
         };
-        String::from_utf8_lossy(&bytes)
-            .trim_end_matches('\0')
-            .to_owned()
+        compiler_library::log_text(&bytes)
     }
 
     fn read(&self, session: &Session, size: &str, get: &str) -> Result<Vec<u8>, NvJitLinkError> {
-        let get_size: GetSize = self.entry(size)?;
-        let get: Get = self.entry(get)?;
-        let mut size = 0;
-        let failed = |code| NvJitLinkError::Failed {
+        let (size, get) = (self.entry(size)?, self.entry(get)?);
+        // SAFETY: the session is live, and the entries have these types in the header.
+        let found = unsafe { compiler_library::read(session.handle, size, get) };
+        found.map_err(|code| NvJitLinkError::Failed {
             code,
             log: String::new(),
-        };
-        // SAFETY: the session is live; writes one size.
-        match unsafe { get_size(session.handle, &mut size) } {
-            0 => {}
-            code => return Err(failed(code)),
-        }
-        // An empty log has a NUL that its size does not count.
-        let mut bytes = vec![0u8; size + 1];
-        // SAFETY: writes as many bytes as it said, and perhaps a NUL.
-        match unsafe { get(session.handle, bytes.as_mut_ptr().cast()) } {
-            0 => {
-                bytes.truncate(size);
-                Ok(bytes)
-            }
-            code => Err(failed(code)),
-        }
+        })
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Embed {
 }
 
 impl Embed {
-    /// The name of the variable: the user's, or that of the output file.
+    /// Returns the variable's name: the user's choice, or a name derived from the output file.
     ///
     /// # Errors
     /// The user's is not an identifier.

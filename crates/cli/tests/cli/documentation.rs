@@ -16,7 +16,7 @@ fn commands_without_output_succeed() {
     assert!(console::succeed(Path::new(&program())) > 0);
 }
 
-/// The folder on `PATH` with the ptxas of the tests stands in the commands.
+/// Executes the commands with a ptxas of recorded cubins.
 #[test]
 fn commands_with_ptxas_print_what_is_shown() {
     let tools = tempfile::tempdir().unwrap();
