@@ -34,6 +34,8 @@ macro_rules! forward {
 /// The functions, with the C names of the driver.
 #[allow(non_snake_case)]
 mod names {
+    use std::ffi::c_void;
+
     use super::TABLE;
 
     include!(concat!(env!("OUT_DIR"), "/names.rs"));
@@ -42,7 +44,6 @@ mod names {
 pub use names::*;
 
 const CUDA_ERROR_NO_DEVICE: c_int = 100;
-const CUDA_ERROR_NOT_SUPPORTED: c_int = 801;
 
 /// By name: the driver's function.
 static TABLE: [AtomicPtr<c_void>; NAMES.len()] =
@@ -55,7 +56,7 @@ extern "C" fn no_driver() -> c_int {
 
 /// Takes the place of entries that the driver lacks.
 extern "C" fn not_supported() -> c_int {
-    CUDA_ERROR_NOT_SUPPORTED
+    super::NOT_SUPPORTED
 }
 
 /// Fills the table. `find` returns the driver's function of a name.

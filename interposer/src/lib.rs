@@ -8,7 +8,9 @@
 //! | `procedure` | `cuGetProcAddress`, which also returns the functions of this library |
 //! | `loads` | the entries that load modules and libraries |
 //! | `image_bytes`, `options` | read their arguments |
+//! | `sliced` | modules whose kernels are compiled when they are used |
 //! | `serve` | selects the PTX, compiles it through the cache, and makes the image for the driver |
+//! | `restored` | restores the state of the calling thread |
 //! | `report` | what was served and why not: `PTXKIT_REPORT` |
 //!
 //! A load that this library does not serve is forwarded unchanged.
@@ -23,9 +25,11 @@ pub mod loads;
 mod options;
 pub mod procedure;
 mod report;
+mod restored;
 mod serve;
+pub mod sliced;
 
-use std::ffi::{OsString, c_void};
+use std::ffi::{OsString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -78,6 +82,15 @@ fn open_driver() {
         std::mem::forget(library);
         return;
     }
+}
+
+/// `CUDA_ERROR_NOT_SUPPORTED`
+const NOT_SUPPORTED: c_int = 801;
+
+/// The number of a driver's error.
+fn number(error: api::Error) -> c_int {
+    // Entries that the driver lacks have none.
+    error.code().map_or(NOT_SUPPORTED, |code| code.0)
 }
 
 /// Whether the program runs with the rights of another user than the one who started it.

@@ -8,9 +8,9 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use super::forward::{self, real};
+use super::options::{self, Options};
 use super::serve::{Decision, Kind, Served, serve};
-use super::{image_bytes, options};
-use ptxkit::jit::JitOptions;
+use super::{image_bytes, sliced};
 
 type Handle = *mut *mut c_void;
 type Load = unsafe extern "C" fn(Handle, *const c_void) -> c_int;
@@ -34,10 +34,13 @@ const BINARY_IS_PRESERVED: c_uint = 1;
 /// Larger files are left to the driver.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Calls the driver with the image that was decided for: `load` with this library's, otherwise `forward`. Returns the
-/// entry's result, and the image if it was loaded.
-fn decided(
-    entry: &str,
+/// Calls the driver with the image that was decided for: `load` with this library's, otherwise `forward`. Writes the
+/// handle of a module or library that is cut. Returns the entry's result, and the image if it was loaded.
+///
+/// # Safety
+/// `handle` must be null or valid for a handle.
+unsafe fn decided(
+    (entry, kind, handle): (&str, Kind, Handle),
     decision: Decision,
     load: impl FnOnce(*const c_void) -> c_int,
     forward: impl FnOnce() -> c_int,
@@ -52,6 +55,16 @@ fn decided(
             (forward(), None)
         }
         Decision::Forward => (forward(), None),
+        Decision::Cut(..) if handle.is_null() => (forward(), None),
+        Decision::Cut(cut, context) => {
+            let made = match kind {
+                Kind::Library => sliced::add_library(cut),
+                Kind::Module => sliced::add_module(cut, context),
+            };
+            // SAFETY: the caller's.
+            unsafe { handle.write(made) };
+            (0, None)
+        }
         Decision::Refuse(code) => (code, None),
     }
 }
@@ -80,15 +93,13 @@ pub unsafe extern "C" fn cuModuleLoadFatBinary(module: Handle, fatbin: *const c_
     let data: Load = unsafe { std::mem::transmute(real(forward::CUMODULELOADDATA)) };
     // SAFETY: the caller's.
     let decision = unsafe { decide_on_data("cuModuleLoadFatBinary", fatbin) };
-    decided(
-        "cuModuleLoadFatBinary",
-        decision,
-        // SAFETY: the image is whole; the handle is the caller's place.
-        |code| unsafe { data(module, code) },
-        // SAFETY: the caller's.
-        || unsafe { entry(module, fatbin) },
-    )
-    .0
+    // SAFETY: the image is whole; the handle is the caller's place.
+    let load = |code| unsafe { data(module, code) };
+    // SAFETY: the caller's.
+    let forward = || unsafe { entry(module, fatbin) };
+    let call = ("cuModuleLoadFatBinary", Kind::Module, module);
+    // SAFETY: the caller's.
+    unsafe { decided(call, decision, load, forward) }.0
 }
 
 /// # Safety
@@ -101,15 +112,11 @@ unsafe fn load_data(
 ) -> c_int {
     // SAFETY: the caller's.
     let decision = unsafe { decide_on_data(name, image) };
-    decided(
-        name,
-        decision,
-        // SAFETY: the image is whole; the handle is the caller's place.
-        |code| unsafe { entry(module, code) },
-        // SAFETY: the caller's.
-        || unsafe { entry(module, image) },
-    )
-    .0
+    // SAFETY: the image is whole, or the caller's; the handle is the caller's place.
+    let load = |image| unsafe { entry(module, image) };
+    let call = (name, Kind::Module, module);
+    // SAFETY: the caller's.
+    unsafe { decided(call, decision, load, || load(image)) }.0
 }
 
 /// # Safety
@@ -117,7 +124,7 @@ unsafe fn load_data(
 unsafe fn decide_on_data(name: &'static str, image: *const c_void) -> Decision {
     // SAFETY: the caller's.
     let bytes = || unsafe { image_bytes::of_image(image) };
-    serve(name, Kind::Module, bytes, || Ok(JitOptions::default()))
+    serve(name, Kind::Module, bytes, || Ok(Options::none()))
 }
 
 /// Loads a module, with options.
@@ -142,7 +149,9 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     // SAFETY: the image is whole, or the caller's; the rest is the caller's.
     let load = |image| unsafe { entry(module, image, count, names, values) };
     let decision = serve(NAME, Kind::Module, bytes, options);
-    decided(NAME, decision, load, || load(image)).0
+    let call = (NAME, Kind::Module, module);
+    // SAFETY: the caller's.
+    unsafe { decided(call, decision, load, || load(image)) }.0
 }
 
 /// Loads a module from a file.
@@ -158,16 +167,14 @@ pub unsafe extern "C" fn cuModuleLoad(module: Handle, file: *const c_char) -> c_
     let data: Load = unsafe { std::mem::transmute(real(forward::CUMODULELOADDATA)) };
     // SAFETY: the caller's.
     let bytes = || unsafe { read_file(file) };
-    let decision = serve(NAME, Kind::Module, bytes, || Ok(JitOptions::default()));
-    decided(
-        NAME,
-        decision,
-        // SAFETY: the image is whole; the handle is the caller's place.
-        |code| unsafe { data(module, code) },
-        // SAFETY: the caller's.
-        || unsafe { entry(module, file) },
-    )
-    .0
+    let decision = serve(NAME, Kind::Module, bytes, || Ok(Options::none()));
+    // SAFETY: the image is whole; the handle is the caller's place.
+    let load = |code| unsafe { data(module, code) };
+    // SAFETY: the caller's.
+    let forward = || unsafe { entry(module, file) };
+    let call = (NAME, Kind::Module, module);
+    // SAFETY: the caller's.
+    unsafe { decided(call, decision, load, forward) }.0
 }
 
 /// The arguments of a load of a library, other than the image or the file.
@@ -215,31 +222,41 @@ impl LibraryArguments {
         (number, image): (usize, *const c_void),
     ) -> c_int {
         // SAFETY: the caller's.
-        let options = || unsafe { options::read(self.count, self.names, self.values) };
+        let library_options = unsafe { self.library_options() };
+        let options = || {
+            // SAFETY: the caller's.
+            let mut options = unsafe { options::read(self.count, self.names, self.values) }?;
+            options.can_be_cut &= library_options
+                .iter()
+                .all(|option| *option == BINARY_IS_PRESERVED);
+            Ok(options)
+        };
         let decision = serve(name, Kind::Library, bytes, options);
         // SAFETY: the image is whole; the rest is the caller's.
         let load = |code| unsafe { self.call(forward::CULIBRARYLOADDATA, code) };
         // SAFETY: the caller's.
         let forward = || unsafe { self.call(number, image) };
-        let (result, served) = decided(name, decision, load, forward);
+        let call = (name, Kind::Library, self.library);
         // SAFETY: the caller's.
-        if unsafe { self.is_preserved() } {
+        let (result, served) = unsafe { decided(call, decision, load, forward) };
+        if library_options.contains(&BINARY_IS_PRESERVED) {
             // The driver refers to the image until the library is unloaded.
             std::mem::forget(served);
         }
         result
     }
 
+    /// The options of the library (`CUlibraryOption`).
+    ///
     /// # Safety
     /// The array must have `library_count` elements.
-    unsafe fn is_preserved(&self) -> bool {
+    unsafe fn library_options(&self) -> &[c_uint] {
         if self.library_names.is_null() || self.library_count == 0 {
-            return false;
+            return &[];
         }
         let count = self.library_count as usize;
         // SAFETY: the caller's.
-        let names = unsafe { std::slice::from_raw_parts(self.library_names, count) };
-        names.contains(&BINARY_IS_PRESERVED)
+        unsafe { std::slice::from_raw_parts(self.library_names, count) }
     }
 }
 

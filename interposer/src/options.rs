@@ -16,6 +16,24 @@ const LOG_VERBOSE: c_uint = 12;
 const GENERATE_LINE_INFO: c_uint = 13;
 const CACHE_MODE: c_uint = 14;
 
+/// The options of a load.
+#[derive(Debug, Default, PartialEq)]
+pub struct Options {
+    pub jit: JitOptions,
+    /// Whether nothing in them is of the load as a whole, such as a log or its time.
+    pub can_be_cut: bool,
+}
+
+impl Options {
+    /// Those of a load without options.
+    pub fn none() -> Options {
+        Options {
+            jit: JitOptions::default(),
+            can_be_cut: true,
+        }
+    }
+}
+
 /// Returns the options; an error names one with which a load is forwarded.
 ///
 /// # Safety
@@ -24,10 +42,10 @@ pub unsafe fn read(
     count: c_uint,
     options: *const c_uint,
     values: *const *mut c_void,
-) -> Result<JitOptions, String> {
-    let mut found = JitOptions::default();
+) -> Result<Options, String> {
+    let mut all = Options::none();
     if count == 0 {
-        return Ok(found);
+        return Ok(all);
     }
     if options.is_null() || values.is_null() {
         return Err("options without an array".to_owned());
@@ -40,6 +58,7 @@ pub unsafe fn read(
             std::slice::from_raw_parts(values, count),
         )
     };
+    let found = &mut all.jit;
     for (&option, value) in options.iter().zip(values) {
         // Numbers are in the place of the pointer.
         let number = value.addr() as u32;
@@ -60,13 +79,13 @@ pub unsafe fn read(
                 }
             }
             // The driver writes these for a cubin too.
-            WALL_TIME | INFO_LOG_BUFFER..=ERROR_LOG_BUFFER_SIZE_BYTES => {}
+            WALL_TIME | INFO_LOG_BUFFER..=ERROR_LOG_BUFFER_SIZE_BYTES => all.can_be_cut = false,
             TARGET_FROM_CUCONTEXT | FALLBACK_STRATEGY => {}
             LOG_VERBOSE if number == 0 => {}
             other => return Err(format!("option {other}")),
         }
     }
-    Ok(found)
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -74,7 +93,7 @@ mod tests {
     use super::*;
     use std::ptr::without_provenance_mut;
 
-    fn read_all(options: &[(c_uint, usize)]) -> Result<JitOptions, String> {
+    fn read_all(options: &[(c_uint, usize)]) -> Result<Options, String> {
         let names: Vec<c_uint> = options.iter().map(|(name, _)| *name).collect();
         let values: Vec<_> = options
             .iter()
@@ -87,12 +106,19 @@ mod tests {
     #[test]
     fn known_options_are_taken_and_others_named() {
         let found = read_all(&[(MAX_REGISTERS, 32), (OPTIMIZATION_LEVEL, 1), (5, 0), (2, 0)]);
-        let expected = JitOptions {
+        let jit = JitOptions {
             max_registers: Some(32),
             optimization: Some(1),
             ..JitOptions::default()
         };
+        let expected = Options {
+            jit,
+            can_be_cut: false,
+        };
         assert_eq!(found, Ok(expected));
+        let cut = |options: &[_]| read_all(options).map(|options| options.can_be_cut);
+        assert_eq!(cut(&[(MAX_REGISTERS, 32)]), Ok(true));
+        assert_eq!(cut(&[(WALL_TIME, 0)]), Ok(false));
         assert_eq!(read_all(&[(9, 90)]), Err("option 9".to_owned()));
         assert_eq!(read_all(&[(LOG_VERBOSE, 1)]), Err("option 12".to_owned()));
         assert!(read_all(&[(OPTIMIZATION_LEVEL, 300)]).is_err());

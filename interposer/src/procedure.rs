@@ -3,48 +3,15 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use super::forward::{self, real};
-use super::loads;
 
 type GetProcAddress = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64) -> c_int;
 type GetProcAddressV2 =
     unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, u64, *mut c_uint) -> c_int;
 
-/// The functions of this library, by the place of the driver's function in the table.
-fn own() -> [(usize, *mut c_void); 8] {
-    [
-        (forward::CUGETPROCADDRESS, cuGetProcAddress as *mut c_void),
-        (
-            forward::CUGETPROCADDRESS_V2,
-            cuGetProcAddress_v2 as *mut c_void,
-        ),
-        (forward::CUMODULELOAD, loads::cuModuleLoad as *mut c_void),
-        (
-            forward::CUMODULELOADDATA,
-            loads::cuModuleLoadData as *mut c_void,
-        ),
-        (
-            forward::CUMODULELOADDATAEX,
-            loads::cuModuleLoadDataEx as *mut c_void,
-        ),
-        (
-            forward::CUMODULELOADFATBINARY,
-            loads::cuModuleLoadFatBinary as *mut c_void,
-        ),
-        (
-            forward::CULIBRARYLOADDATA,
-            loads::cuLibraryLoadData as *mut c_void,
-        ),
-        (
-            forward::CULIBRARYLOADFROMFILE,
-            loads::cuLibraryLoadFromFile as *mut c_void,
-        ),
-    ]
-}
-
 /// The driver decides which form of an entry a program gets: this library's function replaces the one that the
 /// driver returned.
 fn replaced(address: *mut c_void) -> *mut c_void {
-    let own = own();
+    let own = forward::own();
     let mut own = own.iter();
     own.find(|(number, _)| real(*number) == address)
         .map_or(address, |(_, function)| *function)

@@ -49,6 +49,24 @@ pub fn served(entry: &str, reason: &str, is_compiled: bool, time: Duration) {
     ));
 }
 
+/// A load of a module or library that is cut.
+pub fn cut(entry: &str, reason: &str, slices: usize, time: Duration) {
+    line(format_args!(
+        "{entry}: {reason}, {slices} slices to be compiled when they are used, {:.1} ms",
+        time.as_secs_f64() * 1e3
+    ));
+}
+
+/// A slice that was loaded because its kernel or variable is used.
+pub fn slice(entry: &str, name: &str, is_compiled: bool, time: Duration) {
+    served(entry, &format!("`{name}`"), is_compiled, time);
+}
+
+/// A slice that cannot be loaded.
+pub fn failed(entry: &str, name: &str, why: &dyn Display) {
+    line(format_args!("{entry}: `{name}`: {why}"));
+}
+
 /// A load that the driver was given as it was.
 pub fn forwarded(entry: &str, why: &str) {
     line(format_args!("{entry}: forwarded: {why}"));

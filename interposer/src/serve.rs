@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::ffi::c_int;
-use std::ptr::null_mut;
+use std::ffi::{c_int, c_uint};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,9 @@ use ptxkit::driver::{Context, Driver};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{Loader, Source};
 
+use super::options::Options;
+use super::restored::Restored;
+use super::sliced::Sliced;
 use super::{report, without_panic};
 
 /// What is loaded.
@@ -29,6 +31,8 @@ pub enum Kind {
 pub enum Decision {
     /// The driver is given this image.
     Serve(Served),
+    /// It is cut, and its slices are loaded when they are used. The context is that of a module.
+    Cut(Sliced, CUcontext),
     /// The driver is given the program's image.
     Forward,
     /// The load fails with this error.
@@ -74,22 +78,29 @@ struct State {
     primary: OnceLock<Context>,
 }
 
+/// What a load is served with.
+enum Made {
+    Whole(Served),
+    Cut(Sliced, CUcontext),
+}
+
 /// Decides what becomes of a load. `image` returns its image, and `options` its options.
 pub fn serve<'a>(
     entry: &'static str,
     kind: Kind,
     image: impl FnOnce() -> Option<Cow<'a, [u8]>>,
-    options: impl FnOnce() -> Result<JitOptions, String>,
+    options: impl FnOnce() -> Result<Options, String>,
 ) -> Decision {
     let served = without_panic(|| {
         if !super::is_on() {
             return Err("PTXKIT_INTERPOSE".into());
         }
         let image = image().ok_or("it is a cubin or unknown")?;
-        try_serve(&image, kind, options)
+        try_serve(entry, &image, kind, options)
     });
     match served {
-        Some(Ok(served)) => Decision::Serve(served),
+        Some(Ok(Made::Whole(served))) => Decision::Serve(served),
+        Some(Ok(Made::Cut(sliced, context))) => Decision::Cut(sliced, context),
         Some(Err(Unserved::Forward(why))) => {
             report::forwarded(entry, &why);
             Decision::Forward
@@ -127,26 +138,16 @@ fn state() -> Result<&'static State, String> {
 }
 
 fn try_serve(
+    entry: &'static str,
     bytes: &[u8],
     kind: Kind,
-    options: impl FnOnce() -> Result<JitOptions, String>,
-) -> Result<Served, Unserved> {
+    options: impl FnOnce() -> Result<Options, String>,
+) -> Result<Made, Unserved> {
     let started = Instant::now();
     let state = state()?;
     let driver = state.driver;
-    let _restored = Current::of(driver)?;
-    // SAFETY: it is used during this call, in which the program keeps its context.
-    let current = unsafe { Context::current(driver) }.map_err(|error| error.to_string())?;
-    let context = match (current, kind) {
-        (Some(context), _) => context,
-        (None, Kind::Module) => return Err("no context is current".into()),
-        // The runtime loads libraries before it has a context. It uses this one too.
-        (None, Kind::Library) => {
-            let device = driver.device(0).map_err(|error| error.to_string())?;
-            let context = Context::primary(&device).map_err(|error| error.to_string())?;
-            state.primary.get_or_init(|| context).clone()
-        }
-    };
+    let restored = Restored::of(driver).map_err(|code| format!("no context is read: {code}"))?;
+    let context = context(state, kind)?;
     let loader = Loader::new(context, state.cache.clone());
     let policy = state.cache.policy().jit();
     let opened = image::open(bytes).map_err(|error| error.to_string())?;
@@ -159,19 +160,73 @@ fn try_serve(
         _ => Unserved::Forward(why),
     };
     let options = options().map_err(doubt)?;
-    let code = code(&loader, &text, &own, &options).map_err(doubt)?;
+    let targets = targets(driver).map_err(doubt)?;
+    let code = if options.can_be_cut && targets.len() == 1 && can_be_cut(&loader) {
+        let made = loader.code_sliced(&Source::new("ptx", text.as_bytes()), &options.jit);
+        let made = made.map_err(|error| doubt(error.to_string()))?;
+        if made.report().whole.is_none() {
+            report::cut(entry, &reason, made.slices(), started.elapsed());
+            let sliced = Sliced::new(made, *loader.context().device());
+            return Ok(Made::Cut(sliced, restored.context()));
+        }
+        made.code(0).map_err(|error| doubt(error.to_string()))?
+    } else {
+        code(&loader, &text, &own, &options).map_err(doubt)?
+    };
     let image = match kind {
         Kind::Module => code,
         Kind::Library => {
-            library(&loader, &opened, (&own, code), policy, &options).map_err(doubt)?
+            let codes = (own.as_str(), code, &targets);
+            library(&loader, &opened, codes, policy, &options).map_err(doubt)?
         }
     };
-    Ok(Served {
+    Ok(Made::Whole(Served {
         image,
         reason,
         is_compiled: loader.counters().compiles > 0,
         time: started.elapsed(),
-    })
+    }))
+}
+
+/// The context of a load: the current one, or for a library the first device's. A primary context is retained.
+fn context(state: &State, kind: Kind) -> Result<Context, String> {
+    let driver = state.driver;
+    // SAFETY: it is used during this call, in which the program keeps its context.
+    let current = unsafe { Context::current(driver) }.map_err(|error| error.to_string())?;
+    match (current, kind) {
+        (Some(context), _) => {
+            let device = context.device();
+            let is_active = device.primary_state().is_ok_and(|(_, active)| active);
+            let primary = is_active.then(|| Context::primary(device).ok()).flatten();
+            let is_it = |primary: &Context| primary.raw() == context.raw();
+            Ok(primary.filter(is_it).unwrap_or(context))
+        }
+        (None, Kind::Module) => Err("no context is current".to_owned()),
+        // The runtime loads libraries before it has a context. It uses this one too.
+        (None, Kind::Library) => {
+            let device = driver.device(0).map_err(|error| error.to_string())?;
+            let context = Context::primary(&device).map_err(|error| error.to_string())?;
+            Ok(state.primary.get_or_init(|| context).clone())
+        }
+    }
+}
+
+/// Whether modules may be cut: their context lives long enough to compile slices later, and code is loaded lazily.
+fn can_be_cut(loader: &Loader) -> bool {
+    const LAZY: c_uint = 2;
+    let mut mode = 0;
+    let api = loader.context().device().driver().api();
+    // SAFETY: writes one number.
+    let read = unsafe { api.cuModuleGetLoadingMode(&mut mode) };
+    read.is_ok() && mode == LAZY && loader.context().is_primary()
+}
+
+/// The targets of the machine's devices.
+fn targets(driver: Driver) -> Result<BTreeSet<String>, String> {
+    let count = driver.device_count().map_err(|error| error.to_string())?;
+    let targets = (0..count).map(|number| driver.device(number)?.target());
+    let targets: Result<BTreeSet<String>, _> = targets.collect();
+    targets.map_err(|error| error.to_string())
 }
 
 /// Returns the PTX that `image::select` chooses for a target, and the reason.
@@ -198,15 +253,10 @@ fn ptx<'a>(
 }
 
 /// Compiles PTX for a target, through the cache.
-fn code(
-    loader: &Loader,
-    text: &str,
-    target: &str,
-    options: &JitOptions,
-) -> Result<Vec<u8>, String> {
+fn code(loader: &Loader, text: &str, target: &str, options: &Options) -> Result<Vec<u8>, String> {
     let options = JitOptions {
         target: target.parse().ok(),
-        ..*options
+        ..options.jit
     };
     let code = loader.code(&Source::new("ptx", text.as_bytes()), &options);
     code.map_err(|error| error.to_string())
@@ -217,15 +267,10 @@ fn code(
 fn library(
     loader: &Loader,
     opened: &Image<'_>,
-    (own, code_of_own): (&str, Vec<u8>),
+    (own, code_of_own, targets): (&str, Vec<u8>, &BTreeSet<String>),
     policy: JitPolicy,
-    options: &JitOptions,
+    options: &Options,
 ) -> Result<Vec<u8>, String> {
-    let driver = loader.context().device().driver();
-    let count = driver.device_count().map_err(|error| error.to_string())?;
-    let targets = (0..count).map(|number| driver.device(number)?.target());
-    let targets: Result<BTreeSet<String>, _> = targets.collect();
-    let targets = targets.map_err(|error| error.to_string())?;
     let mut codes = vec![code_of_own];
     for target in targets.iter().filter(|target| *target != own) {
         // Another kind of device may have a cubin among the images.
@@ -250,32 +295,4 @@ fn library(
     }
     packer.add(opened).map_err(|error| error.to_string())?;
     Ok(packer.finish())
-}
-
-/// Restores the context that was current.
-struct Current {
-    driver: Driver,
-    before: CUcontext,
-}
-
-impl Current {
-    fn of(driver: Driver) -> Result<Current, String> {
-        let mut before = null_mut();
-        // SAFETY: writes one handle.
-        let result = unsafe { driver.api().cuCtxGetCurrent(&mut before) };
-        result.map_err(|error| error.to_string())?;
-        Ok(Current { driver, before })
-    }
-}
-
-impl Drop for Current {
-    fn drop(&mut self) {
-        let mut now = null_mut();
-        // SAFETY: writes one handle.
-        let read = unsafe { self.driver.api().cuCtxGetCurrent(&mut now) };
-        if read.is_ok() && now != self.before {
-            // SAFETY: it was current when the program called.
-            let _ = unsafe { self.driver.api().cuCtxSetCurrent(self.before) };
-        }
-    }
 }

@@ -1,8 +1,10 @@
 //! The library in front of the CPU device, under a C program that opens `libcuda.so.1`.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
+mod place;
+
+use std::path::Path;
+
+use place::{Place, built, text};
 
 const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
     .visible .entry k(.param .u64 out) {\n\
@@ -11,63 +13,8 @@ const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
     mul.lo.u32 %t, %t, 3;\nst.global.u32 [%a], %t;\nret;\n}\n";
 const RESULT: &str = "0 3 6 9\n";
 
-/// A folder with the program, the library as `libcuda.so.1`, and the CPU device as the driver.
-struct Place {
-    folder: tempfile::TempDir,
-}
-
-fn built() -> PathBuf {
-    // Cargo puts the libraries beside the test.
-    let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().to_owned()
-}
-
-/// The C program, compiled once.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let program = built().join(format!("interposed-program-{}", std::process::id()));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program.c");
-        let mut compiler = Command::new("cc");
-        compiler
-            .args(["-w", "-std=gnu11", source, "-ldl", "-o"])
-            .arg(&program);
-        assert!(compiler.status().unwrap().success());
-        program
-    })
-}
-
-impl Place {
-    fn new() -> Place {
-        let folder = tempfile::tempdir().unwrap();
-        let library = built().join("libptxkit_interposer.so");
-        std::os::unix::fs::symlink(library, folder.path().join("libcuda.so.1")).unwrap();
-        std::fs::write(folder.path().join("k.ptx"), PTX).unwrap();
-        Place { folder }
-    }
-
-    fn command(&self, ways: &[&str]) -> Command {
-        let path = self.folder.path();
-        let mut command = Command::new(program());
-        command
-            .arg(path.join("k.ptx"))
-            .args(ways)
-            .env("LD_LIBRARY_PATH", path)
-            .env("PTXKIT_REAL_LIBCUDA", built().join("libcuda.so"))
-            .env("PTXKIT_REPORT", "stderr")
-            .env("CUDA_CACHE_PATH", path.join("cache"))
-            .env_remove("CUDA_CACHE_DISABLE")
-            .env_remove("PTXKIT_LIBCUDA");
-        command
-    }
-
-    fn run(&self, ways: &[&str]) -> Output {
-        self.command(ways).output().unwrap()
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn place() -> Place {
+    Place::new("program.c", PTX)
 }
 
 #[test]
@@ -80,7 +27,7 @@ fn each_way_to_load_is_served_from_the_cache() {
         "library",
         "library-file",
     ] {
-        let place = Place::new();
+        let place = place();
         for how in ["compiled", "from the cache"] {
             let ran = place.run(&[way]);
             let (out, report) = (text(&ran.stdout), text(&ran.stderr));
@@ -107,7 +54,7 @@ fn each_way_to_load_is_served_from_the_cache() {
 
 #[test]
 fn what_is_in_doubt_is_forwarded() {
-    let place = Place::new();
+    let place = place();
     for (variable, value, why) in [
         ("PTXKIT_INTERPOSE", "0", "PTXKIT_INTERPOSE"),
         ("CUDA_CACHE_DISABLE", "1", "the compute cache is disabled"),
@@ -136,7 +83,7 @@ fn what_is_in_doubt_is_forwarded() {
 /// The driver's error, number and log are the program's.
 #[test]
 fn ptx_that_does_not_compile_is_the_drivers_error() {
-    let place = Place::new();
+    let place = place();
     let wrong = PTX.replace("ret;", "rot;");
     std::fs::write(place.folder.path().join("k.ptx"), wrong).unwrap();
     let ran = place.run(&["data-ex"]);
@@ -153,7 +100,7 @@ fn ptx_that_does_not_compile_is_the_drivers_error() {
 
 #[test]
 fn the_driver_is_found_and_never_this_library() {
-    let place = Place::new();
+    let place = place();
     let driver = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(
         built().join("libcuda.so"),
@@ -195,7 +142,7 @@ fn the_driver_is_found_and_never_this_library() {
 
 #[test]
 fn processes_compile_once_and_forks_work() {
-    let place = Place::new();
+    let place = place();
     let children: Vec<_> = (0..8)
         .map(|_| {
             let mut command = place.command(&["data", "library"]);
@@ -218,7 +165,7 @@ fn processes_compile_once_and_forks_work() {
 /// A folder that cannot be written is no reason to fail.
 #[test]
 fn a_cache_that_cannot_be_written_is_one() {
-    let place = Place::new();
+    let place = place();
     let ran = place
         .command(&["data"])
         .env("CUDA_CACHE_PATH", "/proc/nope")
@@ -230,7 +177,7 @@ fn a_cache_that_cannot_be_written_is_one() {
 /// A service whose code must be in the cache.
 #[test]
 fn compilations_can_be_forbidden() {
-    let place = Place::new();
+    let place = place();
     let forbidden = |ways: &[&str]| {
         let mut command = place.command(ways);
         command.env("PTXKIT_ON_COMPILE", "error").output().unwrap()

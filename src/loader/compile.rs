@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use super::counters::{add_time, count};
+use super::cut::CompileSettings;
 use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source, hot};
 use crate::cache::{
-    Batch, Blob, CompileLock, Digest, Key, KeyParts, Lookup, OnCompile, Provenance,
+    Blob, CompileLock, Digest, Key, KeyParts, Lookup, OnCompile, Provenance,
 };
 use crate::driver::nvptxcompiler::NvPtxCompiler;
 use crate::driver::{self, CudaError};
@@ -230,7 +231,7 @@ impl Loader {
     /// Takes the code from the cache, or compiles it and puts it there.
     pub(super) fn cached_or_compiled(&self, request: &Request<'_>) -> Result<Compiled, LoadError> {
         self.cached_or(&request.key, request.ptx.text().len(), |lock, lookup| {
-            self.compile(request, lock, None, lookup)
+            self.compile(request, lock, CompileSettings::default(), lookup)
         })
         .map_err(|error| explain(self.context(), request, error))
     }
@@ -281,19 +282,20 @@ impl Loader {
         }
     }
 
-    /// Compiles, and puts the code into the cache with `lock`, where there is a `batch`
+    /// Compiles, and puts the code into the cache with `lock`, where there is a batch
     /// with others.
     pub(super) fn compile(
         &self,
         request: &Request<'_>,
         lock: Option<CompileLock>,
-        batch: Option<&Batch>,
+        settings: CompileSettings<'_>,
         lookup: Duration,
     ) -> Result<Compiled, LoadError> {
         self.may_compile(request)?;
         let text = request.ptx.to_compile(&request.name)?;
         let started = Instant::now();
-        let made = jit::compile(self.context(), &text, &request.options);
+        let context = settings.context.unwrap_or(self.context());
+        let made = jit::compile(context, &text, &request.options);
         let compile = started.elapsed();
         count(&self.shared.counts.compiles);
         add_time(&self.shared.counts.compile_us, compile);
@@ -323,7 +325,7 @@ impl Loader {
                 };
                 // SAFETY: the compiler in the key made it of this source a moment ago.
                 let blob = unsafe {
-                    match batch {
+                    match settings.batch {
                         Some(batch) => batch.put(lock, &provenance, &code),
                         None => lock.put(&provenance, &code),
                     }

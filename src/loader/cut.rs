@@ -12,11 +12,11 @@ use super::error::explain;
 use super::hot::{self, Text};
 use super::index::Index;
 use super::modules::{WeakLoaded, lock};
-use super::plan::cut;
+use super::plan::CutRules;
 use super::start::CompilerStart;
-use super::{LoadError, Loaded, Loader};
-use crate::cache::{Batch, Digest, Key, Slicing};
-use crate::driver;
+use super::{CacheUse, LoadError, Loaded, Loader};
+use crate::cache::{Batch, Digest, Key};
+use crate::driver::{self, Context};
 use ptx::slice::Slices;
 
 pub(super) struct Cut {
@@ -32,7 +32,7 @@ pub(super) struct Cut {
 /// A module and its slices, to which faults of its kernels refer, too.
 struct WholeModule {
     request: Request<'static>,
-    slicing: Slicing,
+    rules: CutRules,
     /// Made by the first slice that must be compiled where the index was in the cache.
     slices: OnceLock<Slices>,
 }
@@ -71,6 +71,8 @@ pub(super) struct CompileSettings<'a> {
     pub threads: Option<u32>,
     /// Where several are compiled at once: they are stored together.
     pub batch: Option<&'a Batch>,
+    /// The context in which the compiler runs; `None` for the loader's.
+    pub context: Option<&'a Context>,
 }
 
 /// A module that may be unloaded meanwhile.
@@ -96,6 +98,7 @@ impl Cut {
     pub(super) fn new(
         loader: &Loader,
         request: Request<'static>,
+        rules: CutRules,
         index: Index,
         slices: Option<Slices>,
         start: CompilerStart,
@@ -104,7 +107,7 @@ impl Cut {
             loader: loader.clone(),
             whole: Arc::new(WholeModule {
                 request,
-                slicing: loader.cache().policy().slicing(),
+                rules,
                 slices: slices.map(OnceLock::from).unwrap_or_default(),
             }),
             slots: index.slices.iter().map(|_| Slot::default()).collect(),
@@ -218,13 +221,23 @@ impl Cut {
     }
 
     /// The code of a slice for another library.
-    pub(super) fn code_for_others(&self, slice: usize) -> Result<Vec<u8>, LoadError> {
-        let code = self.code(slice, CompileSettings::default())?;
+    pub(super) fn code_for_others(
+        &self,
+        slice: usize,
+        settings: CompileSettings<'_>,
+    ) -> Result<(Vec<u8>, CacheUse), LoadError> {
+        let code = self.code(slice, settings)?;
         let compiler = self.loader.compiler()?;
         let text = self.hot_text(slice, self.index.slices[slice], Arc::clone(compiler));
-        Ok(hot::for_others(compiler, &code, || {
-            text().unwrap_or_default()
-        }))
+        let bytes = hot::for_others(compiler, &code, || text().unwrap_or_default());
+        Ok((bytes, code.cache))
+    }
+
+    /// Quarantines the cache's code of a slice.
+    pub(super) fn discard(&self, slice: usize, why: &str) {
+        if let Some(key) = self.index.slices.get(slice) {
+            self.loader.cache().discard(key, why);
+        }
     }
 
     /// The code of a slice, from the cache or compiled.
@@ -245,7 +258,7 @@ impl Cut {
             let request = request.of_slice(&text, made, settings.threads);
             // An index of another build of this program may cut otherwise.
             let lock = lock.filter(|_| made == key);
-            let compiled = self.loader.compile(&request, lock, settings.batch, lookup);
+            let compiled = self.loader.compile(&request, lock, settings, lookup);
             compiled.map_err(|error| explain(self.loader.context(), &request, error))
         });
         // What is remembered of a failure has the lines of the slice, which other modules
@@ -268,7 +281,7 @@ impl WholeModule {
     fn slices(&self) -> &Slices {
         self.slices.get_or_init(|| {
             let module = ptx::read_parallel(self.text(), cores()).module;
-            cut(self.text(), &module, self.slicing)
+            self.rules.cut(self.text(), &module)
         })
     }
 

@@ -121,8 +121,8 @@ impl fmt::Display for LoadError {
             ),
             LoadError::Copied { variable } => write!(
                 f,
-                "each slice that reads the constant `{variable}` has a copy, so it has no one \
-                 address: write it by `constant`"
+                "each slice that reads `{variable}` has a copy, so it has no one address: write it by \
+                 `constant`"
             ),
             LoadError::Driver(error) => error.fmt(f),
         }

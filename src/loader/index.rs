@@ -12,6 +12,7 @@
 //! Integers are little-endian: 4 bytes, a variable's size 8. A text is its length and
 //! its UTF-8.
 
+use super::plan::CutRules;
 use crate::cache::Key;
 use ptx::Digest;
 use ptx::ast::{Item, Module, Space};
@@ -39,7 +40,7 @@ pub(super) struct Variable {
     pub name: String,
     pub is_constant: bool,
     pub bytes: u64,
-    /// Of a constant those that have a copy; of another variable the one that has it.
+    /// Those that have a copy; one if it is not copied.
     pub slices: Vec<usize>,
 }
 
@@ -223,10 +224,12 @@ impl<'a> Reader<'a> {
 
 /// What goes into an index's key beside the digest of the PTX: whatever can change how it
 /// is cut.
-pub(super) fn digest_for_index(source: Digest, slicing: &str) -> Digest {
+pub(super) fn digest_for_index(source: Digest, rules: CutRules) -> Digest {
     let mut bytes = source.as_bytes().to_vec();
     let sources = ptx::SOURCES;
-    bytes.extend_from_slice(format!("slices {VERSION} {sources} {slicing}").as_bytes());
+    let CutRules { slicing, access } = rules;
+    let rules = format!("slices {VERSION} {sources} {} {access:?}", slicing.word());
+    bytes.extend_from_slice(rules.as_bytes());
     Digest::of(&bytes)
 }
 

@@ -18,7 +18,7 @@ use crate::cache::{CompileLock, Digest, Key, Lookup, Provenance, Slicing};
 use crate::driver::Error;
 use crate::jit::JitOptions;
 use ptx::diagnostic::Severity;
-use ptx::slice::{SHORTEST, Slices};
+use ptx::slice::{HostAccess, SHORTEST, Slices};
 use ptx::{CheckOptions, Level};
 
 /// What to load: how a module is cut, and its PTX.
@@ -67,6 +67,7 @@ impl Loader {
         &self,
         source: &Source<'a>,
         options: &JitOptions,
+        access: HostAccess,
     ) -> Result<Plan<'a>, LoadError> {
         let selected = self.select(source, options)?;
         let ptx = match selected.payload {
@@ -91,7 +92,8 @@ impl Loader {
         }
         let (digest, copy) = digest_and_copy(source, &ptx);
         let request = self.request_of(digest, source, ptx, image.clone(), options)?;
-        let digest = digest_for_index(digest, slicing.word());
+        let rules = CutRules { slicing, access };
+        let digest = digest_for_index(digest, rules);
         let key = self.key(digest, &request.target, &request.options)?;
         let slot = self.sharing.then(|| self.shared.sliced.slot(&key));
         // Held while it is read and cut: other threads that want this module wait for it.
@@ -101,7 +103,7 @@ impl Loader {
             let report = SlicedReport::cut(&cut, image, CacheUse::Shared, key, Duration::ZERO);
             return Ok(Plan::Cut(cut, report));
         }
-        let found = self.index(&request, slicing, &key);
+        let found = self.index(&request, rules, &key);
         let FoundIndex {
             index,
             slices,
@@ -117,7 +119,7 @@ impl Loader {
             Some(ptx) => Request { ptx, ..request }.into_owned(),
             None => request.into_owned(),
         };
-        let cut = Arc::new(Cut::new(self, request, index, slices, start));
+        let cut = Arc::new(Cut::new(self, request, rules, index, slices, start));
         if let Some(shared) = &mut shared {
             **shared = Some(WeakCut(Arc::downgrade(&cut)));
         }
@@ -126,7 +128,7 @@ impl Loader {
     }
 
     /// The index of a module, from the cache or by reading it.
-    fn index(&self, request: &Request<'_>, slicing: Slicing, key: &Key) -> FoundIndex {
+    fn index(&self, request: &Request<'_>, rules: CutRules, key: &Key) -> FoundIndex {
         let (lock, cache) = match self.cache().lookup_of(key, request.ptx.text().len()) {
             Lookup::Hit(blob) => match Index::read(&blob) {
                 Some(index) => return FoundIndex::new(index, CacheUse::Hit),
@@ -142,7 +144,7 @@ impl Loader {
         // It takes longer than all that follows.
         let start = self.start_compiler();
         let started = Instant::now();
-        let cut = self.read_and_cut(request, slicing);
+        let cut = self.read_and_cut(request, rules);
         let time = started.elapsed();
         let (index, slices) = match cut {
             Ok((index, slices)) => {
@@ -167,7 +169,7 @@ impl Loader {
     fn read_and_cut(
         &self,
         request: &Request<'_>,
-        slicing: Slicing,
+        rules: CutRules,
     ) -> Result<(Index, Option<Slices>), String> {
         let text = request.ptx.text();
         let reading = ptx::read_parallel(text, cores());
@@ -182,7 +184,7 @@ impl Loader {
         if found.iter().any(|found| found.severity == Severity::Error) {
             return Err("there are mistakes in it".to_owned());
         }
-        let slices = cut(text, &reading.module, slicing);
+        let slices = rules.cut(text, &reading.module);
         if let Some(why) = slices.whole() {
             return Ok((Index::whole(why.to_string()), None));
         }
@@ -240,9 +242,18 @@ fn digest_and_copy(
     })
 }
 
-pub(super) fn cut(text: &str, module: &ptx::ast::Module<'_>, slicing: Slicing) -> Slices {
-    match slicing {
-        Slicing::Always => ptx::slice::cut_always(text, module),
-        _ => ptx::slice::cut(text, module),
+/// How a module is cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CutRules {
+    pub slicing: Slicing,
+    pub access: HostAccess,
+}
+
+impl CutRules {
+    pub(super) fn cut(self, text: &str, module: &ptx::ast::Module<'_>) -> Slices {
+        match self.slicing {
+            Slicing::Always => ptx::slice::cut_always_for(text, module, self.access),
+            _ => ptx::slice::cut_for(text, module, self.access),
+        }
     }
 }

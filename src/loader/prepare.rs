@@ -71,6 +71,7 @@ impl SlicedModule {
         let settings = CompileSettings {
             threads: (slices.len() >= cores()).then_some(1),
             batch: Some(&batch),
+            context: None,
         };
         let loads = Loads {
             cut,

@@ -11,6 +11,7 @@ use super::{CacheUse, LoadError, Loaded, Loader, Report, Source};
 use crate::cache::Key;
 use crate::driver::{Error, Global, Kernel};
 use crate::jit::JitOptions;
+use ptx::slice::HostAccess;
 
 /// A module that is cut into slices: a kernel, or a few that share something, with all
 /// that they reach. A slice is compiled, or found in the cache, and loaded when one of
@@ -107,7 +108,7 @@ impl Loader {
         source: &Source<'_>,
         options: &JitOptions,
     ) -> Result<SlicedModule, LoadError> {
-        let (loaded, report) = match self.plan(source, options)? {
+        let (loaded, report) = match self.plan(source, options, HostAccess::Writes)? {
             Plan::Cut(cut, report) => {
                 return Ok(SlicedModule {
                     parts: Parts::Cut(cut),
@@ -216,8 +217,9 @@ impl SlicedModule {
     /// it are in that slice.
     ///
     /// # Errors
-    /// [`Error::UnknownGlobal`] also for a variable that other modules cannot see, and
-    /// [`LoadError::Copied`] for a constant.
+    /// [`Error::UnknownGlobal`], also for a name that a compiler invented, as `$str`.
+    /// [`LoadError::Copied`] for a [`constant`](SlicedModule::constant), and for a private
+    /// variable that several slices read and none writes.
     pub fn global(&self, name: &str) -> Result<Global, LoadError> {
         let cut = match &self.parts {
             Parts::Whole(loaded) => return Ok(loaded.module.global(name)?),
@@ -235,7 +237,8 @@ impl SlicedModule {
         }
     }
 
-    /// A constant, of which each slice that reads it has a copy. Loads none of them.
+    /// A constant, of which each slice that reads it has a copy. Loads none of them. A
+    /// private `.global` variable that several slices read and none writes is one too.
     ///
     /// # Errors
     /// [`Error::UnknownGlobal`] where there is no constant of that name.
@@ -244,7 +247,7 @@ impl SlicedModule {
             Parts::Whole(loaded) => Ok(Constant::whole(loaded.module.global(name)?)),
             Parts::Cut(cut) => {
                 let variable = cut.index.variable(name);
-                let constant = variable.filter(|variable| variable.is_constant);
+                let constant = variable.filter(|found| found.is_constant || found.slices.len() > 1);
                 Ok(Constant::of(cut, constant.ok_or_else(|| unknown(name))?)?)
             }
         }

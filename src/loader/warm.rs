@@ -13,6 +13,7 @@ use super::select::Payload;
 use super::{CacheUse, LoadError, Loader, SlicedReport, Source};
 use crate::cache::{Batch, Key};
 use crate::jit::JitOptions;
+use ptx::slice::HostAccess;
 
 /// The result for one source.
 #[derive(Debug)]
@@ -165,6 +166,7 @@ impl Loader {
         let settings = CompileSettings {
             threads: (jobs.len() >= cores()).then_some(1),
             batch: Some(&batch),
+            context: None,
         };
         let kernels: Vec<Vec<Vec<&str>>> = files.iter().map(PlannedFile::kernels).collect();
         let of = jobs
@@ -226,7 +228,7 @@ impl Loader {
         let plan = match input::read(path) {
             // Nothing of it is loaded.
             Ok(bytes) => {
-                let plan = self.plan(&Source::trusted(&name, &bytes), options);
+                let plan = self.plan(&Source::trusted(&name, &bytes), options, HostAccess::Writes);
                 plan.map(Plan::into_owned)
             }
             Err(source) => Err(LoadError::Read {

@@ -65,7 +65,8 @@ entries! {
     }
 
     fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char) {
-        let (module, name) = (module::find(module.addr())?, name.text()?);
+        // It needs no current context, as on an H200.
+        let (module, name) = (module::find_anywhere(module.addr())?, name.text()?);
         if name.is_empty() {
             return Err(Status::INVALID_VALUE.because("the name of the kernel is empty"));
         }

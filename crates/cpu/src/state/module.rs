@@ -169,6 +169,12 @@ pub(crate) fn compiled(code: &ModuleCode, index: usize) -> Result<&ExecutableKer
 
 pub(crate) fn find(module: usize) -> Result<Arc<Module>> {
     context::working()?;
+    find_anywhere(module)
+}
+
+/// A loaded module, for calls that need no current context.
+pub(crate) fn find_anywhere(module: usize) -> Result<Arc<Module>> {
+    context::check_current()?;
     MODULES
         .get(module)
         .ok_or_else(|| Status::INVALID_HANDLE.because("no loaded module has this handle"))

@@ -1,5 +1,6 @@
 //! The functions and variables of a module, and which of them refer to which.
 
+use super::HostAccess;
 use super::numbered::Stems;
 use super::whole::Whole;
 use crate::ast::{DirectiveKind, Function, FunctionKind, Item, Linkage, Space, Variable};
@@ -31,7 +32,7 @@ pub struct Node<'a> {
     pub items: Vec<u32>,
     /// Whether it has a body or storage here.
     pub defined: bool,
-    /// Whether the host can find it: not of a kernel, which it always can.
+    /// Whether the host can find it by name: not of a kernel, which it always can.
     pub visible: bool,
     /// Whether a copy would behave differently: a variable that kernels or the host
     /// write, say.
@@ -50,12 +51,20 @@ pub struct Node<'a> {
 #[derive(Debug, Default)]
 pub struct Graph<'a> {
     pub nodes: Vec<Node<'a>>,
+    access: HostAccess,
     names: NameMap<'a, NodeId>,
     /// The items that belong into each slice: `.pragma`.
     pub common: Vec<u32>,
 }
 
 impl<'a> Graph<'a> {
+    pub fn new(access: HostAccess) -> Graph<'a> {
+        Graph {
+            access,
+            ..Graph::default()
+        }
+    }
+
     /// The node of this name.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
@@ -128,16 +137,15 @@ impl<'a> Graph<'a> {
             _ => 0,
         };
         self.add(node, item, defined, text.max(size));
-        let visible = matches!(
-            variable.linkage,
-            Linkage::Visible | Linkage::Weak | Linkage::Common
-        ) && matches!(kind, Kind::Global | Kind::Const);
+        let visible = is_visible(variable);
+        let exported = visible && variable.linkage != Linkage::None;
         let attributes = variable.attributes;
         let placed = attributes.managed || attributes.unified.is_some();
+        let by_address = visible && self.access == HostAccess::Addresses;
         let node_mut = self.node_mut(node);
         node_mut.visible |= visible;
-        node_mut.single |= kind == Kind::Global && (visible || placed);
-        if variable.linkage != Linkage::None || placed {
+        node_mut.single |= by_address || kind == Kind::Global && (exported || placed);
+        if visible || variable.linkage != Linkage::None || placed {
             node_mut.kept = node_mut.kept.join(Stems::of_name(name));
         }
         Ok(node)
@@ -170,6 +178,19 @@ impl<'a> Graph<'a> {
         node.defined |= defined;
         node.bytes = node.bytes.saturating_add(bytes);
     }
+}
+
+/// Whether the host can find a variable by its name. Drivers find private ones too, and since CUDA 13 nvcc makes all
+/// private, unless `-rdc` is given. The names that compilers invent are theirs alone.
+pub fn is_visible(variable: &Variable<'_>) -> bool {
+    let name = variable.name.text;
+    let is_of_compiler = || Stems::of_name(name) != Stems::default() || name.starts_with("__cudart_");
+    matches!(variable.space, Space::Global | Space::Const)
+        && match variable.linkage {
+            Linkage::Visible | Linkage::Weak | Linkage::Common => true,
+            Linkage::None => !is_of_compiler(),
+            _ => false,
+        }
 }
 
 /// Whether the host binds something to it by name.

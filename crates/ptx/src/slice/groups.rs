@@ -55,8 +55,8 @@ impl Reached {
         let kernels = of_kind(true).filter(|(_, node)| node.defined);
         let variables = of_kind(false).filter(|(_, node)| node.visible && node.defined);
         for (root, node) in kernels.chain(variables) {
-            // A constant is wherever it is used, and nowhere else unless nothing uses it.
-            if node.kind == Kind::Const && last_root[root].is_some() {
+            // What may be copied is wherever it is used, and nowhere else unless nothing uses it.
+            if !node.single && last_root[root].is_some() {
                 continue;
             }
             let root = root as NodeId;

@@ -1,6 +1,6 @@
 //! Finds what each function and variable of a module refers to.
 
-use super::addresses;
+use super::{HostAccess, addresses};
 use super::graph::{Graph, Kind, NodeId};
 use super::numbered::Stems;
 use super::whole::Whole;
@@ -9,8 +9,8 @@ use crate::ast::{
 };
 
 /// The graph of a module. The error is a reason why the module cannot be cut.
-pub fn graph<'a>(module: &Module<'a>) -> Result<Graph<'a>, Whole> {
-    let mut graph = Graph::default();
+pub fn graph<'a>(module: &Module<'a>, access: HostAccess) -> Result<Graph<'a>, Whole> {
+    let mut graph = Graph::new(access);
     let mut owners = Vec::with_capacity(module.items.len());
     for (index, item) in module.items.iter().enumerate() {
         owners.push(graph.declare(index as u32, item)?);

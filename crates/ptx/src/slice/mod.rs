@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::ast::{Function, FunctionKind, Item, Linkage, Module, Space};
-use graph::{Graph, Kind, Node};
+use crate::ast::{Function, FunctionKind, Item, Module, Space};
+use graph::{Graph, Node};
 use groups::Group;
 use numbered::Stems;
 use text::{Head, Piece};
@@ -55,7 +55,35 @@ pub const SHORTEST: usize = 64 << 10;
 /// assert_eq!(slices.slices()[0].text(small), small);
 /// ```
 pub fn cut(source: &str, module: &Module<'_>) -> Slices {
-    cut_within(source, module, &Limits::of(source))
+    cut_for(source, module, HostAccess::Writes)
+}
+
+/// Cuts a module as [`cut`] does, for a host that accesses variables in this way.
+///
+/// ```
+/// use ptxkit_ptx::{read, slice::{HostAccess, Placement, cut, cut_for}};
+///
+/// let kernels: String = (0..20)
+///     .map(|n| format!(".entry k{n}() {{ .reg .f32 %f; ld.const.f32 %f, [scale]; {} ret; }}\n", "bar.sync 0;".repeat(400)))
+///     .collect();
+/// let source = format!(".version 8.0\n.target sm_80\n.address_size 64\n.const .f32 scale;\n{kernels}");
+/// let module = read(&source).module;
+/// assert_eq!(cut(&source, &module).slices().len(), 20);
+/// // All kernels read the one variable that the host has the address of.
+/// assert_eq!(cut_for(&source, &module, HostAccess::Addresses).slices().len(), 1);
+/// ```
+pub fn cut_for(source: &str, module: &Module<'_>, access: HostAccess) -> Slices {
+    cut_within(source, module, &Limits { access, ..Limits::of(source) })
+}
+
+/// How the host accesses the variables of a module that is cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostAccess {
+    /// A variable that no kernel writes may have copies: what the host writes goes to each.
+    #[default]
+    Writes,
+    /// A variable that the host can find by name has one address.
+    Addresses,
 }
 
 /// Cuts a module wherever that keeps its meaning, also where it saves no time.
@@ -67,12 +95,18 @@ pub fn cut(source: &str, module: &Module<'_>) -> Slices {
 /// assert_eq!(cut_always(source, &read(source).module).slices().len(), 2);
 /// ```
 pub fn cut_always(source: &str, module: &Module<'_>) -> Slices {
+    cut_always_for(source, module, HostAccess::Writes)
+}
+
+/// Cuts a module as [`cut_always`] does, for a host that accesses variables in this way.
+pub fn cut_always_for(source: &str, module: &Module<'_>, access: HostAccess) -> Slices {
     let limits = Limits {
         kernels: 1,
         text: 0,
         slice: 100,
         // A short text, too, may reach all its functions from each kernel.
         steps: (source.len() / 4).max(1 << 16),
+        access,
         ..Limits::of(source)
     };
     cut_within(source, module, &limits)
@@ -98,6 +132,7 @@ struct Limits {
     copies: u64,
     /// The most nodes that are reached, counted once for each kernel.
     steps: usize,
+    access: HostAccess,
 }
 
 impl Limits {
@@ -109,6 +144,7 @@ impl Limits {
             copies: 4 << 20,
             // Linear in the text.
             steps: source.len() / 4,
+            access: HostAccess::Writes,
         }
     }
 }
@@ -135,10 +171,10 @@ enum Variable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Placement<'s> {
-    /// In the slice with this index alone: a `.global` variable.
+    /// In the slice with this index alone.
     Single(usize),
-    /// A `.const` variable, with a copy in each of these slices. What the host writes
-    /// belongs into each.
+    /// A variable that no kernel writes, with a copy in each of these slices. What the host
+    /// writes belongs into each.
     Copies(&'s [usize]),
 }
 
@@ -153,7 +189,7 @@ impl Slices {
             return Err(Whole::Small);
         }
         let head = Arc::new(pieces::head(source, module)?);
-        let graph = mentions::graph(module)?;
+        let graph = mentions::graph(module, limits.access)?;
         let groups = groups::groups(&graph, limits.steps, limits.copies)?;
         let pieces = pieces::pieces(source, module);
         let all: u64 = pieces.iter().map(Piece::bytes).sum();
@@ -188,17 +224,14 @@ impl Slices {
     /// Notes that a slice has a variable.
     fn place(&mut self, variable: &Node<'_>, slice: usize) {
         let name = variable.name.to_owned();
-        match variable.kind {
-            Kind::Const => {
-                let copies = self.variables.entry(name);
-                let copies = copies.or_insert_with(|| Variable::Copies(Vec::new()));
-                if let Variable::Copies(slices) = copies {
-                    slices.push(slice);
-                }
-            }
-            _ => {
-                self.variables.insert(name, Variable::Single(slice));
-            }
+        if variable.single {
+            self.variables.insert(name, Variable::Single(slice));
+            return;
+        }
+        let copies = self.variables.entry(name);
+        let copies = copies.or_insert_with(|| Variable::Copies(Vec::new()));
+        if let Variable::Copies(slices) = copies {
+            slices.push(slice);
         }
     }
 
@@ -207,11 +240,7 @@ impl Slices {
         let mut variables = HashMap::new();
         for item in &module.items {
             if let Item::Variable(variable) = item
-                && matches!(variable.space, Space::Global | Space::Const)
-                && matches!(
-                    variable.linkage,
-                    Linkage::Visible | Linkage::Weak | Linkage::Common
-                )
+                && graph::is_visible(variable)
             {
                 let placed = match variable.space {
                     Space::Const => Variable::Copies(vec![0]),
@@ -257,8 +286,8 @@ impl Slices {
         })
     }
 
-    /// Where a variable is that the host can access: a `.global` or `.const` variable of
-    /// the module that is `.visible`, `.weak` or `.common`.
+    /// Where a variable is that the host can access: a `.global` or `.const` variable of the module, private ones
+    /// included. `None` for those with a name that a compiler invented, as `$str`.
     pub fn variable(&self, name: &str) -> Option<Placement<'_>> {
         Some(match self.variables.get(name)? {
             Variable::Single(slice) => Placement::Single(*slice),

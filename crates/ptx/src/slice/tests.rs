@@ -10,6 +10,7 @@ const ANY: Limits = Limits {
     slice: 100,
     copies: 4 << 20,
     steps: 1 << 20,
+    access: HostAccess::Writes,
 };
 
 /// A module of these lines, cut. `K(a): …` is a kernel and `F(f): …` a function, with
@@ -202,11 +203,41 @@ fn variables_of_the_host_are_in_one_slice_and_constants_in_each() {
     assert_eq!(slices.variable("factor"), Some(Placement::Copies(&[0, 1])));
     assert_eq!(slices.variable("other"), Some(Placement::Copies(&[3])));
     assert_eq!(slices.variable("unused"), Some(Placement::Single(3)));
-    assert_eq!(slices.variable("private"), None);
+    assert_eq!(slices.variable("private"), Some(Placement::Copies(&[1])));
     let names: Vec<_> = slices.kernel_names().collect();
     assert_eq!(names, ["a", "b", "c", "d", "e", "f"]);
     assert_eq!(slices.kernel("f"), Some(2));
     assert_eq!(slices.kernel("g"), None);
+}
+
+/// Drivers find private variables too. Since CUDA 13, nvcc makes all variables private.
+#[test]
+fn variables_whose_address_the_host_has_are_in_one_slice() {
+    let source = module(
+        ".global .u32 table[4] = {1};
+         .const .u32 factor[1];
+         .global .u32 $str$1 = 2;
+         .global .u32 __cudart_sin_cos_coeffs[4] = {1};
+         .global .u32 unused;
+         K(a): ld.global.u32 %r1, [table]; ld.global.u32 %r1, [$str$1];
+         K(b): ld.global.u32 %r1, [table];
+         K(c): ld.const.u32 %r1, [factor]; ld.global.u32 %r1, [$str$1];
+         K(d): ld.const.u32 %r1, [factor];
+         K(e): ld.global.u32 %r1, [__cudart_sin_cos_coeffs]; ld.global.u32 %r1, [$str$1];
+         K(f): ld.global.u32 %r1, [__cudart_sin_cos_coeffs];",
+    );
+    let reading = read(&source);
+    let slices = cut_always_for(&source, &reading.module, HostAccess::Addresses);
+    let kernels: Vec<_> = slices.slices().iter().map(Slice::kernels).collect();
+    assert_eq!(kernels, [&["a", "b"][..], &["c", "d"], &["e"], &["f"], &[]]);
+    assert_eq!(slices.variable("table"), Some(Placement::Single(0)));
+    assert_eq!(slices.variable("factor"), Some(Placement::Single(1)));
+    assert_eq!(slices.variable("unused"), Some(Placement::Single(4)));
+    assert_eq!(slices.variable("$str$1"), None);
+    // A host that writes through the loader has a copy in each slice.
+    let slices = cut_all(&source);
+    assert_eq!(slices.variable("table"), Some(Placement::Copies(&[0, 1])));
+    assert_eq!(slices.variable("factor"), Some(Placement::Copies(&[2, 3])));
 }
 
 #[test]
