@@ -12,9 +12,7 @@ use super::cut::CompileSettings;
 use super::error::explain;
 use super::select::SelectedPtx;
 use super::{CacheUse, LoadError, Loader, Source, hot};
-use crate::cache::{
-    Blob, CompileLock, Digest, Key, KeyParts, Lookup, OnCompile, Provenance,
-};
+use crate::cache::{Blob, CompileLock, Digest, Key, KeyParts, Lookup, OnCompile, Provenance};
 use crate::driver::nvptxcompiler::NvPtxCompiler;
 use crate::driver::{self, CudaError};
 use crate::jit::{self, JitOptions, PtxCompiler};

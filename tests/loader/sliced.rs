@@ -295,6 +295,32 @@ fn a_constant_is_written_to_every_copy() {
     assert!(module.constant("once").is_err());
 }
 
+/// nvcc makes all variables private since CUDA 13.
+#[test]
+fn private_variables_are_written_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let ptx = module(&format!(
+        ".global .u32 scale = 2;\n.global .u32 alone = 6;\n.const .u32 offset = 5;\n{}{}{}",
+        kernel("a", "ld.global.u32 %r, [scale];"),
+        kernel(
+            "b",
+            "ld.global.u32 %r, [scale]; ld.const.u32 %s, [offset]; add.u32 %r, %r, %s;"
+        ),
+        kernel("c", "ld.global.u32 %r, [alone];"),
+    ));
+    let module = load(&loader(folder.path()), &ptx).unwrap();
+    assert_eq!(module.report().slices, 3);
+    module.constant("scale").unwrap().set(3_u32).unwrap();
+    module.constant("offset").unwrap().set(10_u32).unwrap();
+    assert_eq!(result_of(&module, "a"), 3);
+    assert_eq!(result_of(&module, "b"), 13);
+    let error = module.global("scale").unwrap_err();
+    assert!(matches!(error, LoadError::Copied { .. }), "{error}");
+    // One slice has it, so it has one address.
+    module.global("alone").unwrap().set(7_u32).unwrap();
+    assert_eq!(result_of(&module, "c"), 7);
+}
+
 /// The same calls do the same where a module is whole.
 #[test]
 fn a_module_that_is_whole_has_the_same_interface() {

@@ -184,7 +184,8 @@ impl<'a> Graph<'a> {
 /// private, unless `-rdc` is given. The names that compilers invent are theirs alone.
 pub fn is_visible(variable: &Variable<'_>) -> bool {
     let name = variable.name.text;
-    let is_of_compiler = || Stems::of_name(name) != Stems::default() || name.starts_with("__cudart_");
+    let is_of_compiler =
+        || Stems::of_name(name) != Stems::default() || name.starts_with("__cudart_");
     matches!(variable.space, Space::Global | Space::Const)
         && match variable.linkage {
             Linkage::Visible | Linkage::Weak | Linkage::Common => true,

@@ -1,9 +1,9 @@
 //! Finds what each function and variable of a module refers to.
 
-use super::{HostAccess, addresses};
 use super::graph::{Graph, Kind, NodeId};
 use super::numbered::Stems;
 use super::whole::Whole;
+use super::{HostAccess, addresses};
 use crate::ast::{
     Body, DirectiveKind, Initializer, Item, Module, Name, Space, Statement, Variable,
 };

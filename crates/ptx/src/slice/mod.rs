@@ -73,7 +73,14 @@ pub fn cut(source: &str, module: &Module<'_>) -> Slices {
 /// assert_eq!(cut_for(&source, &module, HostAccess::Addresses).slices().len(), 1);
 /// ```
 pub fn cut_for(source: &str, module: &Module<'_>, access: HostAccess) -> Slices {
-    cut_within(source, module, &Limits { access, ..Limits::of(source) })
+    cut_within(
+        source,
+        module,
+        &Limits {
+            access,
+            ..Limits::of(source)
+        },
+    )
 }
 
 /// How the host accesses the variables of a module that is cut.
