@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Once;
 use std::time::Duration;
 
 const VARIABLE: &str = "PTXKIT_REPORT";
@@ -36,17 +37,22 @@ pub fn is_a_copy(file: &Path) {
     ));
 }
 
-/// A load whose PTX was compiled or found in the cache.
-pub fn served(entry: &str, reason: &str, is_compiled: bool, time: Duration) {
+/// A load whose PTX was compiled or found in the cache. `warns` if PTX should not be compiled.
+pub fn served(entry: &str, reason: &str, (is_compiled, warns): (bool, bool), time: Duration) {
     let how = if is_compiled {
         "compiled"
     } else {
         "from the cache"
     };
-    line(format_args!(
+    let text = format!(
         "{entry}: {reason}, {how} in {:.1} ms",
         time.as_secs_f64() * 1e3
-    ));
+    );
+    if is_compiled && warns {
+        always(&format!("{text} while the program runs"));
+    } else {
+        line(text);
+    }
 }
 
 /// A load of a module or library that is cut.
@@ -58,8 +64,8 @@ pub fn cut(entry: &str, reason: &str, slices: usize, time: Duration) {
 }
 
 /// A slice that was loaded because its kernel or variable is used.
-pub fn slice(entry: &str, name: &str, is_compiled: bool, time: Duration) {
-    served(entry, &format!("`{name}`"), is_compiled, time);
+pub fn slice(entry: &str, name: &str, how: (bool, bool), time: Duration) {
+    served(entry, &format!("`{name}`"), how, time);
 }
 
 /// A slice that cannot be loaded.
@@ -67,14 +73,28 @@ pub fn failed(entry: &str, name: &str, why: &dyn Display) {
     line(format_args!("{entry}: `{name}`: {why}"));
 }
 
+/// The result of an addition to the list of what the program compiles. An error is printed once.
+pub fn saved<T>(result: Option<std::io::Result<T>>) -> Option<T> {
+    static ONCE: Once = Once::new();
+    result?
+        .inspect_err(|error| {
+            ONCE.call_once(|| always(&format!("PTXKIT_SAVE_COMPILES cannot be written: {error}")));
+        })
+        .ok()
+}
+
 /// A load that the driver was given as it was.
 pub fn forwarded(entry: &str, why: &str) {
     line(format_args!("{entry}: forwarded: {why}"));
 }
 
-/// A load that failed because PTX must not be compiled. This is always printed.
+/// A load that failed because PTX must not be compiled.
 pub fn refused(entry: &str, why: &str) {
-    let text = format!("{entry}: refused: {why}");
+    always(&format!("{entry}: refused: {why}"));
+}
+
+/// A line that is printed without a report too.
+pub fn always(text: &str) {
     if super::variable(VARIABLE).is_none_or(|to| to != "stderr") {
         let _ = writeln!(std::io::stderr(), "ptxkit: {text}");
     }

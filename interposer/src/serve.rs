@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use api::CUcontext;
+use compiles::Saved;
 use image::{Compression, Image, JitPolicy, Packer, Target};
 use ptxkit::cache::{Cache, OnCompile};
 use ptxkit::driver::{Context, Driver};
@@ -67,7 +69,7 @@ pub struct Served {
 impl Served {
     /// Reports that the driver has loaded it.
     pub fn report(&self, entry: &str) {
-        report::served(entry, &self.reason, self.is_compiled, self.time);
+        report::served(entry, &self.reason, (self.is_compiled, warns()), self.time);
     }
 }
 
@@ -116,6 +118,11 @@ pub fn serve<'a>(
     }
 }
 
+/// Whether a compile is worth a warning (`PTXKIT_ON_COMPILE=warn`).
+pub fn warns() -> bool {
+    state().is_ok_and(|state| state.cache.policy().on_compile() == OnCompile::Warn)
+}
+
 fn state() -> Result<&'static State, String> {
     static STATE: OnceLock<Result<State, String>> = OnceLock::new();
     STATE
@@ -127,6 +134,7 @@ fn state() -> Result<&'static State, String> {
                 return Err("the compute cache is disabled".to_owned());
             }
             let driver = Driver::nvidia().map_err(|error| error.to_string())?;
+            write_at_exit(&cache);
             Ok(State {
                 driver,
                 cache,
@@ -135,6 +143,26 @@ fn state() -> Result<&'static State, String> {
         })
         .as_ref()
         .map_err(Clone::clone)
+}
+
+/// What was compiled is written to the store that machines share before the process ends.
+#[cfg(feature = "remote")]
+fn write_at_exit(cache: &Cache) {
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    extern "C" fn at_exit() {
+        let _ = without_panic(|| CACHE.get().map(Cache::flush));
+    }
+    if cache.policy().remote().is_some() && CACHE.set(cache.clone()).is_ok() {
+        // SAFETY: the function has this type, and is there as long as the driver's functions, which this library has.
+        unsafe { libc::atexit(at_exit) };
+    }
+}
+
+#[cfg(not(feature = "remote"))]
+fn write_at_exit(_: &Cache) {
+    if super::variable("PTXKIT_REMOTE").is_some_and(|store| store != "none") {
+        report::always("PTXKIT_REMOTE is not used: build the interposer with --features remote");
+    }
 }
 
 fn try_serve(
@@ -166,7 +194,8 @@ fn try_serve(
         let made = made.map_err(|error| doubt(error.to_string()))?;
         if made.report().whole.is_none() {
             report::cut(entry, &reason, made.slices(), started.elapsed());
-            let sliced = Sliced::new(made, *loader.context().device());
+            let saved = save(&text, &options, true);
+            let sliced = Sliced::new(made, *loader.context().device(), saved);
             return Ok(Made::Cut(sliced, restored.context()));
         }
         made.code(0).map_err(|error| doubt(error.to_string()))?
@@ -180,12 +209,20 @@ fn try_serve(
             library(&loader, &opened, codes, policy, &options).map_err(doubt)?
         }
     };
+    save(&text, &options, false);
     Ok(Made::Whole(Served {
         image,
         reason,
         is_compiled: loader.counters().compiles > 0,
         time: started.elapsed(),
     }))
+}
+
+/// Adds PTX to the list of what the program compiles, if the user wants it.
+fn save(text: &str, options: &Options, sliced: bool) -> Option<Saved> {
+    let file = super::variable(compiles::VARIABLE)?;
+    let saved = Saved::module(Path::new(&file), text, &options.jit, sliced);
+    report::saved(Some(saved))
 }
 
 /// The context of a load: the current one, or for a library the first device's. A primary context is retained.

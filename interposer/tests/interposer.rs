@@ -195,7 +195,76 @@ fn compilations_can_be_forbidden() {
             text(&ran.stderr)
         );
     }
-    assert_eq!(text(&place.run(&["data"]).stdout), RESULT);
+    let warned = place
+        .command(&["data"])
+        .env("PTXKIT_ON_COMPILE", "warn")
+        .env_remove("PTXKIT_REPORT")
+        .output();
+    let warned = warned.unwrap();
+    assert_eq!(text(&warned.stdout), RESULT);
+    assert!(
+        text(&warned.stderr).contains("while the program runs"),
+        "{}",
+        text(&warned.stderr)
+    );
     let ran = forbidden(&["data", "library"]);
     assert_eq!(text(&ran.stdout), RESULT.repeat(2), "{}", text(&ran.stderr));
+}
+
+/// Two machines are two folders, and a third is the store that they share.
+#[cfg(feature = "remote")]
+#[test]
+fn a_remote_store_has_what_another_machine_compiled() {
+    use ptxkit::cache::remote::SigningKey;
+    let place = place();
+    let path = place.folder.path();
+    let key = SigningKey::create(&path.join("key")).unwrap();
+    let machine = |name: &str| {
+        let mut command = place.command(&["data", "library"]);
+        command
+            .env("CUDA_CACHE_PATH", path.join(name))
+            .env(
+                "PTXKIT_REMOTE",
+                format!("file://{}?wait=2s", path.join("store").display()),
+            )
+            .env("PTXKIT_REMOTE_TRUST", key.public().to_string())
+            .env("PTXKIT_REMOTE_SIGN", path.join("key"));
+        command.output().unwrap()
+    };
+    for (name, compiled) in [("a", 1), ("b", 0)] {
+        let ran = machine(name);
+        let report = text(&ran.stderr);
+        assert_eq!(text(&ran.stdout), RESULT.repeat(2), "{report}");
+        assert_eq!(
+            report.matches(", compiled in").count(),
+            compiled,
+            "{report}"
+        );
+    }
+    // A store that does not answer is no reason to fail.
+    let ran = place
+        .command(&["data"])
+        .env("PTXKIT_REMOTE", "redis://127.0.0.1:9/0")
+        .env("PTXKIT_REMOTE_TRUST", key.public().to_string())
+        .output()
+        .unwrap();
+    assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
+}
+
+#[cfg(not(feature = "remote"))]
+#[test]
+fn a_store_that_is_not_built_in_is_named() {
+    let place = place();
+    let ran = place
+        .command(&["data"])
+        .env("PTXKIT_REMOTE", "redis://127.0.0.1:9/0")
+        .env_remove("PTXKIT_REPORT")
+        .output()
+        .unwrap();
+    assert_eq!(text(&ran.stdout), RESULT);
+    assert!(
+        text(&ran.stderr).contains("--features remote"),
+        "{}",
+        text(&ran.stderr)
+    );
 }

@@ -108,3 +108,32 @@ fn a_slice_that_must_not_be_compiled_is_an_error_of_its_use() {
     );
     assert!(report.contains("PTXKIT_ON_COMPILE"), "{report}");
 }
+
+/// The list has all that the program used, compiled or cached, so that a job can compile it before.
+#[test]
+fn the_list_of_compiles_has_the_kernels_that_were_used() {
+    let place = place();
+    let file = place.folder.path().join("compiles.jsonl");
+    for _ in 0..2 {
+        let mut command = place.command(&["capture"]);
+        command.env("PTXKIT_SAVE_COMPILES", &file);
+        assert!(command.output().unwrap().status.success());
+        let modules = compiles::read(&file).unwrap();
+        let [saved] = &modules[..] else {
+            panic!("{modules:?}")
+        };
+        assert_eq!(saved.ptx, module());
+        assert_eq!(saved.used.as_deref(), Some(&["k3".to_owned()][..]));
+    }
+    let mut command = place.command(&["capture"]);
+    command.env("PTXKIT_SAVE_COMPILES", "/proc/nope");
+    command.env_remove("PTXKIT_REPORT");
+    let ran = command.output().unwrap();
+    assert!(ran.status.success());
+    assert_eq!(
+        text(&ran.stderr).lines().count(),
+        1,
+        "{}",
+        text(&ran.stderr)
+    );
+}

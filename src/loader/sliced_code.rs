@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cores::{cores, on_all_cores};
 use super::cut::{CompileSettings, Cut};
 use super::plan::Plan;
 use super::sliced::SlicedReport;
@@ -126,6 +127,29 @@ impl SlicedCode {
             ..CompileSettings::default()
         };
         self.code_with(slice, settings)
+    }
+
+    /// Compiles slices that are not in the cache, on all cores. Hands each that is done to `progress`, from any
+    /// thread. Returns the slices that were compiled.
+    ///
+    /// # Errors
+    /// The first in the order given, after all slices were tried.
+    pub fn prepare(
+        &self,
+        slices: &[usize],
+        mut progress: impl FnMut(usize) + Send,
+    ) -> Result<usize, LoadError> {
+        let settings = CompileSettings {
+            threads: (slices.len() >= cores()).then_some(1),
+            ..CompileSettings::default()
+        };
+        let done = |slice: &usize, _: &_| progress(*slice);
+        let made = on_all_cores(slices, done, |slice| self.code_with(*slice, settings));
+        let mut compiled = 0;
+        for made in made {
+            compiled += usize::from(made?.1 == CacheUse::Miss);
+        }
+        Ok(compiled)
     }
 
     /// Quarantines the cache's code of a slice, which a driver refuses to load.

@@ -28,6 +28,8 @@ const INTERPOSER: &[(&str, &str)] = &[("libptxkit_interposer.so", LIBRARY)];
 const INTERPOSER_FOLDER: &str = "interposer";
 /// Where the interposer writes what it did.
 const INTERPOSER_REPORT: &str = "PTXKIT_REPORT";
+/// The store that machines share.
+const REMOTE: &str = "PTXKIT_REMOTE";
 /// Where programs look for libraries first.
 const SEARCH_PATH: &str = "LD_LIBRARY_PATH";
 
@@ -53,6 +55,13 @@ pub struct ExecArgs {
     /// driver if this machine has one, otherwise the CPU device
     #[arg(long, value_enum, default_value_t)]
     device: ExecDevice,
+    /// The store that machines share, such as redis://cache:6379/0, as in PTXKIT_REMOTE; with --device nvidia
+    #[arg(long, value_name = "URL")]
+    remote: Option<OsString>,
+    /// Write the PTX that the program loads, and its options, to this file, for `ptxkit cache warm --from`; with
+    /// --device nvidia
+    #[arg(long, value_name = "FILE")]
+    save_compiles: Option<PathBuf>,
     /// The folder with the libcuda.so.1 of the CPU device or of the interposer, instead of the one beside ptxkit
     #[arg(long, value_name = "FOLDER")]
     driver: Option<PathBuf>,
@@ -119,6 +128,18 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
             command.env(VARIABLE, begin(report)?);
         }
         command.env(ARGUMENTS, if args.report_arguments { "1" } else { "0" });
+    }
+    if !is_nvidia && (args.remote.is_some() || args.save_compiles.is_some()) {
+        return Err(
+            Failure::new("the CPU device under a program does not use the compute cache")
+                .help("--remote and --save-compiles need --device nvidia"),
+        );
+    }
+    if let Some(remote) = &args.remote {
+        command.env(REMOTE, remote);
+    }
+    if let Some(file) = &args.save_compiles {
+        command.env(compiles::VARIABLE, begin(file)?);
     }
     let error = command.exec();
     let status = match error.kind() {

@@ -15,10 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use api::{CUkernel, CUlibrary};
+use compiles::Saved;
 use ptxkit::driver::{Context, Device};
 use ptxkit::loader::{CacheUse, LoadError, SlicedCode};
 
 use super::restored::Restored;
+use super::serve::warns;
 use super::{number, report};
 use ahead::Ahead;
 
@@ -41,6 +43,8 @@ mod error {
 /// A library or module that is cut.
 pub struct Sliced {
     code: SlicedCode,
+    /// In the list of what the program compiles.
+    saved: Option<Saved>,
     /// The compiler runs in its primary context.
     device: Device,
     slots: Vec<Mutex<Option<Slice>>>,
@@ -60,12 +64,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Sliced {
     /// Loads nothing.
-    pub fn new(code: SlicedCode, device: Device) -> Sliced {
+    pub fn new(code: SlicedCode, device: Device, saved: Option<Saved>) -> Sliced {
         let slots = (0..code.slices()).map(|_| Mutex::default()).collect();
         Sliced {
             ahead: Mutex::new(Ahead::new(code.slices())),
             slots,
             code,
+            saved,
             device,
         }
     }
@@ -104,9 +109,10 @@ impl Sliced {
             }
         };
         let is_compiled = cache != CacheUse::Hit;
-        report::slice(entry, name, is_compiled, started.elapsed());
+        report::slice(entry, name, (is_compiled, warns()), started.elapsed());
         *slot = Some(Slice(library));
         ahead::used(self, slice, is_compiled);
+        report::saved(self.saved.as_ref().map(|saved| saved.used(name)));
         Ok(library)
     }
 

@@ -9,6 +9,7 @@ mod remote_store;
 mod transfer;
 mod upkeep;
 mod warm;
+mod warm_from;
 
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use input::ShowName as _;
 use serde_json::{Value, json};
 
-use super::{CommandOutput, remote, text_of};
+use super::{CommandOutput, remote, text_of, warm_from};
 use crate::errors::{of_driver, of_load};
 use crate::progress::Progress;
 use crate::report::in_ms;
@@ -33,8 +33,12 @@ Exit status: 0 all files are in the cache, and pushed, 2 an error.";
 #[derive(Clone, Debug, clap::Args)]
 pub struct WarmArgs {
     /// PTX files, or fatbins with PTX
-    #[arg(required = true)]
+    #[arg(required_unless_present = "from")]
     files: Vec<PathBuf>,
+    /// Compile what a program loaded, with its options, for the interposer: the file that
+    /// `ptxkit exec --save-compiles` wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "optimization", "max_registers", "line_info", "debug", "push"])]
+    from: Option<PathBuf>,
     /// The devices, separated by commas: auto, nvidia, nvidia:N or cpu for one of this machine, or an
     /// architecture such as sm_90a
     #[arg(
@@ -101,6 +105,9 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
     if cache.folder().is_none() {
         return Err(super::failed(CacheError::NoFolder));
     }
+    if let Some(file) = &args.from {
+        return args.from(cache, file);
+    }
     if args.push {
         remote::check_writable(cache)?;
     }
@@ -158,6 +165,26 @@ pub fn warm(cache: &Cache, args: &WarmArgs) -> Result<CommandOutput, Failure> {
 }
 
 impl WarmArgs {
+    /// Compiles what a list has.
+    fn from(&self, cache: &Cache, file: &Path) -> Result<CommandOutput, Failure> {
+        let modules = warm_from::read(file)?;
+        let (mut text, mut rows, mut status) = (String::new(), Vec::new(), VERIFIED);
+        for target in &self.targets {
+            let (loader, options) = self.loader(cache, *target)?;
+            let compiled = warm_from::compile(&loader, options, &modules)?;
+            text += &compiled.text;
+            rows.push(compiled.json);
+            if compiled.failed {
+                status = FAILED;
+            }
+        }
+        // A store that machines share gets what was compiled.
+        #[cfg(feature = "remote")]
+        let _ = (0..10).any(|_| cache.flush());
+        let json = Value::Array(rows);
+        Ok(CommandOutput { text, json, status })
+    }
+
     fn loader(&self, cache: &Cache, target: WarmTarget) -> Result<(Loader, JitOptions), Failure> {
         let (selection, target) = match target {
             WarmTarget::Device(selection) => (selection, None),

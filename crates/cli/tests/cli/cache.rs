@@ -595,3 +595,37 @@ fn processes_that_start_together_compile_once() {
     }
     assert_eq!(misses, 1);
 }
+
+/// The list that `ptxkit exec --save-compiles` writes.
+#[test]
+fn warm_compiles_what_a_program_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cache, list) = (folder.path().join("cache"), folder.path().join("list"));
+    let many = (0..40).fold(
+        ".version 8.0\n.target sm_80\n.address_size 64\n".to_owned(),
+        |ptx, n| ptx + &format!(".entry k{n}() {{ {} ret; }}\n", "bar.sync 0;".repeat(300)),
+    );
+    let options = ptxkit::jit::JitOptions::default();
+    let saved = compiles::Saved::module(&list, &many, &options, true).unwrap();
+    saved.used("k3").unwrap();
+    saved.used("k9").unwrap();
+    let small = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { ret; }\n";
+    compiles::Saved::module(&list, small, &options, false).unwrap();
+    let list = list.to_str().unwrap();
+    let warm = ["warm", "--from", list, "--target", "cpu"];
+    for compiled in [3, 0] {
+        let warmed = json(&cache, &warm);
+        assert_eq!(warmed[0]["modules"], 2, "{warmed}");
+        assert_eq!(warmed[0]["slices"], 3, "{warmed}");
+        assert_eq!(warmed[0]["compiled"], compiled, "{warmed}");
+    }
+    // Two slices, the index of the module, and the small module.
+    assert_eq!(json(&cache, &["stats"])["blobs"], 4);
+    std::fs::write(list, "{\n").unwrap();
+    let failed = ptxkit(&cache, &["cache", "warm", "--from", list]);
+    let error = String::from_utf8(failed.stderr).unwrap();
+    assert!(
+        error.contains("line 1: ") && error.contains("--save-compiles"),
+        "{error}"
+    );
+}
