@@ -22,6 +22,19 @@ const OWN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "links",
+        &[
+            "cuLinkAddData",
+            "cuLinkAddData_v2",
+            "cuLinkAddFile",
+            "cuLinkAddFile_v2",
+            "cuLinkComplete",
+            "cuLinkCreate",
+            "cuLinkCreate_v2",
+            "cuLinkDestroy",
+        ],
+    ),
+    (
         "sliced::libraries",
         &[
             "cuKernelGetFunction",

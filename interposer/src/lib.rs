@@ -7,6 +7,7 @@
 //! | `forward` | each name of the driver, with a jump to the driver's function |
 //! | `procedure` | `cuGetProcAddress`, which also returns the functions of this library |
 //! | `loads` | the entries that load modules and libraries |
+//! | `links` | the entries of the driver's linker |
 //! | `image_bytes`, `options` | read their arguments |
 //! | `sliced` | modules whose kernels are compiled when they are used |
 //! | `serve` | selects the PTX, compiles it through the cache, and makes the image for the driver |
@@ -21,6 +22,7 @@ mod driver_file;
 mod forward;
 mod image_bytes;
 mod ld_cache;
+pub mod links;
 pub mod loads;
 mod options;
 pub mod procedure;

@@ -59,7 +59,7 @@ unsafe fn decided(
         Decision::Cut(cut, context) => {
             let made = match kind {
                 Kind::Library => sliced::add_library(cut),
-                Kind::Module => sliced::add_module(cut, context),
+                Kind::Module | Kind::Link => sliced::add_module(cut, context),
             };
             // SAFETY: the caller's.
             unsafe { handle.write(made) };

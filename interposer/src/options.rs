@@ -7,6 +7,8 @@ use ptxkit::jit::{CacheMode, JitOptions};
 const MAX_REGISTERS: c_uint = 0;
 const WALL_TIME: c_uint = 2;
 const INFO_LOG_BUFFER: c_uint = 3;
+const INFO_LOG_BUFFER_SIZE_BYTES: c_uint = 4;
+const ERROR_LOG_BUFFER: c_uint = 5;
 const ERROR_LOG_BUFFER_SIZE_BYTES: c_uint = 6;
 const OPTIMIZATION_LEVEL: c_uint = 7;
 const TARGET_FROM_CUCONTEXT: c_uint = 8;
@@ -86,6 +88,72 @@ pub unsafe fn read(
         }
     }
     Ok(all)
+}
+
+/// The arrays of a link's options, into which the driver writes when the link is completed.
+#[derive(Clone, Copy)]
+pub struct Outputs {
+    count: c_uint,
+    options: *const c_uint,
+    values: *const *mut c_void,
+}
+
+// SAFETY: the arrays are the program's, which keeps them as long as the link; they are used by the threads that call
+// the driver's entries with the link.
+unsafe impl Send for Outputs {}
+
+impl Outputs {
+    pub fn new(count: c_uint, options: *const c_uint, values: *const *mut c_void) -> Outputs {
+        Outputs {
+            count,
+            options,
+            values,
+        }
+    }
+
+    /// The options.
+    ///
+    /// # Safety
+    /// As for [`read`].
+    pub unsafe fn options(self) -> Result<Options, String> {
+        // SAFETY: the caller's.
+        unsafe { read(self.count, self.options, self.values) }
+    }
+
+    /// Writes the time, and empty logs.
+    ///
+    /// # Safety
+    /// The arrays must be those of the link, and valid for writes.
+    pub unsafe fn write(self, milliseconds: f32) {
+        if self.count == 0 || self.options.is_null() || self.values.is_null() {
+            return;
+        }
+        let count = self.count as usize;
+        // SAFETY: the caller's.
+        let (options, values) = unsafe {
+            (
+                std::slice::from_raw_parts(self.options, count),
+                std::slice::from_raw_parts_mut(self.values.cast_mut(), count),
+            )
+        };
+        let find = |wanted| options.iter().position(|option| *option == wanted);
+        if let Some(time) = find(WALL_TIME) {
+            values[time] = std::ptr::without_provenance_mut(milliseconds.to_bits() as usize);
+        }
+        for (log, size) in [
+            (INFO_LOG_BUFFER, INFO_LOG_BUFFER_SIZE_BYTES),
+            (ERROR_LOG_BUFFER, ERROR_LOG_BUFFER_SIZE_BYTES),
+        ] {
+            let (Some(log), Some(size)) = (find(log), find(size)) else {
+                continue;
+            };
+            if !values[log].is_null() && values[size].addr() > 0 {
+                // SAFETY: the program's buffer has as many bytes as it says.
+                unsafe { values[log].cast::<u8>().write(0) };
+            }
+            values[size] = std::ptr::null_mut();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ use super::{report, without_panic};
 pub enum Kind {
     /// A module, into the context that is current.
     Module,
+    /// The only input of a link, in the context that is current.
+    Link,
     /// A library, which the driver loads into each context in which it is used.
     Library,
 }
@@ -67,6 +69,10 @@ pub struct Served {
 }
 
 impl Served {
+    pub fn milliseconds(&self) -> f32 {
+        self.time.as_secs_f32() * 1e3
+    }
+
     /// Reports that the driver has loaded it.
     pub fn report(&self, entry: &str) {
         report::served(entry, &self.reason, (self.is_compiled, warns()), self.time);
@@ -189,21 +195,22 @@ fn try_serve(
     };
     let options = options().map_err(doubt)?;
     let targets = targets(driver).map_err(doubt)?;
-    let code = if options.can_be_cut && targets.len() == 1 && can_be_cut(&loader) {
-        let made = loader.code_sliced(&Source::new("ptx", text.as_bytes()), &options.jit);
-        let made = made.map_err(|error| doubt(error.to_string()))?;
-        if made.report().whole.is_none() {
-            report::cut(entry, &reason, made.slices(), started.elapsed());
-            let saved = save(&text, &options, true);
-            let sliced = Sliced::new(made, *loader.context().device(), saved);
-            return Ok(Made::Cut(sliced, restored.context()));
-        }
-        made.code(0).map_err(|error| doubt(error.to_string()))?
-    } else {
-        code(&loader, &text, &own, &options).map_err(doubt)?
-    };
+    let code =
+        if options.can_be_cut && kind != Kind::Link && targets.len() == 1 && can_be_cut(&loader) {
+            let made = loader.code_sliced(&Source::new("ptx", text.as_bytes()), &options.jit);
+            let made = made.map_err(|error| doubt(error.to_string()))?;
+            if made.report().whole.is_none() {
+                report::cut(entry, &reason, made.slices(), started.elapsed());
+                let saved = save(&text, &options, true);
+                let sliced = Sliced::new(made, *loader.context().device(), saved);
+                return Ok(Made::Cut(sliced, restored.context()));
+            }
+            made.code(0).map_err(|error| doubt(error.to_string()))?
+        } else {
+            code(&loader, &text, &own, &options).map_err(doubt)?
+        };
     let image = match kind {
-        Kind::Module => code,
+        Kind::Module | Kind::Link => code,
         Kind::Library => {
             let codes = (own.as_str(), code, &targets);
             library(&loader, &opened, codes, policy, &options).map_err(doubt)?
@@ -238,7 +245,7 @@ fn context(state: &State, kind: Kind) -> Result<Context, String> {
             let is_it = |primary: &Context| primary.raw() == context.raw();
             Ok(primary.filter(is_it).unwrap_or(context))
         }
-        (None, Kind::Module) => Err("no context is current".to_owned()),
+        (None, Kind::Module | Kind::Link) => Err("no context is current".to_owned()),
         // The runtime loads libraries before it has a context. It uses this one too.
         (None, Kind::Library) => {
             let device = driver.device(0).map_err(|error| error.to_string())?;

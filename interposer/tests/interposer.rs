@@ -52,6 +52,43 @@ fn each_way_to_load_is_served_from_the_cache() {
     }
 }
 
+/// A link of one PTX text is a compilation.
+#[test]
+fn links_of_one_text_come_from_the_cache() {
+    let place = place();
+    for how in ["compiled", "from the cache"] {
+        let ran = place.run(&["link"]);
+        let report = text(&ran.stderr);
+        assert_eq!(text(&ran.stdout), RESULT, "{report}");
+        assert!(
+            report.contains("cuLinkComplete: PTX for sm_80") && report.contains(how),
+            "{report}"
+        );
+    }
+    // The code is that of a load.
+    let ran = place.run(&["data"]);
+    assert!(text(&ran.stderr).contains("from the cache"));
+    let ran = place.run(&["link-two"]);
+    assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
+    assert!(
+        !text(&ran.stderr).contains("cuLinkComplete"),
+        "{}",
+        text(&ran.stderr)
+    );
+    // The driver's error.
+    std::fs::write(
+        place.folder.path().join("k.ptx"),
+        PTX.replace("ret;", "rot;"),
+    )
+    .unwrap();
+    let ran = place.run(&["link"]);
+    assert!(
+        text(&ran.stdout).contains("cuLinkAddData") && text(&ran.stdout).contains(": 218"),
+        "{}",
+        text(&ran.stdout)
+    );
+}
+
 #[test]
 fn what_is_in_doubt_is_forwarded() {
     let place = place();
@@ -160,6 +197,85 @@ fn processes_compile_once_and_forks_work() {
     assert_eq!(compiled, 1);
     let ran = place.run(&["fork", "data"]);
     assert_eq!(text(&ran.stdout), RESULT, "{}", text(&ran.stderr));
+}
+
+/// The driver decides about images that are none, and about text that ends in the middle.
+#[test]
+fn images_that_cannot_be_read_are_the_drivers_error() {
+    let place = place();
+    for image in [
+        "GARBAGE",
+        "",
+        &PTX[..PTX.len() / 2],
+        "\x7fELFxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    ] {
+        std::fs::write(place.folder.path().join("k.ptx"), image).unwrap();
+        let ran = place.run(&["data-ex"]);
+        let bare = place
+            .command(&["data-ex"])
+            .env("PTXKIT_INTERPOSE", "0")
+            .output()
+            .unwrap();
+        assert_eq!(text(&ran.stdout), text(&bare.stdout), "{image}");
+        assert!(
+            text(&ran.stderr).contains("forwarded: "),
+            "{}",
+            text(&ran.stderr)
+        );
+    }
+}
+
+/// What is wrong in the cache's folder is compiled anew.
+#[test]
+fn damaged_code_is_compiled_again() {
+    let place = place();
+    assert_eq!(text(&place.run(&["data"]).stdout), RESULT);
+    let mut damaged = 0;
+    for entry in walk(&place.folder.path().join("cache")) {
+        let mut bytes = std::fs::read(&entry).unwrap();
+        if bytes.len() > 500 {
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x55;
+            std::fs::write(&entry, bytes).unwrap();
+            damaged += 1;
+        }
+    }
+    assert!(damaged > 0);
+    let ran = place.run(&["data"]);
+    assert_eq!(text(&ran.stdout), RESULT);
+    assert!(
+        text(&ran.stderr).contains(", compiled in"),
+        "{}",
+        text(&ran.stderr)
+    );
+}
+
+/// The files in a folder and its folders.
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                walk(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
+}
+
+/// A cache that is too small for anything.
+#[test]
+fn a_full_cache_is_no_reason_to_fail() {
+    let place = place();
+    let ran = place
+        .command(&["data", "library"])
+        .env("CUDA_CACHE_MAXSIZE", "1")
+        .output()
+        .unwrap();
+    assert_eq!(text(&ran.stdout), RESULT.repeat(2), "{}", text(&ran.stderr));
 }
 
 /// A folder that cannot be written is no reason to fail.

@@ -32,6 +32,28 @@ static int run(void *function) {
     return 0;
 }
 
+/* Links the text; `link-two` adds a function that a second text has. */
+static int link_text(const char *way, char *text, void **module) {
+    void *link = NULL, *code = NULL;
+    size_t size = 0;
+    char log[1000] = "unwritten";
+    unsigned names[] = {3, 4, 2};
+    void *values[] = {log, (void *)1000, NULL};
+    CHECK(get("cuLinkCreate")(3, names, values, &link));
+    CHECK(get("cuLinkAddData")(link, 1, text, strlen(text) + 1, "k.ptx", 0, NULL, NULL));
+    if (!strcmp(way, "link-two")) {
+        char *other = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .func f() { ret; }\n";
+        CHECK(get("cuLinkAddData")(link, 1, other, strlen(other) + 1, "f.ptx", 0, NULL, NULL));
+    }
+    CHECK(get("cuLinkComplete")(link, &code, &size));
+    float time;
+    memcpy(&time, &values[2], 4);
+    if (strlen(log) != (size_t)values[1] || time < 0) printf("log %zu of %zu\n", (size_t)values[1], strlen(log));
+    CHECK(get("cuModuleLoadData")(module, code));
+    CHECK(get("cuLinkDestroy")(link));
+    return 0;
+}
+
 static int load(const char *way, const char *path, char *text) {
     void *module = NULL, *library = NULL, *function = NULL, *context = NULL;
     if (!strcmp(way, "library") || !strcmp(way, "library-file")) {
@@ -50,6 +72,8 @@ static int load(const char *way, const char *path, char *text) {
         CHECK(symbol("cuCtxSetCurrent")(context));
         if (!strcmp(way, "data"))
             CHECK(get("cuModuleLoadData")(&module, text));
+        else if (!strncmp(way, "link", 4))
+            CHECK(link_text(way, text, &module));
         else if (!strcmp(way, "fatbinary"))
             CHECK(get("cuModuleLoadFatBinary")(&module, text));
         else if (!strcmp(way, "file"))

@@ -90,6 +90,16 @@ static void library(char *text, int all) {
         for (unsigned index = 0; index < count; index++) CALL(cuKernelGetName, &name, kernels[index]);
     }
     SHOW(cuLibraryUnload, library);
+    /* Handles that are none of anybody's. */
+    SHOW(cuLibraryGetKernel, &kernel, NULL, "k0");
+    SHOW(cuLibraryGetGlobal, &address, &bytes, NULL, "counter");
+    SHOW(cuLibraryGetModule, &module, NULL);
+    SHOW(cuLibraryUnload, NULL);
+    SHOW(cuModuleGetFunction, &function, NULL, "k0");
+    SHOW(cuModuleUnload, NULL);
+    SHOW(cuKernelGetFunction, &function, NULL);
+    SHOW(cuKernelGetLibrary, &found, NULL);
+    SHOW(cuFuncGetModule, &found, NULL);
 }
 
 static void module(char *text) {
