@@ -37,8 +37,9 @@
 //!   program, and nobody else can write there, else they are not used. Whoever
 //!   writes files as this user can replace the program too. Code enters it from a
 //!   compiler, or by `unsafe` ([`CompileLock::put`](cache::CompileLock::put),
-//!   [`Cache::import`](cache::Cache::import)). From a store that machines share it comes
-//!   if it is signed with a key that the user's environment or `unsafe` code trusts.
+//!   [`Cache::import`](cache::Cache::import), [`Cache::record`](cache::Cache::record)). From a
+//!   store that machines share it comes if it is signed with a key that the user's environment or
+//!   `unsafe` code trusts.
 //!
 //! On the CPU device every address that a kernel compiled from PTX uses is checked,
 //! against device memory and pinned memory: a wrong kernel is an error there that

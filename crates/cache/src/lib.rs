@@ -62,6 +62,7 @@ mod maintenance;
 mod on_compile;
 mod policy;
 mod provenance;
+mod record;
 #[cfg(feature = "remote")]
 pub mod remote;
 #[cfg(feature = "remote")]
@@ -104,6 +105,7 @@ pub use policy::{
 };
 pub use provenance::Provenance;
 pub use ptx::Digest;
+pub use record::Record;
 #[cfg(feature = "remote")]
 pub use remote_transfer::{RemoteEntry, RemoteError, RemoteStatus};
 pub use single_flight::CompileFailure;

@@ -35,6 +35,7 @@ pub mod pack;
 pub mod pattern;
 pub mod progress;
 pub mod ptxas;
+pub mod ptxas_cache;
 pub mod quantity;
 mod random;
 pub mod report;

@@ -3,7 +3,7 @@
 //! Arguments, messages and exit status are those of ptxas 13.5, as programs that run it expect:
 //! Triton (`TRITON_PTXAS_PATH`), clang (`--ptxas-path`), XLA, build systems.
 
-mod options;
+pub(crate) mod options;
 
 use std::ffi::OsString;
 use std::path::Path;

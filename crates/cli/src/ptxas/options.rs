@@ -25,6 +25,9 @@ enum Value {
 
 /// Long name, short name, value. Those that change only how code for a GPU is generated are read
 /// and have no effect.
+///
+/// [`ptxas_cache`](crate::ptxas_cache) caches command lines with these options, except those that it
+/// lists. An option that names a file to read or to write must be added to that list.
 const OPTIONS: &[(&str, &str, Value)] = &[
     (
         "Ofast-compile",
@@ -345,6 +348,33 @@ fn check(long: &str, kind: Value, value: &str) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+/// An option on a command line, before its value.
+#[derive(Debug)]
+pub struct Named<'a> {
+    pub long: &'static str,
+    /// Its name as it is written, with a second `-` if it is the long one.
+    pub name: &'a str,
+    pub takes_value: bool,
+    /// The value in the same word: `3` of `-O3`.
+    pub stuck: Option<&'a str>,
+}
+
+/// The option that a word names, without its first `-` and without `=VALUE`.
+pub fn named(word: &str) -> Option<Named<'_>> {
+    let (option, name, stuck) = match (find(word), stuck(word)) {
+        (Some(option), _) => (option, word, None),
+        (None, Some((option, value))) => (option, option.1, Some(value)),
+        (None, None) => return None,
+    };
+    let (long, _, value) = option;
+    Some(Named {
+        long,
+        name,
+        takes_value: !matches!(value, Value::None),
+        stuck,
+    })
 }
 
 /// The names of all options, for the help.

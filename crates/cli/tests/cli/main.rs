@@ -16,6 +16,7 @@ mod isa;
 mod nvptxcompiler;
 mod occupancy;
 mod ptxas;
+mod ptxas_cache;
 mod remote;
 mod run;
 mod terminal;
