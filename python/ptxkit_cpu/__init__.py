@@ -15,15 +15,19 @@ PROGRAM = Path(__file__).parent / "bin" / "ptxkit"
 DRIVER = PROGRAM.parent / "cpu-driver"
 
 
-def _become(name):
-    os.execv(PROGRAM, [name, *sys.argv[1:]])
+def _become(name, arguments):
+    os.execv(PROGRAM, [name, *arguments])
 
 
 def main():
-    """`ptxkit-cpu`: the program `ptxkit`."""
-    _become("ptxkit")
+    """`ptxkit-cpu`: the program `ptxkit`, whose `exec` runs programs on the CPU device."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["exec"]:
+        # A `--device` behind it wins.
+        arguments[1:1] = ["--device", "cpu"]
+    _become("ptxkit", arguments)
 
 
 def ptxas():
     """`ptxkit-ptxas`: takes the place of `ptxas`."""
-    _become("ptxkit-ptxas")
+    _become("ptxkit-ptxas", sys.argv[1:])

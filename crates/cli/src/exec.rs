@@ -51,9 +51,9 @@ pub struct ExecArgs {
     /// Write the arguments of the programs to the report too: they may have passwords
     #[arg(long, requires = "report")]
     report_arguments: bool,
-    /// Where the program runs: the CPU device; NVIDIA's driver, with PTX compiled through ptxkit's cache; or NVIDIA's
-    /// driver if this machine has one, otherwise the CPU device
-    #[arg(long, value_enum, default_value_t)]
+    /// Where the program runs: NVIDIA's driver if this machine has one, otherwise the CPU device; NVIDIA's driver, with
+    /// PTX compiled through ptxkit's cache; or the CPU device. One line on standard error names it, except for cpu
+    #[arg(long, value_enum, default_value_t, overrides_with = "device")]
     device: ExecDevice,
     /// The store that machines share, such as redis://cache:6379/0, as in PTXKIT_REMOTE; with --device nvidia
     #[arg(long, value_name = "URL")]
@@ -72,9 +72,9 @@ pub struct ExecArgs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 enum ExecDevice {
+    #[default]
     Auto,
     Nvidia,
-    #[default]
     Cpu,
 }
 

@@ -19,6 +19,8 @@ fn the_driver_comes_first_on_the_search_path() {
     let folder = driver.path().to_str().unwrap();
     let args = [
         "exec",
+        "--device",
+        "cpu",
         "--driver",
         folder,
         "--",
@@ -40,7 +42,11 @@ fn exit_status_and_signals_are_those_of_the_program() {
     let (driver, cache) = (driver(), tempfile::tempdir().unwrap());
     let folder = driver.path().to_str().unwrap();
     let run = |command: &[&str]| {
-        let args = [&["exec", "--driver", folder, "--"], command].concat();
+        let args = [
+            &["exec", "--device", "cpu", "--driver", folder, "--"],
+            command,
+        ]
+        .concat();
         ptxkit(cache.path(), &args)
     };
     assert_eq!(run(&["sh", "-c", "exit 7"]).status.code(), Some(7));
@@ -58,7 +64,10 @@ fn exit_status_and_signals_are_those_of_the_program() {
 fn a_missing_driver_is_told_with_what_to_do() {
     let (empty, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let folder = empty.path().to_str().unwrap();
-    let ran = ptxkit(cache.path(), &["exec", "--driver", folder, "--", "true"]);
+    let ran = ptxkit(
+        cache.path(),
+        &["exec", "--device", "cpu", "--driver", folder, "--", "true"],
+    );
     assert_eq!(ran.status.code(), Some(2));
     let said = stderr(&ran);
     assert!(
@@ -73,7 +82,14 @@ fn a_report_begins_anew_and_has_a_whole_path() {
     let (driver, folder) = (driver(), tempfile::tempdir().unwrap());
     std::fs::write(folder.path().join("report.html"), "old").unwrap();
     let ran = Command::new(program())
-        .args(["exec", "--report", "report.html", "--driver"])
+        .args([
+            "exec",
+            "--device",
+            "cpu",
+            "--report",
+            "report.html",
+            "--driver",
+        ])
         .arg(driver.path())
         .args(["--", "sh", "-c", "cd /; echo $PTXKIT_EXEC_REPORT"])
         .current_dir(folder.path())
@@ -89,7 +105,7 @@ fn a_report_has_arguments_if_it_is_asked_to() {
     let (driver, folder) = (driver(), tempfile::tempdir().unwrap());
     let asked = |flags: &[&str]| {
         let ran = Command::new(program())
-            .args(["exec", "--driver"])
+            .args(["exec", "--device", "cpu", "--driver"])
             .arg(driver.path())
             .args(flags)
             .args(["--", "sh", "-c", "echo $PTXKIT_EXEC_REPORT_ARGUMENTS"])
@@ -102,4 +118,43 @@ fn a_report_has_arguments_if_it_is_asked_to() {
     assert_eq!(asked(&["--report", "r.html"]), "0\n");
     assert_eq!(asked(&["--report", "r.html", "--report-arguments"]), "1\n");
     assert_eq!(asked(&[]), "1\n");
+}
+
+/// Without a GPU, the CPU device; a `--device` behind another wins.
+#[test]
+fn the_device_is_chosen_and_named() {
+    let (driver, cache) = (driver(), tempfile::tempdir().unwrap());
+    let folder = driver.path().to_str().unwrap();
+    let run = |devices: &[&str], flags: &[&str]| {
+        let args = [
+            &["exec"],
+            devices,
+            flags,
+            &["--driver", folder, "--", "true"],
+        ]
+        .concat();
+        ptxkit(cache.path(), &args)
+    };
+    if !Path::new("/dev/nvidiactl").exists() {
+        assert_eq!(stderr(&run(&[], &[])), "ptxkit: the CPU device\n");
+    }
+    let nvidia = ["--device", "cpu", "--device", "nvidia"];
+    let ran = run(
+        &nvidia,
+        &["--remote", "redis://h", "--save-compiles", "/nowhere/list"],
+    );
+    assert!(
+        stderr(&ran).starts_with("ptxkit: NVIDIA's driver"),
+        "{}",
+        stderr(&ran)
+    );
+    for flag in ["--remote", "--save-compiles"] {
+        let ran = run(&["--device", "cpu"], &[flag, "x"]);
+        assert_eq!(ran.status.code(), Some(2));
+        assert!(
+            stderr(&ran).contains("need --device nvidia"),
+            "{}",
+            stderr(&ran)
+        );
+    }
 }
