@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uint};
 use std::path::Path;
+use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use api::CUcontext;
 use compiles::Saved;
 use image::{Compression, Image, JitPolicy, Packer, Target};
 use ptxkit::cache::{Cache, OnCompile};
-use ptxkit::driver::{Context, Driver};
+use ptxkit::driver::{Context, Device, Driver};
 use ptxkit::jit::JitOptions;
 use ptxkit::loader::{Loader, Source};
 
@@ -181,12 +182,17 @@ fn try_serve(
     let state = state()?;
     let driver = state.driver;
     let restored = Restored::of(driver).map_err(|code| format!("no context is read: {code}"))?;
-    let context = context(state, kind)?;
-    let loader = Loader::new(context, state.cache.clone());
+    // SAFETY: it is used during this call, in which the program keeps its context.
+    let current = unsafe { Context::current(driver) }.map_err(|error| error.to_string())?;
+    let device = match (&current, kind) {
+        (Some(context), _) => *context.device(),
+        // The runtime loads libraries before it has a context.
+        (None, Kind::Library) => driver.device(0).map_err(|error| error.to_string())?,
+        (None, _) => return Err("no context is current".into()),
+    };
     let policy = state.cache.policy().jit();
     let opened = image::open(bytes).map_err(|error| error.to_string())?;
-    let own = loader.context().device().target();
-    let own = own.map_err(|error| error.to_string())?;
+    let own = device.target().map_err(|error| error.to_string())?;
     let (text, reason) = ptx(&opened, &own, policy)?;
     // From here on, the driver would compile what is forwarded.
     let doubt = |why: String| match state.cache.policy().on_compile() {
@@ -195,20 +201,37 @@ fn try_serve(
     };
     let options = options().map_err(doubt)?;
     let targets = targets(driver).map_err(doubt)?;
-    let code =
-        if options.can_be_cut && kind != Kind::Link && targets.len() == 1 && can_be_cut(&loader) {
-            let made = loader.code_sliced(&Source::new("ptx", text.as_bytes()), &options.jit);
-            let made = made.map_err(|error| doubt(error.to_string()))?;
-            if made.report().whole.is_none() {
-                report::cut(entry, &reason, made.slices(), started.elapsed());
-                let saved = save(&text, &options, true);
-                let sliced = Sliced::new(made, *loader.context().device(), saved);
-                return Ok(Made::Cut(sliced, restored.context()));
-            }
-            made.code(0).map_err(|error| doubt(error.to_string()))?
-        } else {
-            code(&loader, &text, &own, &options).map_err(doubt)?
-        };
+    let source = Source::new("the program's PTX", text.as_bytes());
+    let loader = |context| Loader::new(context, state.cache.clone());
+    if options.can_be_cut && kind != Kind::Link && targets.len() == 1 && is_lazy(driver) {
+        let planner = loader(planning_context(&device, current.as_ref()).map_err(doubt)?);
+        let made = planner.cut(&source, &options.jit);
+        if let Some(made) = made.map_err(|error| doubt(error.to_string()))? {
+            report::cut(entry, &reason, made.slices(), started.elapsed());
+            let saved = save(&text, &options, true);
+            let sliced = Sliced::new(made, device, saved);
+            return Ok(Made::Cut(sliced, restored.context()));
+        }
+    }
+    let cached = if current.is_none() && targets.len() == 1 {
+        let planner = loader(planning_context(&device, None).map_err(doubt)?);
+        let found = planner.cached_code(&source, &options.jit);
+        found.ok().flatten().map(|code| (planner, code))
+    } else {
+        None
+    };
+    let (loader, code) = match (cached, current) {
+        (Some(cached), _) => cached,
+        (None, current) => {
+            let context = match current {
+                Some(context) => context,
+                None => state.primary_context(&device).map_err(doubt)?,
+            };
+            let loader = loader(context);
+            let code = code(&loader, &text, &own, &options).map_err(doubt)?;
+            (loader, code)
+        }
+    };
     let image = match kind {
         Kind::Module | Kind::Link => code,
         Kind::Library => {
@@ -232,37 +255,36 @@ fn save(text: &str, options: &Options, sliced: bool) -> Option<Saved> {
     report::saved(Some(saved))
 }
 
-/// The context of a load: the current one, or for a library the first device's. A primary context is retained.
-fn context(state: &State, kind: Kind) -> Result<Context, String> {
-    let driver = state.driver;
-    // SAFETY: it is used during this call, in which the program keeps its context.
-    let current = unsafe { Context::current(driver) }.map_err(|error| error.to_string())?;
-    match (current, kind) {
-        (Some(context), _) => {
-            let device = context.device();
-            let is_active = device.primary_state().is_ok_and(|(_, active)| active);
-            let primary = is_active.then(|| Context::primary(device).ok()).flatten();
-            let is_it = |primary: &Context| primary.raw() == context.raw();
-            Ok(primary.filter(is_it).unwrap_or(context))
-        }
-        (None, Kind::Module | Kind::Link) => Err("no context is current".to_owned()),
-        // The runtime loads libraries before it has a context. It uses this one too.
-        (None, Kind::Library) => {
-            let device = driver.device(0).map_err(|error| error.to_string())?;
-            let context = Context::primary(&device).map_err(|error| error.to_string())?;
-            Ok(state.primary.get_or_init(|| context).clone())
-        }
+impl State {
+    /// The primary context of the first device, which the compiler needs if the program has none yet.
+    fn primary_context(&self, device: &Device) -> Result<Context, String> {
+        let context = Context::primary(device).map_err(|error| error.to_string())?;
+        Ok(self.primary.get_or_init(|| context).clone())
     }
 }
 
-/// Whether modules may be cut: their context lives long enough to compile slices later, and code is loaded lazily.
-fn can_be_cut(loader: &Loader) -> bool {
+/// The context of a loader that compiles nothing. The compiler is started in it, which may go on after the load, so it
+/// is the primary context or none.
+fn planning_context(device: &Device, current: Option<&Context>) -> Result<Context, String> {
+    let is_active = device.primary_state().is_ok_and(|(_, active)| active);
+    let primary = || Context::primary(device).ok();
+    if let Some(current) = current.filter(|_| is_active)
+        && let Some(primary) = primary().filter(|primary| primary.raw() == current.raw())
+    {
+        return Ok(primary);
+    }
+    // SAFETY: no context: nothing is made from it.
+    let none = unsafe { Context::from_raw(device, null_mut()) };
+    none.map_err(|error| error.to_string())
+}
+
+/// Whether the driver loads code when it is used.
+fn is_lazy(driver: Driver) -> bool {
     const LAZY: c_uint = 2;
     let mut mode = 0;
-    let api = loader.context().device().driver().api();
     // SAFETY: writes one number.
-    let read = unsafe { api.cuModuleGetLoadingMode(&mut mode) };
-    read.is_ok() && mode == LAZY && loader.context().is_primary()
+    let read = unsafe { driver.api().cuModuleGetLoadingMode(&mut mode) };
+    read.is_ok() && mode == LAZY
 }
 
 /// The targets of the machine's devices.
@@ -302,7 +324,7 @@ fn code(loader: &Loader, text: &str, target: &str, options: &Options) -> Result<
         target: target.parse().ok(),
         ..options.jit
     };
-    let code = loader.code(&Source::new("ptx", text.as_bytes()), &options);
+    let code = loader.code(&Source::new("the program's PTX", text.as_bytes()), &options);
     code.map_err(|error| error.to_string())
 }
 

@@ -261,6 +261,24 @@ impl Loader {
         }
     }
 
+    /// As [`code`](Loader::code) of PTX, if a folder of the cache has it. It compiles nothing, and calls no entry of
+    /// the driver that needs a context.
+    pub fn cached_code(
+        &self,
+        source: &Source<'_>,
+        options: &JitOptions,
+    ) -> Result<Option<Vec<u8>>, LoadError> {
+        let selected = self.select(source, options)?;
+        let Payload::Ptx(ptx) = selected.payload else {
+            return Ok(None);
+        };
+        let request = self.request(source, ptx, selected.reason, options)?;
+        let stored = self.cache().stored(&request.key);
+        let compiler = self.compiler()?;
+        let text = || request.ptx.text();
+        Ok(stored.map(|code| hot::for_others(compiler, &code, text)))
+    }
+
     /// The code of what is not cut.
     fn code_for_others(&self, request: &Request<'_>) -> Result<Vec<u8>, LoadError> {
         let code = self.cached_or_compiled(request)?;

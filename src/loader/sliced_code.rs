@@ -51,6 +51,24 @@ impl Loader {
     }
 }
 
+impl Loader {
+    /// As [`code_sliced`](Loader::code_sliced), and `None` for a module that is not cut. It compiles nothing, and
+    /// calls no entry of the driver that needs a context.
+    pub fn cut(
+        &self,
+        source: &Source<'_>,
+        options: &JitOptions,
+    ) -> Result<Option<SlicedCode>, LoadError> {
+        Ok(match self.plan(source, options, HostAccess::Addresses)? {
+            Plan::Cut(cut, report) => Some(SlicedCode {
+                parts: Parts::Cut(cut),
+                report: Arc::new(report),
+            }),
+            Plan::Whole(..) | Plan::Binary(..) => None,
+        })
+    }
+}
+
 impl SlicedCode {
     /// How it was cut, or why it was not.
     pub fn report(&self) -> &SlicedReport {

@@ -64,9 +64,17 @@ impl Ahead {
     }
 }
 
+/// A slice in the queue.
+struct Waiting {
+    sliced: Arc<Sliced>,
+    slice: usize,
+    /// The compiler runs in its primary context.
+    device: Device,
+}
+
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<(Arc<Sliced>, usize)>,
+    waiting: VecDeque<Waiting>,
     threads: usize,
     /// Nothing is compiled meanwhile.
     paused: usize,
@@ -81,7 +89,7 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
 static ENDED: Condvar = Condvar::new();
 
 /// A slice was loaded because it is used. `is_compiled` if the program waited for its compile.
-pub fn used(sliced: &Arc<Sliced>, slice: usize, is_compiled: bool) {
+pub fn used(sliced: &Arc<Sliced>, slice: usize, is_compiled: bool, device: &Device) {
     let slices = lock(&sliced.ahead).used(slice, is_compiled);
     if slices.is_empty() {
         return;
@@ -90,8 +98,12 @@ pub fn used(sliced: &Arc<Sliced>, slice: usize, is_compiled: bool) {
     if queue.paused > 0 {
         return;
     }
-    let slices = slices.into_iter().map(|slice| (Arc::clone(sliced), slice));
-    queue.waiting.extend(slices);
+    let slices = slices.into_iter();
+    queue.waiting.extend(slices.map(|slice| Waiting {
+        sliced: Arc::clone(sliced),
+        slice,
+        device: *device,
+    }));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let most = (cores - 1).min(MOST_THREADS).min(queue.waiting.len());
     while queue.threads < most {
@@ -113,20 +125,26 @@ fn work() {
 
 fn compile_waiting() {
     let mut context: Option<(Device, Context)> = None;
-    while let Some((sliced, slice)) = next() {
-        let device = sliced.device;
+    while let Some(next) = next() {
+        let device = next.device;
         let context = match &context {
             Some((of, context)) if of.ordinal() == device.ordinal() => context,
-            _ => match Context::primary(&device) {
-                Ok(made) => &context.insert((device, made)).1,
-                Err(_) => return,
+            _ => match primary(&device) {
+                Some(made) => &context.insert((device, made)).1,
+                None => continue,
             },
         };
-        sliced.prepare(context, slice);
+        next.sliced.prepare(context, next.slice);
     }
 }
 
-fn next() -> Option<(Arc<Sliced>, usize)> {
+/// The device's primary context, if the program uses it.
+fn primary(device: &Device) -> Option<Context> {
+    let (_, is_active) = device.primary_state().ok()?;
+    Context::primary(device).ok().filter(|_| is_active)
+}
+
+fn next() -> Option<Waiting> {
     let mut queue = lock(&QUEUE);
     if queue.paused > 0 {
         return None;

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use api::{CUkernel, CUlibrary};
 use compiles::Saved;
-use ptxkit::driver::{Context, Device};
+use ptxkit::driver::{self, Context, Device};
 use ptxkit::loader::{CacheUse, LoadError, SlicedCode};
 
 use super::restored::Restored;
@@ -45,7 +45,7 @@ pub struct Sliced {
     code: SlicedCode,
     /// In the list of what the program compiles.
     saved: Option<Saved>,
-    /// The compiler runs in its primary context.
+    /// One with the target of the code.
     device: Device,
     slots: Vec<Mutex<Option<Slice>>>,
     ahead: Mutex<Ahead>,
@@ -96,7 +96,7 @@ impl Sliced {
             report::failed(entry, name, &error);
             code_of(&error)
         };
-        let context = Context::primary(&self.device).map_err(|error| failed(error.into()))?;
+        let context = self.context().map_err(|error| failed(error.into()))?;
         let (bytes, cache) = self.code.code_in(&context, slice, None).map_err(failed)?;
         let library = match self.load(&bytes) {
             Ok(library) => library,
@@ -111,9 +111,18 @@ impl Sliced {
         let is_compiled = cache != CacheUse::Hit;
         report::slice(entry, name, (is_compiled, warns()), started.elapsed());
         *slot = Some(Slice(library));
-        ahead::used(self, slice, is_compiled);
+        ahead::used(self, slice, is_compiled, context.device());
         report::saved(self.saved.as_ref().map(|saved| saved.used(name)));
         Ok(library)
+    }
+
+    /// The context in which the compiler runs: the current one, or the first device's.
+    fn context(&self) -> Result<Context, driver::Error> {
+        // SAFETY: it is used during this call of the program, which keeps its context.
+        match unsafe { Context::current(self.device.driver()) }? {
+            Some(context) => Ok(context),
+            None => Context::primary(&self.device),
+        }
     }
 
     fn load(&self, code: &[u8]) -> Result<CUlibrary, c_int> {
