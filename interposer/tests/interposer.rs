@@ -327,6 +327,34 @@ fn compilations_can_be_forbidden() {
     assert_eq!(text(&ran.stdout), RESULT.repeat(2), "{}", text(&ran.stderr));
 }
 
+/// A guest in a foreign process: no names of its own but one, and no thread-local storage that needs room in advance.
+#[test]
+fn the_library_exports_the_names_of_the_driver() {
+    let library = built().join("libptxkit_interposer.so");
+    let run = |program: &str, flags: &[&str]| {
+        let output = std::process::Command::new(program)
+            .args(flags)
+            .arg(&library)
+            .output();
+        text(&output.unwrap().stdout)
+    };
+    let symbols = run("nm", &["-D", "--defined-only"]);
+    let mut exported: Vec<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split(' ').next_back())
+        .collect();
+    exported.retain(|name| *name != "ptxkitInterposer");
+    exported.sort_unstable();
+    let mut names: Vec<&str> = include_str!("../names.txt").lines().collect();
+    names.sort_unstable();
+    assert_eq!(exported, names);
+    let dynamic = run("readelf", &["-dW"]);
+    assert!(
+        dynamic.contains("[libcuda.so.1]") && !dynamic.contains("STATIC_TLS"),
+        "{dynamic}"
+    );
+}
+
 /// Two machines are two folders, and a third is the store that they share.
 #[cfg(feature = "remote")]
 #[test]
