@@ -2,6 +2,7 @@
 //! is first asked for.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use super::codegen::Vectorization;
 use super::compile::CompileError;
 use super::executable::{ExecutableCode, ExecutableKernel, MapError};
 use super::merge;
+use super::observe::{self, Compile, Event, Span};
 use super::source::Source;
 use super::tier_up::TierUp;
 use ptx::line_table::LineTable;
@@ -31,6 +33,8 @@ pub(crate) enum CodeError {
 
 /// The kernels and the variables of a module.
 pub(crate) struct ModuleCode {
+    /// Unique in the process, for the observer.
+    number: u64,
     kernels: Vec<Kernel>,
     by_name: HashMap<String, usize>,
     variables: Vec<VariableImage>,
@@ -95,6 +99,7 @@ impl ModuleCode {
             Vectorization::Never
         };
         Ok(ModuleCode {
+            number: next_number(),
             by_name: by_name(&kernels),
             kernels,
             variables: image.variables,
@@ -113,6 +118,7 @@ impl ModuleCode {
             .map(|(function, _)| Kernel::new(function.name.text))
             .collect();
         ModuleCode {
+            number: next_number(),
             by_name: by_name(&kernels),
             kernels,
             variables: source.variables().to_vec(),
@@ -132,6 +138,11 @@ impl ModuleCode {
         }
     }
 
+    /// The number of the code in this process, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// The names of the kernels, in the order of the PTX.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.kernels.iter().map(|kernel| kernel.name.as_str())
@@ -144,6 +155,11 @@ impl ModuleCode {
 
     pub(crate) fn variables(&self) -> &[VariableImage] {
         &self.variables
+    }
+
+    /// The source of a module whose kernels are compiled when they are first asked for.
+    pub(crate) fn lazy_source(&self) -> Option<&Source> {
+        self.source.get()?.as_ref()
     }
 
     /// Bytes of the variables in `.const`.
@@ -165,7 +181,7 @@ impl ModuleCode {
     pub(crate) fn kernel(&self, index: usize) -> Option<Result<&ExecutableKernel, &CodeError>> {
         let kernel = self.kernels.get(index)?;
         let code = kernel.code.get_or_init(|| {
-            let start = Instant::now();
+            let (start, watch) = (Instant::now(), observe::start());
             let variant = Variant {
                 kernel: index,
                 block: None,
@@ -176,6 +192,7 @@ impl ModuleCode {
                 ms = start.elapsed().as_secs_f64() * 1e3,
                 "compiled"
             );
+            watch.end(|span| self.compilation(&kernel.name, false, span));
             compiled
         });
         Some(code.as_ref())
@@ -317,7 +334,7 @@ impl ModuleCode {
     }
 
     fn optimize(&self, index: usize, block: [u32; 3]) {
-        let start = Instant::now();
+        let (start, watch) = (Instant::now(), observe::start());
         let Some(kernel) = self.kernels.get(index) else {
             return;
         };
@@ -337,7 +354,18 @@ impl ModuleCode {
             optimized = optimized.is_some(),
             "a hot kernel has optimized code"
         );
+        watch.end(|span| self.compilation(&kernel.name, true, span));
         tier_up.finish(optimized);
+    }
+
+    /// A compilation of one kernel, for the observer.
+    fn compilation<'a>(&self, kernel: &'a str, is_optimized: bool, span: Span) -> Event<'a> {
+        Event::Compile(Compile {
+            module: self.number,
+            kernel: Some(kernel),
+            is_optimized,
+            span,
+        })
     }
 
     /// The optimized code of a kernel, which is compiled if the store does not have it.
@@ -362,6 +390,12 @@ impl ModuleCode {
         }
         optimized.ok()
     }
+}
+
+/// The number of the next module's code.
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The only kernel of an image that has been read or just compiled.

@@ -25,6 +25,7 @@ mod memory;
 mod merge;
 mod module;
 mod nan;
+pub mod observe;
 mod optimization;
 mod print;
 mod processor;
@@ -54,9 +55,7 @@ pub use heap::Caller;
 pub use nan::NanBits;
 #[doc(hidden)]
 pub use processor::processor_features;
-pub use run::{
-    Fault, FaultAccess, FaultAllocation, LaunchObserver, RacingAccess, last_fault, observe_launches,
-};
+pub use run::{Fault, FaultAccess, FaultAllocation, RacingAccess, last_fault};
 pub use sanitizer::{Checks, ChecksInUse};
 #[doc(hidden)]
 pub use source::compile_hot;

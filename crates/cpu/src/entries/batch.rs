@@ -1,6 +1,7 @@
 //! Batches of copies, made one after the other: each uses all cores by itself.
 
 use super::entry::entries;
+use crate::observe::Direction;
 use crate::sanitizer::fresh;
 use crate::state::array;
 use crate::state::copy::{CopyMode, Endpoint, perform};
@@ -93,6 +94,7 @@ fn copies(
         CopyMode::Asynchronous,
         pageable,
         whole,
+        || Direction::Batch,
         move || {
             for (to, from, bytes) in &all {
                 // SAFETY: both endpoints were checked, or the caller answers for them. Memory that

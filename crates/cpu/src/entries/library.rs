@@ -23,7 +23,7 @@ entries! {
         if library.is_null() || code.is_null() {
             return Err(Status::INVALID_VALUE.because("the code or the pointer for the library is null"));
         }
-        let image = image::load(code, &mut Options::read(count, numbers, values)?);
+        let image = image::load("cuLibraryLoadData", code, &mut Options::read(count, numbers, values)?);
         library.put(pointer(library::create(image)?))
     }
 
@@ -40,7 +40,8 @@ entries! {
         if library.is_null() {
             return Err(Status::INVALID_VALUE.because("the pointer for the library is null"));
         }
-        let image = image::read_file(&path.path()?, &mut Options::read(count, numbers, values)?);
+        let options = &mut Options::read(count, numbers, values)?;
+        let image = image::read_file("cuLibraryLoadFromFile", &path.path()?, options);
         library.put(pointer(library::create(image)?))
     }
 

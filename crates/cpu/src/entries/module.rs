@@ -10,21 +10,26 @@ use crate::state::user_pointer::UserPointer;
 use crate::state::{context, image, module};
 use api::{CUdeviceptr, CUfunction, CUmodule};
 
-fn load(result: UserPointer<CUmodule>, image: UserPointer<c_void>, mut options: Options) -> Result {
+fn load(
+    entry: &'static str,
+    result: UserPointer<CUmodule>,
+    image: UserPointer<c_void>,
+    mut options: Options,
+) -> Result {
     let context = context::working()?;
     if result.is_null() || image.is_null() {
         return Err(
             Status::INVALID_VALUE.because("the image or the pointer for the module is null")
         );
     }
-    let image = image::load(image, &mut options)?;
+    let image = image::load(entry, image, &mut options)?;
     let symbols = options.symbols()?;
     result.put(pointer(module::load(&context, &image, &symbols, None)?))
 }
 
 entries! {
     fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void) {
-        load(module, image, Options::default())
+        load("cuModuleLoadData", module, image, Options::default())
     }
 
     fn cuModuleLoad(module: *mut CUmodule, path: *const c_char) {
@@ -36,7 +41,7 @@ entries! {
         if path.as_os_str().is_empty() {
             return Err(Status::INVALID_VALUE.because("the path is empty"));
         }
-        let image = image::read_file(&path, &mut Options::default())?;
+        let image = image::read_file("cuModuleLoad", &path, &mut Options::default())?;
         module.put(pointer(module::load(&context, &image, &[], None)?))
     }
 
@@ -47,11 +52,11 @@ entries! {
         numbers: *mut c_uint,
         values: *mut *mut c_void,
     ) {
-        load(module, image, Options::read(count, numbers, values)?)
+        load("cuModuleLoadDataEx", module, image, Options::read(count, numbers, values)?)
     }
 
     fn cuModuleLoadFatBinary(module: *mut CUmodule, image: *const c_void) {
-        load(module, image, Options::default())
+        load("cuModuleLoadFatBinary", module, image, Options::default())
     }
 
     /// Launches that are queued still run.

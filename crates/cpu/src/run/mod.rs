@@ -19,8 +19,7 @@ mod warp;
 mod workers;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 pub(crate) use config::{
     Grid, LaunchConfig, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, ParamBlock,
@@ -33,6 +32,7 @@ use super::grid_workspace::GridWorkspace;
 use super::heap::Heap;
 use super::memory::DeviceMemory;
 use super::module::LoadedModule;
+use super::observe::{self, Event, LaunchFault};
 use super::print::Output;
 use super::runtime::{self, Helper};
 use super::sanitizer::{Checks, LaunchSanitizer};
@@ -43,26 +43,6 @@ use workers::Workers;
 
 /// The functions of the runtime that kernels call.
 static HELPERS: LazyLock<[usize; Helper::ALL.len()]> = LazyLock::new(runtime::table);
-
-/// What is told of each launch that has ended.
-static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
-
-/// Gets the name of a kernel and the time that a launch of it took.
-pub type LaunchObserver = fn(kernel: &str, time: Duration);
-
-/// Sets what is told of each launch on the CPU device that has ended, on the thread that ran it,
-/// from the next one that starts.
-/// The first observer of a process stays; returns whether it is this one.
-///
-/// ```
-/// fn print(kernel: &str, time: std::time::Duration) {
-///     println!("{kernel}: {time:?}");
-/// }
-/// assert!(ptxkit_cpu::observe_launches(print));
-/// ```
-pub fn observe_launches(observer: LaunchObserver) -> bool {
-    OBSERVER.set(observer).is_ok()
-}
 
 static LAST_FAULT: Mutex<Option<Fault>> = Mutex::new(None);
 
@@ -168,17 +148,29 @@ impl Engine {
             let message = format!("{size} bytes of parameters, the kernel takes {needed}");
             return Err(refused(&image.name, message));
         }
-        let observer = OBSERVER.get();
-        let launched = Tiers::new(module, kernel, compiled, grid, observer.is_some());
-        let Some(launched) = launched else {
+        let watch = observe::start();
+        let Some(launched) = Tiers::new(module, kernel, compiled, grid) else {
             let message = "the module contains no code for it".into();
             return Err(refused(&image.name, message));
         };
         let outcome = self.run(device, &launched, grid, params);
-        let time = launched.record();
-        if let (Some(observer), Some(time)) = (observer, time) {
-            observer(&image.name, time);
-        }
+        launched.record();
+        watch.end(|span| {
+            Event::Launch(observe::Launch {
+                stream: observe::stream(),
+                module: module.code().number(),
+                kernel: &image.name,
+                grid: grid.config.grid,
+                block: grid.config.block,
+                cluster: grid.config.cluster,
+                shared_bytes: grid.config.shared_bytes,
+                fault: outcome.as_ref().err().map(|fault| LaunchFault {
+                    message: &fault.message,
+                    line: fault.line,
+                }),
+                span,
+            })
+        });
         outcome
     }
 

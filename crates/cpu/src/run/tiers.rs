@@ -22,20 +22,19 @@ pub(super) struct Tiers<'m> {
     optimized: OnceLock<Kernel<'m>>,
     /// There was no optimized code when the launch started, and blocks start later.
     may_improve: bool,
-    /// `None` if nobody asks how long the launch runs.
+    /// `None` if the module has the optimized code already.
     start: Option<Instant>,
     /// The nanoseconds of the launch that the module was told of.
     recorded: AtomicU64,
 }
 
 impl<'m> Tiers<'m> {
-    /// `None` if there is no code. The launch starts now; `timed` says that its time is asked for.
+    /// `None` if there is no code. The launch starts now.
     pub(super) fn new(
         module: &'m LoadedModule,
         kernel: usize,
         compiled: &'m ExecutableKernel,
         grid: &'m Grid,
-        timed: bool,
     ) -> Option<Tiers<'m>> {
         let is_first = module.code().may_improve(kernel, grid.config.block);
         Some(Tiers {
@@ -45,20 +44,19 @@ impl<'m> Tiers<'m> {
             first: launched(module, compiled, grid)?,
             optimized: OnceLock::new(),
             may_improve: is_first && grid.blocks > 1,
-            start: (is_first || timed).then(Instant::now),
+            start: is_first.then(Instant::now),
             recorded: AtomicU64::new(0),
         })
     }
 
-    /// Tells the module how long the launch has run, and returns that time if it is known.
-    pub(super) fn record(&self) -> Option<Duration> {
-        let time = self.start?.elapsed();
-        let now = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    /// Tells the module how long the launch has run.
+    pub(super) fn record(&self) {
+        let Some(start) = self.start else { return };
+        let now = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let before = self.recorded.fetch_max(now, Ordering::Relaxed);
         let since = Duration::from_nanos(now.saturating_sub(before));
         let block = self.grid.config.block;
         self.module.code().record_run(self.kernel, block, since);
-        Some(time)
     }
 }
 

@@ -8,6 +8,7 @@ use super::node::{NodeKind, Work};
 use super::status::{Result, Status};
 use super::stream::Stream;
 use super::user_pointer::{UserPointer, may_be_memory};
+use crate::observe::{self, Direction, Event, Transfer};
 use crate::sanitizer::fresh;
 use api::CUdevice;
 
@@ -75,15 +76,52 @@ pub(crate) enum CopyMode {
     Asynchronous,
 }
 
+/// The direction of a copy, for the observer.
+pub(crate) fn direction(to: Endpoint, from: Endpoint) -> Direction {
+    let is_device = |end: Endpoint| {
+        let arena = arena().ok();
+        !end.pageable && arena.is_some_and(|arena| arena.device_of(end.address).is_some())
+    };
+    match (is_device(from), is_device(to)) {
+        (true, true) => Direction::DeviceToDevice,
+        (true, false) => Direction::DeviceToHost,
+        (false, true) => Direction::HostToDevice,
+        (false, false) => Direction::HostToHost,
+    }
+}
+
+/// Work that the observer is told of.
+pub(crate) fn observed(
+    direction: impl Fn() -> Direction + Send + Sync + 'static,
+    bytes: usize,
+    work: impl Fn() + Send + Sync + 'static,
+) -> impl Fn() + Send + Sync + 'static {
+    move || {
+        let watch = observe::start();
+        work();
+        watch.end(|span| {
+            Event::Copy(Transfer {
+                stream: observe::stream(),
+                direction: direction(),
+                bytes: bytes as u64,
+                span,
+            })
+        });
+    }
+}
+
 /// Does the `work` of a copy in the order of the stream: on this thread if the caller
-/// waits for it, because the copy is synchronous or its memory is pageable.
+/// waits for it, because the copy is synchronous or its memory is pageable. In a capturing stream
+/// it becomes a node.
 pub(crate) fn perform(
     (context, stream): &(Arc<Context>, Arc<Stream>),
     mode: CopyMode,
     pageable: bool,
     bytes: usize,
+    direction: impl Fn() -> Direction + Send + Sync + 'static,
     work: impl Fn() + Send + Sync + 'static,
 ) -> Result {
+    let work = observed(direction, bytes, work);
     perform_as(
         NodeKind::Copy,
         (context, stream),
@@ -150,6 +188,7 @@ pub(crate) fn copy(
     };
     match mode {
         CopyMode::Asynchronous if !others.is_empty() => {
+            let work = observed(move || direction(to, from), bytes, work);
             let before = others.iter().flat_map(|other| other.unfinished_of_all());
             let (context, stream) = stream;
             let done = stream.push_after(context, before.collect(), move |_| work());
@@ -162,7 +201,14 @@ pub(crate) fn copy(
         _ => {
             others.iter().for_each(|other| other.wait());
             let pageable = to.pageable || from.pageable;
-            perform(stream, mode, pageable, bytes, work)
+            perform(
+                stream,
+                mode,
+                pageable,
+                bytes,
+                move || direction(to, from),
+                work,
+            )
         }
     }
 }
@@ -242,7 +288,7 @@ pub(crate) fn fill_work<T: Element>(
             .ok_or_else(bad)?,
     };
     let memory = Endpoint::device(address, bytes)?;
-    Ok(move || {
+    let work = move || {
         for at in 0..rows {
             let row = memory.pointer(at * pitch).cast::<T>();
             for index in 0..count {
@@ -253,7 +299,8 @@ pub(crate) fn fill_work<T: Element>(
             let start = memory.address + (at * pitch) as u64;
             fresh::wrote(start, (count * size_of::<T>()) as u64);
         }
-    })
+    };
+    Ok(observed(|| Direction::Fill, row * rows, work))
 }
 
 /// An endpoint in host memory, from a caller's pointer.

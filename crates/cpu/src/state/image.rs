@@ -15,6 +15,7 @@ use crate::blob::{self, BlobError, Image};
 use crate::code::ModuleCode;
 use crate::compile::{CompileError, CompileErrorKind, CompileOptions, NEWEST_PTX};
 use crate::merge;
+use crate::observe::{self, Event, KernelText, Load, Span};
 use crate::source::Source;
 use ptx::ast::Version;
 use ptx::isa::target::{Suffix, Target};
@@ -30,9 +31,13 @@ const EM_CUDA: [u8; 2] = [190, 0];
 
 /// Reads the image at a pointer without a length: PTX up to its NUL, or a fatbin or a
 /// binary of the CPU device up to the length in its header.
-pub(crate) fn load(image: UserPointer<c_void>, options: &mut Options) -> Result<Arc<ModuleCode>> {
+pub(crate) fn load(
+    entry: &'static str,
+    image: UserPointer<c_void>,
+    options: &mut Options,
+) -> Result<Arc<ModuleCode>> {
     let start = Instant::now();
-    let image = unbounded(image).and_then(|bytes| read(&bytes, options));
+    let image = unbounded(image).and_then(|bytes| read(entry, &bytes, options));
     options.finish(start.elapsed())?;
     image
 }
@@ -69,9 +74,13 @@ fn unbounded<'a>(image: UserPointer<c_void>) -> Result<Cow<'a, [u8]>> {
 }
 
 /// Reads an image from a file.
-pub(crate) fn read_file(path: &Path, options: &mut Options) -> Result<Arc<ModuleCode>> {
+pub(crate) fn read_file(
+    entry: &'static str,
+    path: &Path,
+    options: &mut Options,
+) -> Result<Arc<ModuleCode>> {
     let start = Instant::now();
-    let image = file(path).and_then(|bytes| read(&bytes, options));
+    let image = file(path).and_then(|bytes| read(entry, &bytes, options));
     options.finish(start.elapsed())?;
     image
 }
@@ -83,21 +92,82 @@ pub(crate) fn file(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// Reads an image of known length.
-fn read(bytes: &[u8], options: &mut Options) -> Result<Arc<ModuleCode>> {
-    let image = if bytes.starts_with(&blob::MAGIC) {
+fn read(entry: &'static str, bytes: &[u8], options: &mut Options) -> Result<Arc<ModuleCode>> {
+    let whole = observe::start();
+    let code = |image| ModuleCode::compiled(image).map_err(|error| code_failure(&error));
+    if bytes.starts_with(&blob::MAGIC) {
         // SAFETY: a binary is machine code, for which the caller of the entry answers.
-        unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?
+        let image = unsafe { Image::read(bytes) }.map_err(|error| bad_blob(&error))?;
+        let code = code(image)?;
+        whole.end(|span| Event::Load(load_of_binary(entry, &code, span)));
+        return Ok(Arc::new(code));
+    }
+    let image = if bytes.starts_with(&fatbin::MAGIC) {
+        "fatbin"
     } else {
-        let source = source(bytes, options)?;
-        let compile = CompileOptions::from_environment();
-        if Loading::of_environment().is_lazy(&source, options) {
-            let code = ModuleCode::lazy(source, compile.vectorization);
-            return Ok(Arc::new(code));
-        }
-        compiled(&source, &compile, options)?
+        "PTX"
     };
-    let code = ModuleCode::compiled(image).map_err(|error| code_failure(&error))?;
+    let source = source(bytes, options)?;
+    let compile = CompileOptions::from_environment();
+    if Loading::of_environment().is_lazy(&source, options) {
+        let code = ModuleCode::lazy(source, compile.vectorization);
+        if let Some(source) = code.lazy_source() {
+            whole.end(|span| Event::Load(load_of(entry, image, &code, (source, true), span)));
+        }
+        return Ok(Arc::new(code));
+    }
+    let compiling = observe::start();
+    let compiled = compiled(&source, &compile, options)?;
+    let code = code(compiled)?;
+    compiling.end(|span| {
+        Event::Compile(observe::Compile {
+            module: code.number(),
+            kernel: None,
+            is_optimized: false,
+            span,
+        })
+    });
+    whole.end(|span| Event::Load(load_of(entry, image, &code, (&source, false), span)));
     Ok(Arc::new(code))
+}
+
+/// A load of PTX, for the observer.
+fn load_of<'a>(
+    entry: &'static str,
+    image: &'static str,
+    code: &ModuleCode,
+    (source, is_lazy): (&'a Source, bool),
+    span: Span,
+) -> Load<'a> {
+    let kernels = source.kernels().map(|(function, _)| KernelText {
+        name: function.name.text,
+        text: function.span.start as usize..function.span.end as usize,
+    });
+    Load {
+        entry,
+        module: code.number(),
+        image,
+        target: source.target().map(|target| target.to_string()),
+        ptx: Some(source.text()),
+        kernels: kernels.collect(),
+        is_lazy,
+        span,
+    }
+}
+
+/// A load of a binary, for the observer.
+fn load_of_binary<'a>(entry: &'static str, code: &'a ModuleCode, span: Span) -> Load<'a> {
+    let kernels = code.names().map(|name| KernelText { name, text: 0..0 });
+    Load {
+        entry,
+        module: code.number(),
+        image: "binary of the CPU device",
+        target: None,
+        ptx: None,
+        kernels: kernels.collect(),
+        is_lazy: false,
+        span,
+    }
 }
 
 /// When kernels are compiled: `CUDA_MODULE_LOADING`.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::array;
 use super::context::Context;
-use super::copy::{CopyMode, Endpoint, perform};
+use super::copy::{CopyMode, Endpoint, direction, observed, perform};
 use super::status::{Result, Status};
 use super::stream::Stream;
 use crate::sanitizer::fresh;
@@ -111,7 +111,16 @@ pub(crate) fn copy(
     let (from, to) = (from.layout(extent)?, to.layout(extent)?);
     let bytes = width.saturating_mul(height).saturating_mul(depth);
     let pageable = from.endpoint.pageable || to.endpoint.pageable;
-    perform(stream, mode, pageable, bytes, rows(from, to, extent))
+    let ends = (to.endpoint, from.endpoint);
+    let direction = move || direction(ends.0, ends.1);
+    perform(
+        stream,
+        mode,
+        pageable,
+        bytes,
+        direction,
+        rows(from, to, extent),
+    )
 }
 
 /// The work of a copy, row by row.
@@ -144,5 +153,9 @@ pub(crate) fn copy_work(
     if extent.contains(&0) {
         return Err(Status::INVALID_VALUE.because("a copy in a graph has at least one byte"));
     }
-    Ok(rows(from.layout(extent)?, to.layout(extent)?, extent))
+    let (from, to) = (from.layout(extent)?, to.layout(extent)?);
+    let ends = (to.endpoint, from.endpoint);
+    let direction = move || direction(ends.0, ends.1);
+    let bytes = extent.into_iter().fold(1, usize::saturating_mul);
+    Ok(observed(direction, bytes, rows(from, to, extent)))
 }

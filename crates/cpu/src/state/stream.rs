@@ -13,6 +13,7 @@ use super::handle::{self, Handles};
 use super::node::{NodeKind, Params, Work};
 use super::queue::{Mark, Queue};
 use super::status::{Failure, Result, Status};
+use crate::observe;
 use api::AttributeBits;
 
 static STREAMS: Handles<Stream> = Handles::new();
@@ -328,9 +329,10 @@ impl Stream {
     ) -> Mark {
         after.extend(self.order(context));
         let context = context.clone();
+        let (id, is_default) = (self.id, self.is_default());
         let work = move || {
             if context.check().is_ok() {
-                work(&context);
+                observe::in_stream(id, is_default, || work(&context));
             }
         };
         self.queue.push(after, Box::new(work))
@@ -356,7 +358,7 @@ impl Stream {
     ) -> Result<R> {
         let _guard = self.queue.enter(&self.order(context));
         context.finish_wait()?;
-        work()
+        observe::in_stream(self.id, self.is_default(), work)
     }
 
     /// Runs short work at once if it has nothing to wait for, else queues it.
@@ -367,7 +369,7 @@ impl Stream {
     ) -> Mark {
         match self.queue.try_enter(&self.order(context)) {
             Some(guard) => {
-                work(context);
+                observe::in_stream(self.id, self.is_default(), || work(context));
                 guard.mark()
             }
             None => self.push(context, work),
