@@ -8,7 +8,6 @@ mod check;
 pub mod command_line;
 mod config;
 mod contents;
-mod demangle;
 mod drawing;
 mod explain;
 mod fix;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::demangle::demangled;
+use demangle::demangled;
 use lint::Finding;
 use ptx::ast::{Body, Directive, DirectiveKind, Function, FunctionKind, Item, Module, Place};
 use ptx::line_table::{InlinedCalls, file_name, locations};

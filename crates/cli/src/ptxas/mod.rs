@@ -109,7 +109,7 @@ fn assemble(options: &Options) -> Result<(), String> {
                 line => say_at(&name, line, "error", &problem.message),
             }
         }
-        if let Some(path) = report::path() {
+        if let Some(path) = report::path(report::VARIABLE) {
             let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
             note(&path, &names.join(", "), &error);
         }
@@ -132,24 +132,15 @@ fn assemble(options: &Options) -> Result<(), String> {
 /// Appends what the CPU device refuses to the report of `ptxkit exec`: the program does not come
 /// to load it. Without a report the messages tell it.
 fn note(path: &Path, kernels: &str, error: &CompileError) {
-    let refused = Failure {
-        kind: Kind::Refused,
-        entry: "ptxas".into(),
-        error: match error.kind {
-            CompileErrorKind::NotSupported => "CUDA_ERROR_NOT_SUPPORTED",
-            _ => "CUDA_ERROR_INVALID_PTX",
-        }
-        .into(),
-        cause: format!("{kernels}: {error}"),
-        times: 1,
+    let name = match error.kind {
+        CompileErrorKind::NotSupported => "CUDA_ERROR_NOT_SUPPORTED",
+        _ => "CUDA_ERROR_INVALID_PTX",
     };
-    let record = Record {
-        process: &Process::current(),
-        seconds: 0.0,
-        kernels: Vec::new(),
-        failures: vec![refused],
-        missing: Vec::new(),
-    };
+    let cause = format!("{kernels}: {error}");
+    let process = Process::current();
+    let mut record = Record::new(&process, 0.0);
+    let refused = Failure::new(Kind::Refused, "ptxas", name, cause, 1);
+    record.failures.push(refused);
     if let Err(error) = record.append(path) {
         say("warning", &format!("{}: {error}", path.shown()));
     }

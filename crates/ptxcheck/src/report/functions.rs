@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::registers::{Kinds, Register, registers};
 use super::text::Places;
 use crate::cfg::{Edge, labels};
-use crate::demangle::demangled;
+use demangle::demangled;
 use crate::resources::{Resources, resources};
 use lint::flow::{
     BlockId, DivergentBranch, Graph, InstructionId, RegisterOperand, ValueId, Variance,

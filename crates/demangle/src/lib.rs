@@ -1,5 +1,7 @@
 //! Names of C++ as the source has them.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 use cpp_demangle::{DemangleOptions, Symbol};
@@ -8,7 +10,14 @@ use cpp_demangle::{DemangleOptions, Symbol};
 /// longer.
 const LONGEST: usize = 4096;
 
-/// `void scale<float>(float*)` of `_Z5scaleIfEvPT_`; `None` of a name that is not mangled.
+/// Returns `void scale<float>(float*)` for `_Z5scaleIfEvPT_`, and `None` for a name that is not mangled.
+///
+/// ```
+/// use ptxkit_demangle::demangled;
+///
+/// assert_eq!(demangled("_Z5scaleIfEvPT_").as_deref(), Some("void scale<float>(float*)"));
+/// assert_eq!(demangled("scale"), None);
+/// ```
 pub fn demangled(name: &str) -> Option<String> {
     let symbol = Symbol::new(name.get(..LONGEST.min(name.len()))?).ok()?;
     let mut text = Limited(String::new());

@@ -1,25 +1,29 @@
 //! What this process ran on the CPU device, and what was refused, for the report of
-//! `PTXKIT_EXEC_REPORT`.
+//! `PTXKIT_EXEC_REPORT` and the trace of `PTXKIT_EXEC_TRACE`.
 //!
 //! A process appends what is new now and then and when it exits, so that a program that is killed
 //! is reported too.
 
-use std::collections::BTreeMap;
+mod device;
+mod kernels;
+mod lanes;
+mod news;
+mod sources;
+
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use api::Api;
+use cpu::observe::Event;
 use cpu::table;
-use report::{Failure, Kind, Launches, Missing, Process, Record, VARIABLE};
+use news::{News, Reason};
+use report::{Process, Record, TRACE, VARIABLE, trace};
 
 /// Not a failure: what was asked for is not done yet.
 const NOT_READY: c_int = 600;
-
-/// Different failures that are kept until the next writing. Those of a fuzzer have no end.
-const MAX_FAILURES: usize = 1000;
 
 /// What is new is written after this, or after a twentieth of the time that the process runs if
 /// that is longer: the report of a long run stays short.
@@ -27,36 +31,23 @@ const FIRST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The report of this process.
 struct Report {
-    path: PathBuf,
+    path: Option<PathBuf>,
+    trace: Option<PathBuf>,
     process: Process,
     started: Instant,
     news: Mutex<News>,
-}
-
-/// What is not written yet.
-#[derive(Default)]
-struct News {
-    /// Number and time of the launches of each kernel.
-    kernels: BTreeMap<String, (u64, Duration)>,
-    failures: BTreeMap<Reason, u64>,
-    missing: BTreeMap<String, u64>,
-    /// When what was new was written, since the start.
-    written: Option<Duration>,
-}
-
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Reason {
-    entry: &'static str,
-    status: c_int,
-    cause: String,
 }
 
 /// The report, if one is asked for. The first call begins it.
 fn report() -> Option<&'static Report> {
     static REPORT: OnceLock<Option<Report>> = OnceLock::new();
     let report = REPORT.get_or_init(|| {
-        let report = Report::new(report::path()?);
-        cpu::observe_launches(launched);
+        let (path, trace) = (report::path(VARIABLE), report::path(TRACE));
+        if path.is_none() && trace.is_none() {
+            return None;
+        }
+        let report = Report::new(path, trace);
+        cpu::observe::set(observed);
         // SAFETY: the function is there as long as the library is: the C library runs what a
         // shared library registers before it is unloaded.
         unsafe { libc::atexit(at_exit) };
@@ -74,13 +65,10 @@ extern "C" fn at_exit() {
     }
 }
 
-fn launched(kernel: &str, time: Duration) {
-    let Some(report) = report() else { return };
-    report.add(|news| {
-        let (launches, sum) = news.kernels.entry(kernel.to_owned()).or_default();
-        *launches += 1;
-        *sum += time;
-    });
+fn observed(event: &Event<'_>) {
+    if let Some(report) = report() {
+        report.add(|news| news.add(event, report.started));
+    }
 }
 
 /// Notes what an entry returned, and returns it. A process is reported from `cuInit` on.
@@ -118,7 +106,7 @@ pub(crate) fn not_there(entry: &'static str, status: c_int) -> c_int {
 #[cold]
 pub(crate) fn not_found(entry: &str) {
     if let Some(report) = report() {
-        report.add(|news| *news.missing.entry(entry.to_owned()).or_default() += 1);
+        report.add(|news| news.missing(entry));
     }
 }
 
@@ -135,12 +123,13 @@ fn cause(api: &Api) -> String {
 }
 
 impl Report {
-    fn new(path: PathBuf) -> Report {
+    fn new(path: Option<PathBuf>, trace: Option<PathBuf>) -> Report {
         Report {
+            news: Mutex::new(News::new(trace.is_some())),
             path,
+            trace,
             process: Process::current(),
             started: Instant::now(),
-            news: Mutex::default(),
         }
     }
 
@@ -149,17 +138,12 @@ impl Report {
     }
 
     fn failed(&self, entry: &'static str, status: c_int, cause: String) {
-        let mut reason = Reason {
+        let reason = Reason {
             entry,
             status,
             cause,
         };
-        self.add(|news| {
-            if news.failures.len() >= MAX_FAILURES && !news.failures.contains_key(&reason) {
-                reason.cause = "and others".into();
-            }
-            *news.failures.entry(reason).or_default() += 1;
-        });
+        self.add(|news| news.failed(reason));
     }
 
     fn add(&self, note: impl FnOnce(&mut News)) {
@@ -177,60 +161,27 @@ impl Report {
     /// Appends what is new. Where that fails, the process is told once, and goes on.
     fn write(&self, news: &mut News) {
         let now = self.started.elapsed();
-        let News {
-            kernels,
-            failures,
-            missing,
-            written,
-        } = std::mem::replace(
-            news,
-            News {
-                written: Some(now),
-                ..News::default()
-            },
-        );
-        let kernels = kernels
-            .into_iter()
-            .map(|(name, (launches, time))| Launches {
-                name,
-                launches,
-                seconds: time.as_secs_f64(),
-            });
-        let failures = failures.into_iter().map(|(reason, times)| Failure {
-            kind: kind(reason.status),
-            entry: reason.entry.to_owned(),
-            error: name_of(reason.status),
-            cause: reason.cause,
-            times,
-        });
-        let missing = missing.into_iter();
-        let record = Record {
-            process: &self.process,
-            seconds: now.as_secs_f64(),
-            kernels: kernels.collect(),
-            failures: failures.collect(),
-            missing: missing
-                .map(|(entry, times)| Missing { entry, times })
-                .collect(),
-        };
-        if let Err(error) = record.append(&self.path)
-            && written.is_none()
-        {
-            // Without a standard error there is nobody to tell.
-            let path = self.path.display();
-            let _ = writeln!(std::io::stderr(), "{VARIABLE}: {path}: {error}");
+        let is_first = news.written.replace(now).is_none();
+        let record = Record::new(&self.process, now.as_secs_f64());
+        let (record, traced) = news.take(record, name_of);
+        if let Some(path) = &self.trace {
+            let written = trace::append_events(path, &self.process, &record.lanes, &traced);
+            tell(TRACE, path, is_first, written);
+        }
+        if let Some(path) = &self.path {
+            tell(VARIABLE, path, is_first, record.append(path));
         }
     }
 }
 
-fn kind(status: c_int) -> Kind {
-    match status {
-        // INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, UNSUPPORTED_PTX_VERSION, NOT_SUPPORTED
-        200 | 209 | 218 | 222 | 801 => Kind::Refused,
-        // From ILLEGAL_ADDRESS to LAUNCH_FAILED, but not LAUNCH_OUT_OF_RESOURCES, and what has to
-        // do with peers and host memory; UNKNOWN
-        700 | 702 | 710 | 714..=719 | 999 => Kind::Fault,
-        _ => Kind::Error,
+/// Prints that a file cannot be written, once.
+fn tell(variable: &str, path: &Path, is_first: bool, written: std::io::Result<()>) {
+    if let Err(error) = written
+        && is_first
+    {
+        // Without a standard error there is nobody to tell.
+        let path = path.display();
+        let _ = writeln!(std::io::stderr(), "{variable}: {path}: {error}");
     }
 }
 
@@ -263,7 +214,7 @@ mod tests {
     fn what_is_new_is_appended_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
-        let report = Report::new(path.clone());
+        let report = Report::new(Some(path.clone()), None);
         // The first is written at once: the process may be killed.
         report.failed("cuModuleLoadData", 801, "line 7: no".into());
         assert_eq!(records(&path).len(), 1);
@@ -277,19 +228,6 @@ mod tests {
             (&"line 7: no".into(), &1.into())
         );
         assert_eq!(records[0]["process"]["id"], std::process::id());
-        assert_eq!(records[1]["failures"], serde_json::json!([]));
-    }
-
-    #[test]
-    fn failures_without_end_do_not_fill_the_memory() {
-        let folder = tempfile::tempdir().unwrap();
-        let report = Report::new(folder.path().join("report.json"));
-        report.news().written = Some(Duration::MAX / 2);
-        for number in 0..2 * MAX_FAILURES {
-            report.failed("cuMemFree_v2", 1, format!("address {number}"));
-        }
-        let news = report.news();
-        assert_eq!(news.failures.len(), MAX_FAILURES + 1);
-        assert_eq!(news.failures.values().sum::<u64>(), 2 * MAX_FAILURES as u64);
+        assert_eq!(records[1]["failures"], serde_json::Value::Null);
     }
 }

@@ -1,0 +1,169 @@
+//! The PTX of the kernels that ran, as far as the report has room.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem::take;
+use std::ops::Range;
+
+use cpu::observe::{Launch, Load};
+use ptx::Digest;
+use report::KernelSource;
+
+/// Bytes of PTX of one kernel, and of all kernels of a process, in the report.
+const MAX_KERNEL: usize = 256 << 10;
+const MAX_PROCESS: usize = 4 << 20;
+
+/// Bytes of PTX that a process keeps until its kernels run.
+const MAX_KEPT: usize = 256 << 20;
+
+#[derive(Default)]
+pub(super) struct Sources {
+    /// By the number of the module's code.
+    modules: HashMap<u64, Module>,
+    /// Kernels that are in the report, by digest and name.
+    told: HashSet<(String, String)>,
+    new: Vec<KernelSource>,
+    /// Bytes in the report, and bytes that are kept.
+    written: usize,
+    kept: usize,
+}
+
+struct Module {
+    digest: String,
+    /// Empty if there was no room.
+    text: String,
+    kernels: HashMap<String, Kernel>,
+    files: BTreeMap<u32, String>,
+}
+
+struct Kernel {
+    /// Its bytes in the text.
+    range: Range<usize>,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    /// The report says why its PTX is not there.
+    LeftOut,
+    Written,
+}
+
+impl Sources {
+    /// Keeps the PTX of a module, and returns its digest.
+    pub(super) fn loaded(&mut self, load: &Load<'_>) -> Option<String> {
+        let text = load.ptx?;
+        let mut digest = format!("{:?}", Digest::of(text.as_bytes()));
+        digest.truncate(16);
+        let kernels = load.kernels.iter().map(|kernel| {
+            let (range, state) = (kernel.text.clone(), State::New);
+            (kernel.name.to_owned(), Kernel { range, state })
+        });
+        let has_room = self.kept + text.len() <= MAX_KEPT;
+        if has_room {
+            self.kept += text.len();
+        }
+        let module = Module {
+            digest: digest.clone(),
+            text: if has_room {
+                text.to_owned()
+            } else {
+                String::new()
+            },
+            kernels: kernels.collect(),
+            files: files(text),
+        };
+        self.modules.insert(load.module, module);
+        Some(digest)
+    }
+
+    /// The digest of a module's PTX.
+    pub(super) fn digest(&self, module: u64) -> Option<String> {
+        Some(self.modules.get(&module)?.digest.clone())
+    }
+
+    /// Puts the PTX of a kernel into the report at its first launch. That of a kernel with a fault has room in any case.
+    pub(super) fn launched(&mut self, launch: &Launch<'_>) {
+        let Some(module) = self.modules.get_mut(&launch.module) else {
+            return;
+        };
+        let Some(kernel) = module.kernels.get_mut(launch.kernel) else {
+            return;
+        };
+        let has_fault = launch.fault.is_some();
+        let is_told = match kernel.state {
+            State::New => false,
+            State::LeftOut => !has_fault,
+            State::Written => true,
+        };
+        if is_told {
+            return;
+        }
+        let key = (module.digest.clone(), launch.kernel.to_owned());
+        if kernel.state == State::New && !self.told.insert(key) {
+            // Another module has the same PTX.
+            kernel.state = State::Written;
+            return;
+        }
+        let size = kernel.range.len();
+        let text = module.text.get(kernel.range.clone());
+        let left_out = if text.is_none() || size == 0 {
+            Some("The program loaded more PTX than the report keeps.".to_owned())
+        } else if size > MAX_KERNEL {
+            Some(format!(
+                "The PTX has {size} bytes; the report has that of kernels up to {MAX_KERNEL}."
+            ))
+        } else if self.written + size > MAX_PROCESS && !has_fault {
+            Some(format!(
+                "The report has {MAX_PROCESS} bytes of PTX of other kernels already."
+            ))
+        } else {
+            None
+        };
+        let text = text.filter(|_| left_out.is_none());
+        kernel.state = if text.is_some() {
+            State::Written
+        } else {
+            State::LeftOut
+        };
+        self.written += text.map_or(0, str::len);
+        let before = module.text.get(..kernel.range.start).unwrap_or_default();
+        let lines = before.bytes().filter(|byte| *byte == b'\n').count();
+        self.new.push(KernelSource {
+            name: launch.kernel.to_owned(),
+            module: module.digest.clone(),
+            ptx: text.map(str::to_owned),
+            left_out,
+            first_line: u32::try_from(lines + 1).unwrap_or(u32::MAX),
+            files: module.files.clone(),
+        });
+    }
+
+    /// The kernels that are new in the report.
+    pub(super) fn take(&mut self) -> Vec<KernelSource> {
+        take(&mut self.new)
+    }
+}
+
+/// The names of the `.file` directives, by number.
+fn files(text: &str) -> BTreeMap<u32, String> {
+    let directives = text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix(".file")?.trim_start();
+        let (number, name) = rest.split_once(char::is_whitespace)?;
+        let name = name.trim_start().strip_prefix('"')?.split('"').next()?;
+        Some((number.parse().ok()?, name.to_owned()))
+    });
+    directives.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_numbers() {
+        let text = ".version 8.0\n.file 1 \"/a b/k.cu\"\n\t.file\t12 \"x.cuh\", 3, 4\n.file 3 k\n";
+        let wanted = [(1, "/a b/k.cu".to_owned()), (12, "x.cuh".to_owned())];
+        assert_eq!(files(text), BTreeMap::from(wanted));
+    }
+}
