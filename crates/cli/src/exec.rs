@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use input::ShowName as _;
-use report::{ARGUMENTS, VARIABLE};
+use report::{ARGUMENTS, TRACE, VARIABLE};
 use terminal::failure::Failure;
 use terminal::output::eprint;
 
@@ -44,10 +44,15 @@ const NOT_RUN: u8 = 126;
 /// The arguments of `ptxkit exec`.
 #[derive(Debug, clap::Args)]
 pub struct ExecArgs {
-    /// Write what ran on the CPU device, and what it refused, to this file: a page NAME.html, or
-    /// lines of JSON. It begins anew; PTXKIT_EXEC_REPORT names a file that is continued
+    /// Write loads, launches, and refused calls with their remedies to this file: a page NAME.html, or lines of JSON.
+    /// An old file is replaced; PTXKIT_EXEC_REPORT names a file that is continued. With --device nvidia, the loads
+    /// alone; a name without .html, .json or .jsonl gets a line of text for each
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write a Chrome trace of loads, compilations, copies and launches on the CPU device to this file, for
+    /// ui.perfetto.dev. An old file is replaced; PTXKIT_EXEC_TRACE names a file that is continued
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Write the arguments of the programs to the report too: they may have passwords
     #[arg(long, requires = "report")]
     report_arguments: bool,
@@ -118,16 +123,20 @@ pub fn run(args: &ExecArgs) -> Result<u8, Failure> {
         command.env(PRELOAD, before(PRELOAD, &companions)?);
     }
     if let Some(report) = &args.report {
-        if is_nvidia {
-            if report.extension().is_some_and(|name| name == "html") {
-                return Err(Failure::new("a page is written for the CPU device alone")
-                    .help("name a file without .html, which gets a line for each load"));
-            }
-            command.env(INTERPOSER_REPORT, begin(report)?);
+        let variable = if is_nvidia {
+            INTERPOSER_REPORT
         } else {
-            command.env(VARIABLE, begin(report)?);
-        }
+            VARIABLE
+        };
+        command.env(variable, begin(report)?);
         command.env(ARGUMENTS, if args.report_arguments { "1" } else { "0" });
+    }
+    if let Some(trace) = &args.trace {
+        if is_nvidia {
+            return Err(Failure::new("--trace is written for the CPU device alone")
+                .help("trace NVIDIA's driver with `nsys profile`, or add --device cpu"));
+        }
+        command.env(TRACE, begin(trace)?);
     }
     if !is_nvidia && (args.remote.is_some() || args.save_compiles.is_some()) {
         return Err(
