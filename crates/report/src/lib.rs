@@ -19,8 +19,8 @@ pub mod trace;
 use std::path::PathBuf;
 
 pub use record::{
-    Compiles, Copies, Device, Event, EventKind, Failure, KernelFault, KernelSource, Kind, Lane,
-    Launches, Load, Missing, Outcome, Process, Record, Shape,
+    Compiles, Copies, Device, Event, EventKind, Failure, Finding, KernelFault, KernelSource, Kind,
+    Lane, Launches, Load, Missing, Outcome, Process, Record, Shape,
 };
 
 /// The variable that names the file of the report.

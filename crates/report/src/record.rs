@@ -279,11 +279,26 @@ pub struct KernelSource {
     /// Why the PTX is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
+    /// What `ptxcheck` finds in the kernel.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// The line of the module's PTX that `ptx` begins with, from 1.
     pub first_line: u32,
     /// The names of the `.file` directives, by number.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<u32, String>,
+}
+
+/// A finding of the linter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Such as `W0103`, which `ptxcheck explain` explains.
+    pub code: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The line in the PTX of the module, from 1.
+    pub line: u32,
 }
 
 /// A row of the timeline.

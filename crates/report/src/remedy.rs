@@ -23,6 +23,11 @@ pub(crate) fn remedy(entry: &str, error: &str, cause: &str) -> Option<String> {
             "Pass PTX, or a fatbin that holds PTX: nvcc `-ptx`, or `-fatbin` with \
              `-gencode arch=compute_80,code=compute_80`."
         }
+        "JIT_COMPILATION_DISABLED" => {
+            "Put the code into the cache before the program runs: run it once with `ptxkit exec --device nvidia \
+             --save-compiles FILE`, then `ptxkit cache warm --from FILE`. Or allow compilation: unset \
+             `PTXKIT_ON_COMPILE` and `CUDA_DISABLE_PTX_JIT`."
+        }
         "NOT_SUPPORTED" if cause.contains("does not have this entry") => {
             return Some(format!(
                 "Run the program on a GPU with `ptxkit exec --device nvidia`, or ask for `{entry}` in an issue of \

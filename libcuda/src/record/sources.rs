@@ -5,12 +5,16 @@ use std::mem::take;
 use std::ops::Range;
 
 use cpu::observe::{Launch, Load};
+use lint::Options;
 use ptx::Digest;
-use report::KernelSource;
+use report::{Finding, KernelSource};
 
 /// Bytes of PTX of one kernel, and of all kernels of a process, in the report.
 const MAX_KERNEL: usize = 256 << 10;
 const MAX_PROCESS: usize = 4 << 20;
+
+/// Bytes of a module that the linter reads, which delays the program.
+const MAX_LINTED: usize = 1 << 20;
 
 /// Bytes of PTX that a process keeps until its kernels run.
 const MAX_KEPT: usize = 256 << 20;
@@ -33,6 +37,8 @@ struct Module {
     text: String,
     kernels: HashMap<String, Kernel>,
     files: BTreeMap<u32, String>,
+    /// What the linter finds in the module. It runs when the first kernel is launched.
+    findings: Option<Vec<Finding>>,
 }
 
 struct Kernel {
@@ -72,6 +78,7 @@ impl Sources {
             },
             kernels: kernels.collect(),
             files: files(text),
+            findings: None,
         };
         self.modules.insert(load.module, module);
         Some(digest)
@@ -127,14 +134,18 @@ impl Sources {
             State::LeftOut
         };
         self.written += text.map_or(0, str::len);
-        let before = module.text.get(..kernel.range.start).unwrap_or_default();
-        let lines = before.bytes().filter(|byte| *byte == b'\n').count();
+        let first_line = line_at(&module.text, kernel.range.start);
+        let last_line = line_at(&module.text, kernel.range.end);
+        let findings = module.findings.get_or_insert_with(|| lint(&module.text));
+        let findings = findings.iter();
+        let findings = findings.filter(|found| (first_line..=last_line).contains(&found.line));
         self.new.push(KernelSource {
             name: launch.kernel.to_owned(),
             module: module.digest.clone(),
             ptx: text.map(str::to_owned),
             left_out,
-            first_line: u32::try_from(lines + 1).unwrap_or(u32::MAX),
+            findings: findings.cloned().collect(),
+            first_line,
             files: module.files.clone(),
         });
     }
@@ -143,6 +154,30 @@ impl Sources {
     pub(super) fn take(&mut self) -> Vec<KernelSource> {
         take(&mut self.new)
     }
+}
+
+/// The line of a position, from 1.
+fn line_at(text: &str, position: usize) -> u32 {
+    let before = text.as_bytes().get(..position).unwrap_or_default();
+    let lines = before.iter().filter(|byte| **byte == b'\n').count();
+    u32::try_from(lines + 1).unwrap_or(u32::MAX)
+}
+
+/// What the linter finds in a module by its default rules.
+fn lint(text: &str) -> Vec<Finding> {
+    if text.len() > MAX_LINTED {
+        return Vec::new();
+    }
+    let reading = ptx::read(text);
+    let found = lint::run(&reading.module, text, &Options::default()).into_iter();
+    found
+        .map(|found| Finding {
+            code: found.code.to_string(),
+            message: found.message,
+            help: found.help,
+            line: line_at(text, found.span.start as usize),
+        })
+        .collect()
 }
 
 /// The names of the `.file` directives, by number.
@@ -159,6 +194,14 @@ fn files(text: &str) -> BTreeMap<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_linter_names_lines() {
+        let text = ".version 7.8\n.target sm_90\n.address_size 64\n.global .b32 x;\n.entry k() {\n\
+            .reg .b32 a;\nld.global.b32 a, [x];\nshl.b32 a, a, 32;\nst.global.b32 [x], a;\nret;\n}\n";
+        let found = lint(text);
+        assert_eq!((found[0].code.as_str(), found[0].line), ("W0103", 8));
+    }
 
     #[test]
     fn files_have_numbers() {

@@ -5,8 +5,8 @@ const COLUMNS = [
   ["Kernel", kernel => kernel.title, "name"],
   ["Time", kernel => kernel.seconds, "number"],
   ["Launches", kernel => kernel.launches, "number"],
-  ["Mean", kernel => kernel.mean, "number"],
-  ["Longest", kernel => kernel.max_seconds, "number"],
+  ["Mean", kernel => kernel.mean, "number mean"],
+  ["Longest", kernel => kernel.max_seconds, "number longest"],
   ["Most used shape", kernel => kernel.shapes[0]?.launches ?? 0, "shape"],
   ["Code", kernel => kernel.module ?? "", "module"],
 ];
@@ -23,7 +23,7 @@ function kernelTable(kernels, total) {
     "aria-sort": index !== sorted.column ? undefined : sorted.descending ? "descending" : "ascending"},
   el("button", {type: "button", class: "plain", onclick: () => {
     const same = index === sorted.column;
-    sorted = {column: index, descending: same ? !sorted.descending : kind === "number" || kind === "shape"};
+    sorted = {column: index, descending: same ? !sorted.descending : kind !== "name" && kind !== "module"};
     show();
   }}, title)));
   const body = el("tbody", {});
@@ -34,18 +34,25 @@ function kernelTable(kernels, total) {
 function kernelRow(kernel, total) {
   const shape = kernel.shapes[0];
   const share = total > 0 ? kernel.seconds / total : 0;
-  const number = text => el("td", {class: "number"}, text);
+  const number = (text, kind) => el("td", {class: `number ${kind ?? ""}`}, text);
   return el("tr", {class: "row", "data-kernel": kernel.id, onclick: () => open(kernel.id)},
     el("td", {class: "name"}, el("a", {href: place(kernel.id), title: shown(kernel.name), onclick: event => {
       event.preventDefault();
     }}, ...named(kernel.title)),
-    kernel.faults.length ? el("span", {class: "badge error"}, counted(kernel.faults.length, "fault")) : ""),
+    kernel.faults.length ? el("span", {class: "badge error"}, counted(kernel.faults.length, "fault")) : "",
+    findingsOf(kernel).length ? el("span", {class: "badge warning"}, counted(findingsOf(kernel).length, "finding")) : ""),
     el("td", {class: "number bar", style: `--share: ${(share * 100).toFixed(2)}%`},
       `${time(kernel.seconds)}`, el("span", {class: "dim"}, ` ${(share * 100).toFixed(share < 0.0995 ? 1 : 0)}%`)),
-    number(count(kernel.launches)), number(time(kernel.mean)), number(time(kernel.max_seconds)),
-    el("td", {class: "shape"}, shape ? `${dimensions(shape.grid)} of ${dimensions(shape.block)}` : "",
-      kernel.shapes.length > 1 ? el("span", {class: "dim"}, ` and ${kernel.shapes.length - 1} more`) : ""),
+    number(count(kernel.launches)), number(time(kernel.mean), "mean"), number(time(kernel.max_seconds), "longest"),
+    el("td", {class: "shape"}, shape ? el("code", {}, configuration(shape)) : "",
+      kernel.shapes.length > 1 ? el("span", {class: "dim"}, ` +${kernel.shapes.length - 1}`) : ""),
     el("td", {class: "module"}, el("code", {}, kernel.module?.slice(0, 8) ?? "")));
+}
+
+/** `<<<(4, 2), 256>>>`, as C++ launches it. */
+function configuration({grid, block, shared_bytes}) {
+  const one = ([x, y, z]) => z !== 1 ? `(${x}, ${y}, ${z})` : y !== 1 ? `(${x}, ${y})` : String(x);
+  return `<<<${one(grid)}, ${one(block)}${shared_bytes ? `, ${shared_bytes}` : ""}>>>`;
 }
 
 /** Rows of which only the first are there until one asks for the rest. */
@@ -58,6 +65,8 @@ function shortened(all, most, made, add, columns) {
   }}, `Show ${count(Math.min(all.length - most, most * 4))} more of ${count(all.length)}`)));
   add(more);
 }
+
+const findingsOf = kernel => sources.get(kernel.id)?.findings ?? [];
 
 function kernelPanel(kernel, loads) {
   const source = sources.get(kernel.id);
@@ -79,6 +88,11 @@ function kernelPanel(kernel, loads) {
     kernel.faults.length === 0 ? "" : [el("h3", {}, "Faults"),
       ...kernel.faults.map(fault => el("div", {class: "failure"},
         folded(fault.message), fault.times > 1 ? el("span", {class: "dim"}, ` ${counted(fault.times, "time")}`) : ""))],
+    findingsOf(kernel).length === 0 ? "" : [el("h3", {}, "Findings"),
+      ...findingsOf(kernel).map(found => el("div", {class: "failure error"},
+        el("code", {}, shown(found.code)), " ", ...coded(found.message), el("span", {class: "dim"}, ` PTX line ${found.line}`),
+        found.help ? el("p", {class: "dim"}, ...coded(found.help)) : "")),
+      el("p", {class: "note"}, ...coded("`ptxcheck explain CODE` explains a rule."))],
     kernel.shapes.length === 0 ? "" : [el("h3", {}, "Launch shapes"), el("table", {},
       el("thead", {}, el("tr", {}, ...["Blocks", "Threads of a block", "Shared memory", "Launches"]
         .map((name, index) => el("th", {class: index > 1 ? "number" : ""}, name)))),
@@ -91,7 +105,8 @@ function kernelPanel(kernel, loads) {
     kernel.other_shapes ? el("p", {class: "note"}, `and ${counted(kernel.other_shapes, "launch")
       .replace(/launchs$/, "launches")} of other shapes`) : ""],
     el("h3", {}, "PTX"),
-    source?.ptx ? ptx(source, kernel.faults) : el("p", {class: "note"}, shown(source?.left_out
+    source?.ptx ? ptx(source, [...kernel.faults.map(fault => ({...fault, kind: "fault"})),
+      ...findingsOf(kernel).map(found => ({line: found.line, message: `${found.code}: ${found.message}`, kind: "finding"}))]) : el("p", {class: "note"}, shown(source?.left_out
       ?? "The report does not have the PTX: the program passed machine code, or the kernel was not launched by the CPU "
         + "device.")),
   ];
@@ -104,11 +119,11 @@ function sourceFiles(source) {
 }
 
 /** PTX with its line numbers, and at each line where it comes from. */
-function ptx(source, faults) {
+function ptx(source, remarks) {
   const lines = source.ptx.split("\n");
   const table = el("div", {class: "ptx", tabindex: 0});
   const byLine = new Map();
-  for (const fault of faults) if (fault.line) byLine.set(fault.line, fault);
+  for (const remark of remarks) if (remark.line) byLine.set(remark.line, [...byLine.get(remark.line) ?? [], remark]);
   let from = "", told = "";
   const most = 4000;
   lines.slice(0, most).forEach((text, index) => {
@@ -118,14 +133,18 @@ function ptx(source, faults) {
       const file = source.files?.[loc[1]];
       from = file ? `${file}:${loc[2]}` : "";
     }
-    const fault = byLine.get(number);
+    const here = byLine.get(number) ?? [];
+    const kind = here.find(remark => remark.kind === "fault")?.kind ?? here[0]?.kind ?? "";
     const isNew = from !== told && !loc && text.trim() !== "";
-    table.append(el("div", {class: `line ${loc ? "loc" : ""} ${fault ? "fault" : ""}`},
+    table.append(el("div", {class: `line ${loc ? "loc" : ""} ${kind}`},
       el("span", {class: "no"}, String(number)),
       el("span", {class: "from", title: shown(from)}, isNew ? shown(from.split(/[/\\]/).pop()) : ""),
       el("span", {class: "text"}, ...coloured(text))));
     if (isNew) told = from;
-    if (fault) table.append(el("div", {class: "message"}, "✕ ", shown(fault.message.split("\n")[0])));
+    for (const remark of here) {
+      table.append(el("div", {class: `message ${remark.kind}`}, remark.kind === "fault" ? "✕ " : "▲ ",
+        shown(remark.message.split("\n")[0])));
+    }
   });
   if (lines.length > most) table.append(el("div", {class: "message"}, `${count(lines.length - most)} more lines`));
   return table;

@@ -56,6 +56,7 @@ END:
 	mad.lo.u32 %r4, %r1, %r2, %r3;
 	mul.wide.u32 %rd2, %r4, 4;
 	add.s64 %rd3, %rd1, %rd2;
+	shl.b32 %r4, %r4, 32;
 	st.global.u32 [%rd3], %r4;
 	ret;
 }

@@ -5,7 +5,7 @@ const OUTCOMES = {compiled: "compiled", cached: "from the cache", lazy: "kernels
   binary: "machine code", forwarded: "forwarded to the driver"};
 
 const section = (id, title, note, ...content) => el("section", {id}, el("h2", {}, title),
-  note ? el("p", {class: "note"}, note) : "", ...content);
+  note.length ? el("p", {class: "note"}, note) : "", ...content);
 
 const matches = (...texts) => {
   const words = document.getElementById("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -21,7 +21,7 @@ function cards(all, some) {
   const wall = some.reduce((sum, process) => sum + process.seconds, 0);
   const [word, words] = all.refused.length === 1 ? ["refusal", ""] : ["refusals", ""];
   return el("div", {class: "cards"},
-    card("timeline", time(wall), some.length > 1 ? `in ${some.length} processes` : "with the driver"),
+    card("timeline", time(wall), some.length > 1 ? `in ${some.length} processes` : "since cuInit"),
     card("kernels", time(all.seconds), "in kernels"),
     card("kernels", count(all.launches), all.launches === 1 ? "launch" : "launches"),
     card("kernels", count(all.kernels.length), all.kernels.length === 1 ? "kernel" : "kernels"),
@@ -54,7 +54,15 @@ function failureList(id, title, note, failures) {
     el("p", {class: "head"}, el("code", {}, shown(failure.entry)), " ", el("span", {class: "dim"}, shown(failure.error)),
       failure.times > 1 ? el("span", {class: "times"}, `${count(failure.times)} times`) : ""),
     failure.cause ? folded(failure.cause) : el("span", {class: "dim"}, "The driver tells no cause."),
+    linkToKernel(failure),
     failure.remedy ? el("p", {class: "remedy"}, el("b", {}, "Remedy: "), ...coded(failure.remedy)) : "")));
+}
+
+/** To the kernel whose fault a call returned. */
+function linkToKernel(failure) {
+  const kernel = all.kernels.find(kernel => kernel.faults.some(fault => failure.cause.includes(fault.message)));
+  return kernel ? el("p", {}, el("button", {type: "button", class: "link", onclick: () => open(kernel.id)},
+    `Show the line in ${shown(kernel.title)}`)) : "";
 }
 
 function table(columns, rows) {
@@ -106,13 +114,13 @@ function processSection(some) {
   if (chosen.length === 0) return "";
   const hasArguments = chosen.some(process => process.command.length > 1);
   return section("processes", `Processes (${count(chosen.length)})`,
-    hasArguments ? "" : "Arguments are left out, as they may be passwords: --report-arguments adds them.",
+    hasArguments ? "" : coded("Arguments are left out, as they may be passwords: `--report-arguments` adds them."),
     table([
-      ["Process", process => String(process.id), "number"],
+      ["Process", process => String(process.id)],
       ["Command", process => el("code", {}, shown(process.command.join(" ")))],
       ["Launches", process => count(process.launches), "number"],
       ["Start", process => new Date(process.started).toLocaleTimeString()],
-      ["Time with the driver", process => time(process.seconds), "number"],
+      ["Time since cuInit", process => time(process.seconds), "number"],
     ], chosen));
 }
 

@@ -14,14 +14,20 @@ function rowsOf(some) {
       if (!lanes.has(event.lane)) lanes.set(event.lane, []);
       lanes.get(event.lane).push({...event, start: event.start + offset});
     }
-    const inOrder = [...lanes].sort(([a], [b]) => a - b);
+    const inOrder = [...lanes].sort(([a], [b]) => rank(process.lanes.get(a)) - rank(process.lanes.get(b)) || a - b);
     for (const [lane, events] of inOrder) {
       events.sort((a, b) => a.start - b.start);
       const name = process.lanes.get(lane) ?? `lane ${lane}`;
-      rows.push({name: some.length > 1 ? `${process.id}: ${name}` : name, events, process});
+      const nests = events.some(event => event.kind === "load");
+      rows.push({nests, name: some.length > 1 ? `${process.id}: ${name}` : name, events, process});
     }
   }
   return rows;
+}
+
+/** Host threads stand above the streams that they give work to. */
+function rank(name) {
+  return ["host", "default", "stream"].findIndex(word => name?.startsWith(word)) >>> 0;
 }
 
 /** `onkernel` is called with the process and the name of a kernel that is clicked. */
@@ -107,7 +113,7 @@ function timeline(some, dropped, onkernel) {
       // What lies under the last pixel that was drawn would not be seen.
       if (event.kind === lastKind && right <= lastEnd && !event.fault) continue;
       [lastKind, lastEnd] = [event.kind, right];
-      const [y, size] = place(event, top);
+      const [y, size] = place(row, event, top);
       context.fillStyle = event.fault ? paints.error : paints[event.kind];
       context.fillRect(left, y, right - left, size);
       if (event === hovered) {
@@ -123,8 +129,8 @@ function timeline(some, dropped, onkernel) {
   }
 
   /** Compilations lie in the lower half of the load that waits for them. */
-  function place(event, top) {
-    return event.kind === "compile" ? [top + ROW / 2 + 1, ROW / 2 - 4] : [top + 4, ROW - 7];
+  function place(row, event, top) {
+    return event.kind === "compile" && row.nests ? [top + ROW / 2 + 1, ROW / 2 - 4] : [top + 4, ROW - 7];
   }
 
   function fit(text, room) {
