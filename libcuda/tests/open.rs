@@ -446,6 +446,7 @@ fn a_batch_of_more_copies_than_memory_holds_is_refused() {
 fn what_ran_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report.json");
+    let trace = folder.path().join("trace.json");
     let ran = Command::new(std::env::current_exe().unwrap())
         .args([
             "--ignored",
@@ -453,6 +454,7 @@ fn what_ran_is_reported() {
             "a_kernel_runs_and_another_is_refused",
         ])
         .env("PTXKIT_EXEC_REPORT", &report)
+        .env("PTXKIT_EXEC_TRACE", &trace)
         .status()
         .unwrap();
     assert!(ran.success());
@@ -470,6 +472,19 @@ fn what_ran_is_reported() {
         kernel["launches"].as_u64().unwrap()
     });
     assert_eq!(launches.sum::<u64>(), 3);
+    let shape = &of("kernels")[0]["shapes"][0];
+    assert_eq!(shape["block"].as_array().unwrap().len(), 3);
+    let loads = of("loads");
+    assert_eq!(loads[0]["entry"], "cuModuleLoadData");
+    assert_eq!(loads[0]["module"], of("kernels")[0]["module"]);
+    let sources = of("sources");
+    assert_eq!(sources.len(), 1);
+    assert!(sources[0]["ptx"].as_str().unwrap().contains("nothing"));
+    let events = of("events");
+    let launched = events.iter().filter(|event| event["kind"] == "launch");
+    assert_eq!(launched.count(), 3);
+    let devices = records.iter().filter(|record| record["device"].is_object());
+    assert_eq!(devices.count(), 1);
     let failures = of("failures");
     // Arguments may be passwords.
     let commands = records.iter().map(|record| &record["process"]["command"]);
@@ -481,4 +496,14 @@ fn what_ran_is_reported() {
     assert_eq!(failures[0]["entry"], "cuModuleLoadData");
     let cause = failures[0]["cause"].as_str().unwrap();
     assert!(cause.contains("tcgen05"), "{cause}");
+    let remedy = failures[0]["remedy"].as_str().unwrap();
+    assert!(remedy.contains("compute_90"), "{remedy}");
+
+    // The format lets programs leave out the end of the array.
+    let text = std::fs::read_to_string(&trace).unwrap() + "]";
+    let traced: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let traced = traced
+        .iter()
+        .filter(|event| event["cat"] == "launch" && event["ph"] == "X");
+    assert_eq!(traced.count(), 3);
 }

@@ -42,6 +42,9 @@ pub(crate) fn remedy(entry: &str, error: &str, cause: &str) -> Option<String> {
         "NOT_SUPPORTED" => {
             "Run the program on a GPU with `ptxkit exec --device nvidia`, or avoid the feature that the cause names."
         }
+        "ILLEGAL_ADDRESS" if cause.contains("null pointer") => {
+            "Pass the pointer that `cudaMalloc` returned, and check that it succeeded: the kernel got a null pointer."
+        }
         "ILLEGAL_ADDRESS" | "MISALIGNED_ADDRESS" => {
             "Check the index and the size of the allocation at the line that the cause names. Build with nvcc \
              `-lineinfo` for lines of the source. `PTXKIT_CPU_CHECK=init` finds addresses that were never written."
@@ -91,6 +94,8 @@ mod tests {
                 "Unset",
             ),
             ("CUDA_ERROR_OUT_OF_MEMORY", "", "PTXKIT_CPU_MEMORY"),
+            ("CUDA_ERROR_ILLEGAL_ADDRESS", "a null pointer plus an offset", "cudaMalloc"),
+            ("CUDA_ERROR_ILLEGAL_ADDRESS", "write at 0x7f", "-lineinfo"),
         ] {
             let remedy = remedy("cuFoo", error, cause).unwrap();
             assert!(remedy.contains(wanted), "{error}: {remedy}");

@@ -158,3 +158,39 @@ fn the_device_is_chosen_and_named() {
         );
     }
 }
+
+#[test]
+fn a_trace_begins_anew_and_has_a_whole_path() {
+    let (driver, folder) = (driver(), tempfile::tempdir().unwrap());
+    std::fs::write(folder.path().join("trace.json"), "old").unwrap();
+    let ran = Command::new(program())
+        .args(["exec", "--device", "cpu", "--trace", "trace.json", "--driver"])
+        .arg(driver.path())
+        .args(["--", "sh", "-c", "echo $PTXKIT_EXEC_TRACE"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let trace = folder.path().join("trace.json");
+    assert_eq!(stdout(&ran), format!("{}\n", trace.display()));
+    assert!(!trace.exists());
+}
+
+#[test]
+fn a_page_is_written_for_nvidias_driver_and_a_trace_is_not() {
+    let (driver, folder) = (driver(), tempfile::tempdir().unwrap());
+    let exec = |flags: &[&str]| {
+        Command::new(program())
+            .args(["exec", "--device", "nvidia", "--driver"])
+            .arg(driver.path())
+            .args(flags)
+            .args(["--", "sh", "-c", "echo $PTXKIT_REPORT"])
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
+    };
+    let ran = exec(&["--report", "page.html"]);
+    assert!(stdout(&ran).ends_with("/page.html\n"), "{}", stderr(&ran));
+    let ran = exec(&["--trace", "trace.json"]);
+    assert_eq!(ran.status.code(), Some(2));
+    assert!(stderr(&ran).contains("nsys profile"), "{}", stderr(&ran));
+}

@@ -70,7 +70,10 @@ function summary(some) {
   }).sort((a, b) => b.bytes - a.bytes);
   const compiles = sum(all("compiles"), compile => compile.optimized, timed);
   const total = (list, name) => list.reduce((all, item) => all + item[name], 0);
+  const wall = [...processes.values()].filter(process => process.records.some(record => some.includes(record)))
+    .reduce((sum, process) => sum + process.seconds, 0);
   return {
+    overlaps: total(kernels, "seconds") > wall,
     kernels, failures, copies, compiles, loads: all("loads"), dropped: total(some, "dropped"),
     missing: sum(all("missing"), entry => entry.entry, times).sort((a, b) => b.times - a.times),
     refused: failures.filter(failure => failure.kind === "refused"),

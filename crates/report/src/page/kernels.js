@@ -121,7 +121,7 @@ function sourceFiles(source) {
 /** PTX with its line numbers, and at each line where it comes from. */
 function ptx(source, remarks) {
   const lines = source.ptx.split("\n");
-  const table = el("div", {class: "ptx", tabindex: 0});
+  const table = el("div", {class: `ptx ${sourceFiles(source).length ? "" : "plain"}`, tabindex: 0});
   const byLine = new Map();
   for (const remark of remarks) if (remark.line) byLine.set(remark.line, [...byLine.get(remark.line) ?? [], remark]);
   let from = "", told = "";

@@ -22,7 +22,7 @@ function cards(all, some) {
   const [word, words] = all.refused.length === 1 ? ["refusal", ""] : ["refusals", ""];
   return el("div", {class: "cards"},
     card("timeline", time(wall), some.length > 1 ? `in ${some.length} processes` : "since cuInit"),
-    card("kernels", time(all.seconds), "in kernels"),
+    card("kernels", time(all.seconds), all.overlaps ? "in kernels, streams overlap" : "in kernels"),
     card("kernels", count(all.launches), all.launches === 1 ? "launch" : "launches"),
     card("kernels", count(all.kernels.length), all.kernels.length === 1 ? "kernel" : "kernels"),
     card("copies", bytes(all.bytes), "copied"),

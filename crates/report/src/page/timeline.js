@@ -75,7 +75,7 @@ function timeline(some, dropped, onkernel) {
       context.fillStyle = paints.select;
       context.fillRect(Math.min(dragged.from, dragged.to), AXIS, Math.abs(dragged.to - dragged.from), height - AXIS);
     }
-    range.textContent = from === whole[0] && to === whole[1] ? `${time(last - first)} in all`
+    range.textContent = to - from > (whole[1] - whole[0]) * 0.999999 ? `${time(last - first)} in all`
       : `${time(to - from)} of ${time(last - first)}`;
   }
 
