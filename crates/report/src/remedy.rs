@@ -94,7 +94,11 @@ mod tests {
                 "Unset",
             ),
             ("CUDA_ERROR_OUT_OF_MEMORY", "", "PTXKIT_CPU_MEMORY"),
-            ("CUDA_ERROR_ILLEGAL_ADDRESS", "a null pointer plus an offset", "cudaMalloc"),
+            (
+                "CUDA_ERROR_ILLEGAL_ADDRESS",
+                "a null pointer plus an offset",
+                "cudaMalloc",
+            ),
             ("CUDA_ERROR_ILLEGAL_ADDRESS", "write at 0x7f", "-lineinfo"),
         ] {
             let remedy = remedy("cuFoo", error, cause).unwrap();

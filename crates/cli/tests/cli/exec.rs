@@ -164,7 +164,14 @@ fn a_trace_begins_anew_and_has_a_whole_path() {
     let (driver, folder) = (driver(), tempfile::tempdir().unwrap());
     std::fs::write(folder.path().join("trace.json"), "old").unwrap();
     let ran = Command::new(program())
-        .args(["exec", "--device", "cpu", "--trace", "trace.json", "--driver"])
+        .args([
+            "exec",
+            "--device",
+            "cpu",
+            "--trace",
+            "trace.json",
+            "--driver",
+        ])
         .arg(driver.path())
         .args(["--", "sh", "-c", "echo $PTXKIT_EXEC_TRACE"])
         .current_dir(folder.path())

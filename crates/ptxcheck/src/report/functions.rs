@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::registers::{Kinds, Register, registers};
 use super::text::Places;
 use crate::cfg::{Edge, labels};
-use demangle::demangled;
 use crate::resources::{Resources, resources};
+use demangle::demangled;
 use lint::flow::{
     BlockId, DivergentBranch, Graph, InstructionId, RegisterOperand, ValueId, Variance,
 };
