@@ -34,7 +34,7 @@ fn blocks_of_a_launch_get_optimized_code() {
     let out = memory.allocate(256, 256, Purpose::Device).unwrap();
     let grid = Grid::new(config(2, 64)).unwrap();
     let first = module.code().fastest(0, [64, 1, 1]).unwrap();
-    let launched = Tiers::new(&module, 0, first, &grid, false).unwrap();
+    let launched = Tiers::new(&module, 0, first, &grid).unwrap();
     assert!(launched.fastest().code.vector.is_none());
 
     let engine = Engine::with_workers(memory, 1);

@@ -1,5 +1,7 @@
 //! Threads and blocks that wait for memory.
 
+use std::time::Duration;
+
 use super::*;
 
 // Thread 0 waits for a flag that the last thread sets after it has yielded.
