@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use ptxkit::ptx::slice::{Slices, cut, cut_always};
+use ptxkit::ptx::slice::{cut, cut_always_for, HostAccess, Slices};
 use ptxkit::ptx::{check, read};
 
 /// Kernels behind the module, so that it has enough text and kernels to be cut.
@@ -18,7 +18,12 @@ static KERNELS: LazyLock<String> = LazyLock::new(|| {
 fuzz_target!(|source: &str| {
     let long = format!("{source}{}", *KERNELS);
     slices_are_right(&long, &cut(&long, &read(&long).module));
-    slices_are_right(source, &cut_always(source, &read(source).module));
+    for access in [HostAccess::Writes, HostAccess::Addresses] {
+        slices_are_right(
+            source,
+            &cut_always_for(source, &read(source).module, access),
+        );
+    }
 });
 
 fn slices_are_right(source: &str, slices: &Slices) {

@@ -177,6 +177,40 @@ fn the_driver_is_found_and_never_this_library() {
     assert!(text(&ran.stdout).contains("100"), "{}", text(&ran.stdout));
 }
 
+/// Programs that do not find the library run as without it.
+#[test]
+fn programs_open_the_driver_in_other_ways() {
+    let place = place();
+    let driver = built().join("libcuda.so");
+    let mut by_path = place.command(&["data"]);
+    let ran = by_path.env("OPEN", &driver).output().unwrap();
+    assert_eq!(text(&ran.stdout), RESULT);
+    assert_eq!(text(&ran.stderr), "");
+    // The driver has the same SONAME, and is loaded behind the library.
+    let ran = place
+        .command(&["data"])
+        .env("NOLOAD", "1")
+        .output()
+        .unwrap();
+    assert_eq!(text(&ran.stdout), RESULT);
+    assert!(text(&ran.stderr).contains("cuModuleLoadData: PTX"));
+    // DT_RPATH comes before LD_LIBRARY_PATH.
+    let folder = place.folder.path().join("driver");
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::symlink(&driver, folder.join("libcuda.so.1")).unwrap();
+    let program = place.folder.path().join("program");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program.c");
+    let path = format!("-Wl,--disable-new-dtags,-rpath,{}", folder.display());
+    let mut compiler = std::process::Command::new("cc");
+    compiler
+        .args(["-w", "-std=gnu11", source, "-ldl", &path, "-o"])
+        .arg(&program);
+    assert!(compiler.status().unwrap().success());
+    let ran = place.command_of(&program, &["data"]).output().unwrap();
+    assert_eq!(text(&ran.stdout), RESULT);
+    assert_eq!(text(&ran.stderr), "");
+}
+
 #[test]
 fn processes_compile_once_and_forks_work() {
     let place = place();

@@ -93,7 +93,10 @@ static int load(const char *way, const char *path, char *text) {
 }
 
 int main(int count, char **arguments) {
-    driver = dlopen("libcuda.so.1", RTLD_NOW);
+    const char *opened = getenv("OPEN");
+    driver = dlopen(opened ? opened : "libcuda.so.1", RTLD_NOW);
+    if (getenv("NOLOAD") && dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != driver)
+        return printf("another library is loaded\n"), 1;
     if (!driver) return printf("%s\n", dlerror()), 1;
     get = getenv("BY_SYMBOL") ? symbol : procedure;
     FILE *file = fopen(arguments[1], "r");

@@ -1,6 +1,6 @@
-//! Cuts modules, and checks each slice: `slices [--into FOLDER] [--always] FILE…`
+//! Cuts modules, and checks each slice: `slices [--into FOLDER] [--always] [--addresses] FILE…`
 //!
-//! With `--always`, modules are cut too where that saves no time. Prints a line for each module: its name, kernels, slices, the kernels of the largest
+//! With `--always`, modules are cut too where that saves no time. With `--addresses`, variables are in one slice. Prints a line for each module: its name, kernels, slices, the kernels of the largest
 //! slice, the length of all slices beside the module's, and why it is not cut. With
 //! `--into`, the slices are written there, as `MODULE/NUMBER.ptx`, with a list of their
 //! kernels, `MODULE/kernels`: `NUMBER KERNEL`. Exit status 1 if the front end finds an
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use ptxkit_ptx::ast::Module;
 use ptxkit_ptx::diagnostic::render;
-use ptxkit_ptx::slice::{Slices, cut, cut_always};
+use ptxkit_ptx::slice::{HostAccess, Slices, cut_always_for, cut_for};
 use ptxkit_ptx::{check, read, text_of};
 
 fn main() -> ExitCode {
@@ -24,17 +24,30 @@ fn main() -> ExitCode {
     {
         into = arguments.drain(..2.min(arguments.len())).nth(1);
     }
-    let mut cut: Cut = cut;
-    if arguments
-        .first()
-        .is_some_and(|first| first == Path::new("--always"))
-    {
-        arguments.remove(0);
-        cut = cut_always;
-    }
+    let mut flag = |name: &str| {
+        let found = arguments
+            .first()
+            .is_some_and(|first| first == Path::new(name));
+        if found {
+            arguments.remove(0);
+        }
+        found
+    };
+    let cut: Cut = if flag("--always") {
+        cut_always_for
+    } else {
+        cut_for
+    };
+    let access = if flag("--addresses") {
+        HostAccess::Addresses
+    } else {
+        HostAccess::Writes
+    };
     let mut right = true;
     for file in &arguments {
-        match one(file, into.as_deref(), cut) {
+        match one(file, into.as_deref(), |source, module| {
+            cut(source, module, access)
+        }) {
             Ok(accepted) => right &= accepted,
             Err(error) => {
                 eprintln!("{}: {error}", file.display());
@@ -45,9 +58,13 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!right))
 }
 
-type Cut = fn(&str, &Module<'_>) -> Slices;
+type Cut = fn(&str, &Module<'_>, HostAccess) -> Slices;
 
-fn one(file: &Path, into: Option<&Path>, cut: Cut) -> std::io::Result<bool> {
+fn one(
+    file: &Path,
+    into: Option<&Path>,
+    cut: impl Fn(&str, &Module<'_>) -> Slices,
+) -> std::io::Result<bool> {
     let bytes = std::fs::read(file)?;
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
     let source = text_of(bytes);

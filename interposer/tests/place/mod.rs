@@ -1,6 +1,6 @@
 //! Programs with the library in front of the CPU device.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
@@ -50,8 +50,13 @@ impl Place {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
+        self.command_of(&self.program, arguments)
+    }
+
+    /// The same for another program.
+    pub fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
         let path = self.folder.path();
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(program);
         command
             .arg(path.join("k.ptx"))
             .args(arguments)
