@@ -12,9 +12,11 @@ use api::CUcontext;
 use compiles::Saved;
 use image::{Compression, Image, JitPolicy, Packer, Target};
 use ptxkit::cache::{Cache, OnCompile};
-use ptxkit::driver::{Context, Device, Driver};
+use ptxkit::driver::{self, Context, Device, Driver};
 use ptxkit::jit::JitOptions;
-use ptxkit::loader::{Loader, Source};
+use ptxkit::loader::{LoadError, Loader, Source};
+use ptxkit::ptx;
+use ptxkit::ptx::diagnostic::Severity;
 
 use super::options::Options;
 use super::restored::Restored;
@@ -325,7 +327,31 @@ fn code(loader: &Loader, text: &str, target: &str, options: &Options) -> Result<
         ..options.jit
     };
     let code = loader.code(&Source::new("the program's PTX", text.as_bytes()), &options);
-    code.map_err(|error| error.to_string())
+    code.map_err(|error| explained(text, &error))
+}
+
+/// An error with the lines of the PTX that are wrong, as ptxkit's checker finds them, or else with the compiler's log.
+fn explained(text: &str, error: &LoadError) -> String {
+    const MOST: usize = 3;
+    let message = error.to_string();
+    if !matches!(error, LoadError::Driver(driver::Error::Jit(_))) {
+        return message;
+    }
+    let reading = ptx::read(text);
+    let mut found = reading.diagnostics;
+    if found.is_empty() {
+        found = ptx::check(&reading.module, text);
+    }
+    found.retain(|found| found.severity == Severity::Error);
+    if found.is_empty() {
+        return message;
+    }
+    let mut explanation = message.lines().next().unwrap_or_default().to_owned();
+    for found in found.iter().take(MOST) {
+        explanation += "\n";
+        explanation += ptx::diagnostic::render(text, "PTX", found).trim_end();
+    }
+    explanation
 }
 
 /// Packs a fatbin with code for each architecture of the machine, and the program's images, to which the driver falls

@@ -131,6 +131,12 @@ fn ptx_that_does_not_compile_is_the_drivers_error() {
         .unwrap();
     assert!(text(&ran.stdout).contains("218"), "{}", text(&ran.stdout));
     assert!(text(&ran.stdout).contains("rot"));
+    // The report has the line.
+    let report = text(&ran.stderr);
+    assert!(
+        report.contains("PTX:13:1") && report.contains("rot;"),
+        "{report}"
+    );
     assert_eq!(text(&ran.stdout), text(&bare.stdout));
     assert_eq!(ran.status.code(), bare.status.code());
 }

@@ -32,7 +32,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     page, trace = folder / "page.html", folder / "trace.json"
     command = f"{sys.executable} {PROGRAM} {MANGLED} && {sys.executable} {PROGRAM}"
-    program = [os.environ["PTXKIT"], "exec", "--report", page, "--trace", trace, "--", "sh", "-c", command]
+    program = [os.environ["PTXKIT"], "exec", "--device", "cpu", "--report", page, "--trace", trace, "--", "sh", "-c", command]
     subprocess.run(program, check=True)
     return page, trace
 
