@@ -66,7 +66,7 @@ def with_record(files, folder, change) -> Path:
 
 
 def card(page, name):
-    return page.locator(".card", has_text=re.compile(rf"{name}$")).locator("b")
+    return page.locator(".card", has_text=re.compile(rf"(?<!in ){name}$")).locator("b")
 
 
 def test_cards_add_up_processes(page):
